@@ -4,10 +4,10 @@
  * what is wrong.
  */
 import { readFileSync, statSync, type BigIntStats } from 'node:fs';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { lockDirectory } from '../files/directory-lock.ts';
-import { writeFileAtomically } from '../files/write-file.ts';
+import { writeFileAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/pause.ts';
@@ -117,7 +117,7 @@ async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) 
   await removeRemains(path);
   // The lock does not stop a person with a text editor.
   if ((await readText(path)) !== before) return refuse(`Try again: somebody has changed "${path}" meanwhile`);
-  await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing' });
+  await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing', ...(await findOwner(path)) });
   return { ok: true };
 }
 
@@ -131,6 +131,12 @@ async function readText(path: string): Promise<string | undefined> {
   });
 }
 
+/** The service's own user, to whom its slots belong: root may work on the file too, and the service must be able to read and replace it afterwards. */
+async function findOwner(path: string): Promise<{ readonly owner?: FileOwner }> {
+  const facts = process.getuid?.() === 0 ? await stat(join(dirname(path), 'slots')).catch(() => undefined) : undefined;
+  return facts === undefined ? {} : { owner: { uid: facts.uid, gid: facts.gid } };
+}
+
 /** A writer that was killed leaves its temporary file behind, which contains hashes. Only the process that holds the lock writes. */
 async function removeRemains(path: string): Promise<void> {
   const prefix = `.${basename(path)}.`;
@@ -140,8 +146,9 @@ async function removeRemains(path: string): Promise<void> {
 
 async function withLock(path: string, work: () => Promise<TokenChange>): Promise<TokenChange> {
   const deadline = performance.now() + LOCK_WAIT_MS;
+  const owner = await findOwner(path);
   for (;;) {
-    const answer = await lockDirectory({ directory: dirname(path), name: `.${basename(path)}`, since: Date.now() });
+    const answer = await lockDirectory({ directory: dirname(path), name: `.${basename(path)}`, since: Date.now(), ...owner });
     if (answer.kind === 'locked') return await work().finally(() => answer.lock.release());
     if (answer.kind === 'unusable') return refuse(`Make "${dirname(path)}" writable: ${answer.message}`);
     if (performance.now() > deadline) return refuse(`Try again: ${answer.holder} is changing "${path}"`);

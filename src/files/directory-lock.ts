@@ -5,14 +5,14 @@
  *
  * Nothing in this process may open the lock file otherwise: closing it would release the lock, as POSIX defines for such locks.
  */
-import { appendFile, readFile, stat } from 'node:fs/promises';
+import { appendFile, chown, readFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
-import { writeJsonAtomically } from './write-file.ts';
+import { writeJsonAtomically, type FileOwner } from './write-file.ts';
 
 export interface LockOptions {
   readonly directory: string;
@@ -20,6 +20,8 @@ export interface LockOptions {
   readonly name: string;
   /** Unix milliseconds, for those who read who holds the lock. */
   readonly since: number;
+  /** To whom the files are given where the process is allowed to: what root has locked must not be closed to the user of the service. */
+  readonly owner?: FileOwner;
 }
 
 export type LockAnswer =
@@ -42,7 +44,7 @@ const SQLITE_BUSY = 5;
 const SQLITE_NOTADB = 26;
 
 /** Does not wait. The directory must exist. Never throws. */
-export async function lockDirectory({ directory, name, since }: LockOptions): Promise<LockAnswer> {
+export async function lockDirectory({ directory, name, since, owner }: LockOptions): Promise<LockAnswer> {
   const [file, holderFile] = [join(directory, `${name}.lock`), join(directory, `${name}.json`)];
   const taken = take(file);
   if (taken.kind === 'held') return { kind: 'held', holder: describe(await readFile(holderFile, 'utf8').catch(() => '')) };
@@ -51,6 +53,7 @@ export async function lockDirectory({ directory, name, since }: LockOptions): Pr
   const holder = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() } satisfies z.output<typeof Holder>;
   // For people only, so a full disk is no reason not to start.
   await writeJsonAtomically(holderFile, holder, 0o644).catch(() => undefined);
+  if (owner !== undefined) for (const each of [file, holderFile]) await chown(each, owner.uid, owner.gid).catch(() => undefined);
   return {
     kind: 'locked',
     lock: {

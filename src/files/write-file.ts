@@ -4,10 +4,15 @@ import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeSubdirectory } from './subdirectory.ts';
 
+export interface FileOwner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 export interface WriteOptions {
   readonly mode: number;
   /** Preserved where the process is allowed to: an edit by root must not take a file from its owner. */
-  readonly owner?: { readonly uid: number; readonly gid: number };
+  readonly owner?: FileOwner;
   /** Whether the text must survive a power failure. */
   readonly sync?: boolean;
   /** `existing`: the directory must exist. Default: it is created, with its parents. */

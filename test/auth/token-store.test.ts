@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
@@ -36,6 +36,17 @@ describe('the file of the tokens', () => {
     expect(text).toContain(`[tokens.${id}]`);
     expect(text).not.toContain(token.slice(13));
     expect([...open().current().keys()]).toEqual([id]);
+  });
+
+  test('belongs, with its lock, to the user of the service, also where root creates a token', async () => {
+    await mkdir(join(directory, 'slots'));
+    // Only root can give files away; others write as themselves.
+    const uid = process.getuid?.() === 0 ? 54_321 : process.getuid?.();
+    if (uid === 54_321) await chown(join(directory, 'slots'), uid, uid);
+    await create(manage(open()));
+    const names = (await readdir(directory)).filter((name) => name !== 'slots');
+    expect(names.toSorted()).toEqual(['.tokens.toml.json', '.tokens.toml.lock', 'tokens.toml']);
+    for (const name of names) expect([name, (await stat(join(directory, name))).uid]).toEqual([name, uid]);
   });
 
   test('takes effect as soon as somebody has edited it, and a mistake in it changes nothing', async () => {
