@@ -146,7 +146,7 @@ describe('the memory of the gateway', () => {
       open.push({ close: () => void server.close() });
       const address = server.address();
       const port = typeof address === 'object' && address !== null ? address.port : 0;
-      const child = await startChild({ port }, { SVC_BODY_LIMIT: '300Mi' });
+      const child = await startChild({ port }, { SVC_AUDIO_LIMIT: '300Mi' });
       child.command('open');
       const before = await child.measure();
       const model = { name: 'model', content: 'primary' };
