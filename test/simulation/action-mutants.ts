@@ -2,6 +2,7 @@
 import type { Mutant } from '../support/mutants/mutant.ts';
 
 const EXECUTE = 'src/reconciler/execute.ts';
+const ASK = 'src/reconciler/ask-servers.ts';
 const REPORT = 'src/reconciler/report.ts';
 
 export const ACTION_MUTANTS: readonly Mutant[] = [
@@ -131,7 +132,7 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: 'gives up with a probe that throws',
-    file: EXECUTE,
+    file: ASK,
     find: '.catch(failing)',
     replace: '',
   },

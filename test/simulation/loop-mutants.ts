@@ -71,7 +71,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not tell of a workload that vanished',
     file: LOOP,
-    find: "      reporter.note(slot, 'failure', message, clock.wallNow());\n",
+    find: "      reporter.note(slot, { kind: 'failure', message }, clock.wallNow());\n",
     replace: '',
   },
   {
@@ -83,8 +83,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not note that workloads of removed slots drain',
     file: LOOP,
-    find: 'new Set([...draining, ...next.orphans.keys()])',
-    replace: 'new Set(draining)',
+    find: 'flatMap(({ draining }) => draining), ...next.orphans.keys()]',
+    replace: 'flatMap(({ draining }) => draining)]',
   },
   {
     fault: 'forgets failures that are not over',
