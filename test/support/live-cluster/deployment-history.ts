@@ -1,6 +1,7 @@
 /** Watches the Deployments of a namespace with kubectl, so that short-lived duplicates are found too. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { pause } from '../service.ts';
 
 export interface DeploymentHistory {
@@ -16,8 +17,13 @@ export interface DeploymentHistory {
 const PATH = String.raw`{.type} {.object.metadata.uid} {.object.metadata.labels.inference\.svc\.dev/slot} {.object.metadata.labels.inference\.svc\.dev/revision}{"\n"}`;
 
 export async function watchDeployments(namespace: string): Promise<DeploymentHistory> {
-  const args = ['--namespace', namespace, 'get', 'deployments', '--selector', 'inference.svc.dev/slot', '--watch', '--output-watch-events'];
-  const child = spawn('kubectl', [...args, '--output', `jsonpath=${PATH}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const args = ['--namespace', namespace, 'get', 'deployments', '--selector', 'inference.svc.dev/slot'];
+  const present = (await promisify(execFile)('kubectl', [...args, '--output', 'name'])).stdout
+    .split('\n')
+    .filter((name) => name !== '').length;
+  const child = spawn('kubectl', [...args, '--watch', '--output-watch-events', '--output', `jsonpath=${PATH}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => child.once('exit', resolve));
   const living = new Map<string, { readonly slot: string; readonly revision: string }>();
   const seen = new Set<string>();
@@ -35,8 +41,9 @@ export async function watchDeployments(namespace: string): Promise<DeploymentHis
     if (type === 'DELETED' || !seen.has(uid)) events.push(`${new Date().toISOString()} ${line}`);
     seen.add(uid);
   });
-  // Wait until the watch has begun, or it misses the first events.
+  // Wait until the watch has begun, or it misses the first events. It begins with what is there, of which something may have been deleted meanwhile.
   await pause(500);
+  for (let attempt = 0; attempt < 40 && seen.size < present; attempt += 1) await pause(250);
   return {
     duplicates,
     created: () => seen.size,
