@@ -51,7 +51,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const world = chosen.value;
   const controller = await createController(options, world);
   const stopping = new AbortController();
-  const access = await createAccess(options, world.runtime.traits.network === 'pods');
+  const access = await createAccess(options, world.tokens);
   const api = createApi(options, { world, controller, access, stopping: stopping.signal });
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;

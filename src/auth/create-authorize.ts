@@ -1,7 +1,7 @@
 /** The check of every request of a service with authentication. The rules are in `decide/`. */
 import type { IncomingMessage } from 'node:http';
 import type { Access } from '../schema/access.ts';
-import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
+import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, NOT_READY, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
 import { readCredential } from './decide/read-credential.ts';
 import type { TokenVerdict, TokenVerifier } from './token-verifier.ts';
 
@@ -9,13 +9,15 @@ export interface AuthorizeDeps {
   readonly verifier: TokenVerifier;
   readonly isProxy: (address: string | undefined) => boolean;
   readonly matchesSecret: (value: string | undefined) => boolean;
+  /** False while the tokens were not read yet. Default: always true. */
+  readonly isReady?: () => boolean;
   /** Called with the id of each token that was accepted. */
   readonly onUse: (id: string) => void;
 }
 
 export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
 
-export function createAuthorize({ verifier, isProxy, matchesSecret, onUse }: AuthorizeDeps): Authorize {
+export function createAuthorize({ verifier, isProxy, matchesSecret, isReady = () => true, onUse }: AuthorizeDeps): Authorize {
   function judge(access: Access, verdict: TokenVerdict): AccessDecision {
     if (verdict === 'busy') return BUSY;
     if (verdict === undefined) return INVALID;
@@ -34,6 +36,7 @@ export function createAuthorize({ verifier, isProxy, matchesSecret, onUse }: Aut
       case 'email':
         return decideScope(access, { identity: credential.email, scope: 'admin' });
       default: {
+        if (!isReady()) return NOT_READY;
         const verdict = verifier.verify(credential.token);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }

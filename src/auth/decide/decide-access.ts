@@ -10,7 +10,7 @@ export interface Caller {
 export type AccessDecision =
   /** The caller is not known where a route is open. */
   | { readonly ok: true; readonly caller?: Caller }
-  | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy'; readonly message: string };
+  | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting'; readonly message: string };
 
 export const ALLOWED: AccessDecision = { ok: true };
 
@@ -33,6 +33,12 @@ export const BUSY: AccessDecision = {
   ok: false,
   code: 'auth.busy',
   message: 'Try again in a moment: too many tokens that were not used before are being checked',
+};
+/** Not `INVALID`, which clients take for final. */
+export const NOT_READY: AccessDecision = {
+  ok: false,
+  code: 'server.starting',
+  message: 'Try again in a moment: the service has not read its tokens yet',
 };
 
 /** A class that no scope is granted is denied to everyone. */
