@@ -68,10 +68,13 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
     const parsed = parseTokenText(text, KEY, tables);
     if (!parsed.ok) return refuse(`Correct the key "${KEY}" of ${shared.name} first: ${parsed.problems.join('; ')}`);
     const next = writeTokenText(text.trim() === '' ? HEADER : text, edit(parsed.tokens), parsed.tables);
-    if (next === undefined) return refuse(`Write the tokens in ${shared.name} as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
+    if (next === undefined)
+      return refuse(`Write the tokens in ${shared.name} as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
     const bytes = Buffer.byteLength(next);
     if (bytes <= shared.limitBytes) return { ok: true, text: next };
-    return refuse(`Revoke tokens that are not used: with ${bytes} bytes, they exceed the ${shared.limitBytes} bytes that ${shared.name} can hold`);
+    return refuse(
+      `Revoke tokens that are not used: with ${bytes} bytes, they exceed the ${shared.limitBytes} bytes that ${shared.name} can hold`,
+    );
   }
 
   function describe({ reason, message }: Failure): string {

@@ -10,7 +10,11 @@ export interface Caller {
 export type AccessDecision =
   /** The caller is not known where a route is open. */
   | { readonly ok: true; readonly caller?: Caller }
-  | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting'; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting';
+      readonly message: string;
+    };
 
 export const ALLOWED: AccessDecision = { ok: true };
 

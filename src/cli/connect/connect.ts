@@ -3,7 +3,7 @@ import { CliFailure } from '../output/exit-codes.ts';
 import { createClient, type Client } from './client.ts';
 import type { ClusterTransportOptions } from './cluster-transport.ts';
 import { sendHttp } from './http-request.ts';
-import { readToken, serviceUrl, targetsCluster, type Environment, type ServiceOptions } from './service-options.ts';
+import { givenToken, readToken, serviceUrl, targetsCluster, type Environment, type ServiceOptions } from './service-options.ts';
 import type { Transport } from './transport.ts';
 
 /** The service answers from RAM. */
@@ -13,12 +13,15 @@ const POLL_MS = 150;
 export async function connect(
   options: ServiceOptions,
   env: Environment,
-  waiting: Omit<ClusterTransportOptions, 'cluster'>,
+  waiting: Omit<ClusterTransportOptions, 'cluster' | 'token'>,
 ): Promise<Client> {
   if (!targetsCluster(options, env)) return createClient(createDirectTransport(serviceUrl(options, env), await readToken(options, env)));
   const { openCluster } = await import('./cluster-access.ts');
   const { createClusterTransport } = await import('./cluster-transport.ts');
-  return createClient(createClusterTransport({ cluster: await openCluster(options, env), ...waiting }));
+  const token = await givenToken(options, env);
+  return createClient(
+    createClusterTransport({ cluster: await openCluster(options, env), ...waiting, ...(token === undefined ? {} : { token }) }),
+  );
 }
 
 function createDirectTransport(server: string, token: string | undefined): Transport {

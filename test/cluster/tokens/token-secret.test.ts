@@ -39,7 +39,11 @@ interface Replica {
 async function startReplica(version = 'a'): Promise<Replica> {
   const note = (_fields: unknown, message: string): void => void messages.push(message);
   const secret = createTokenSecret({ api: await connectToFake(fake, 'default', { version }), name: NAME, log: { info: note, warn: note } });
-  const store = createSharedTokenStore({ shared: secret, log: { warn: note }, onChange: (change) => void messages.push(JSON.stringify(change)) });
+  const store = createSharedTokenStore({
+    shared: secret,
+    log: { warn: note },
+    onChange: (change) => void messages.push(JSON.stringify(change)),
+  });
   // As the service does it.
   secret.changes(() => void store.current(), own.signal);
   secret.start(own.signal);
@@ -53,7 +57,8 @@ async function startReadyReplica(version?: string): Promise<Replica> {
 }
 
 /** As the chart creates it. */
-const putEmpty = () => fake.put(SECRETS, 'default', { metadata: { name: NAME, labels: { 'app.kubernetes.io/name': 'svc' } }, type: 'Opaque' });
+const putEmpty = () =>
+  fake.put(SECRETS, 'default', { metadata: { name: NAME, labels: { 'app.kubernetes.io/name': 'svc' } }, type: 'Opaque' });
 const putText = (text: string) =>
   fake.put(SECRETS, 'default', { metadata: { name: NAME }, data: { 'tokens.toml': Buffer.from(text).toString('base64') } });
 
@@ -103,14 +108,19 @@ describe('The tokens of a cluster', () => {
 
   test('are asked for as one object, which a Role can grant by its name', async () => {
     putEmpty();
-    fake.put(SECRETS, 'default', { metadata: { name: 'of-others' }, data: { 'tokens.toml': Buffer.from(table('0000000a')).toString('base64') } });
+    fake.put(SECRETS, 'default', {
+      metadata: { name: 'of-others' },
+      data: { 'tokens.toml': Buffer.from(table('0000000a')).toString('base64') },
+    });
     const replica = await startReadyReplica();
     await eventually('a watch is open', () => fake.watches.count() === 1);
     fake.put(SECRETS, 'default', { metadata: { name: 'of-others' }, data: {} });
     const { id } = await create(replica);
     expect([...replica.store.current().keys()]).toEqual([id]);
     const urls = fake.faults.requests.map(({ verb, url }) => [verb, new URL(url, fake.url)] as const);
-    const unnamed = urls.filter(([, url]) => !url.pathname.endsWith(`/secrets/${NAME}`) && url.searchParams.get('fieldSelector') !== `metadata.name=${NAME}`);
+    const unnamed = urls.filter(
+      ([, url]) => !url.pathname.endsWith(`/secrets/${NAME}`) && url.searchParams.get('fieldSelector') !== `metadata.name=${NAME}`,
+    );
     expect(unnamed).toEqual([]);
     expect(new Set(urls.map(([verb]) => verb))).toEqual(new Set(['list', 'watch', 'get', 'patch']));
   });
@@ -135,9 +145,14 @@ describe('The tokens of a cluster', () => {
     expect(storedText()).toMatch(/^# Ours\n\[tokens\.1a2b3c4d\]/);
     const good = storedText();
     putText(`${good}[tokens.oops`);
-    await eventually('the mistake is reported', () => messages.some((message) => /^tokens\.toml:\d+:\d+: Correct the TOML syntax/.test(message)));
+    await eventually('the mistake is reported', () =>
+      messages.some((message) => /^tokens\.toml:\d+:\d+: Correct the TOML syntax/.test(message)),
+    );
     expect([...replica.store.current().keys()].toSorted()).toEqual(['1a2b3c4d', id].toSorted());
-    expect(await replica.manager.revoke(id)).toMatchObject({ ok: false, message: expect.stringMatching(/^Correct the key "tokens\.toml"/) });
+    expect(await replica.manager.revoke(id)).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(/^Correct the key "tokens\.toml"/),
+    });
     expect(messages.join('\n')).not.toContain(HASH);
     putText(table('1a2b3c4d'));
     await eventually('the correction is read', () => !replica.store.current().has(id));
@@ -161,9 +176,16 @@ describe('The tokens of a cluster', () => {
     const replica = await startReadyReplica();
     expect(replica.store.current().size).toBe(2);
     await fake.goDown();
-    await eventually('the outage is logged', () => messages.some((message) => /Tokens stay valid as they were last read$/.test(message)), 10_000);
+    await eventually(
+      'the outage is logged',
+      () => messages.some((message) => /Tokens stay valid as they were last read$/.test(message)),
+      10_000,
+    );
     expect(replica.store.current().size).toBe(2);
-    expect(await replica.manager.revoke('5e6f7a8b')).toMatchObject({ ok: false, message: expect.stringMatching(/^Make it possible to change/) });
+    expect(await replica.manager.revoke('5e6f7a8b')).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(/^Make it possible to change/),
+    });
     putText(table('1a2b3c4d'));
     await fake.comeUp();
     await eventually('the revocation is known', () => !replica.store.current().has('5e6f7a8b'), 30_000);
@@ -175,7 +197,11 @@ describe('The tokens of a cluster', () => {
     putText(table('1a2b3c4d'));
     const allow = fake.faults.answer({ resource: 'secrets' }, { status: 403, reason: 'Forbidden', message: 'secrets is forbidden' });
     const replica = await startReplica();
-    await eventually('the failure is logged', () => messages.some((message) => /No token is accepted until it was read$/.test(message)), 10_000);
+    await eventually(
+      'the failure is logged',
+      () => messages.some((message) => /No token is accepted until it was read$/.test(message)),
+      10_000,
+    );
     expect(messages[0]).toContain('secrets');
     expect(replica.secret.copy()).toBeUndefined();
     allow();
