@@ -1,6 +1,7 @@
 /** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
 import { allowEveryone } from '../api/authorize.ts';
+import type { LocalSocket } from '../api/local-socket.ts';
 import { createAuthorize, type Authorize } from '../auth/create-authorize.ts';
 import type { StoreChange } from '../auth/decide/compare-tokens.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
@@ -24,10 +25,15 @@ export interface AccessControl {
 
 const FLUSH_MS = 60_000;
 
-/** `shared`: what the replicas of a cluster have in place of a file. */
+interface AccessParts {
+  /** What the replicas of a cluster have in place of a file. */
+  readonly shared: World['tokens'];
+  readonly isLocal: LocalSocket['isLocal'];
+}
+
 export async function createAccess(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
-  shared: World['tokens'],
+  { shared, isLocal }: AccessParts,
 ): Promise<AccessControl> {
   const path = join(settings.SVC_CONFIG_DIR, 'tokens.toml');
   const where = shared === undefined ? { file: path } : { tokens: shared.name };
@@ -49,6 +55,7 @@ export async function createAccess(
   timer.unref();
   const authorize = createAuthorize({
     verifier: createTokenVerifier({ store }),
+    isLocal,
     isReady,
     isProxy,
     matchesSecret: createSecretMatcher(settings.SVC_PROXY_SECRET),

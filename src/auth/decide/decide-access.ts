@@ -16,6 +16,9 @@ export type AccessDecision =
       readonly message: string;
     };
 
+/** Root, or the user of the service, who could change the tokens as well. */
+export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
+
 export const ALLOWED: AccessDecision = { ok: true };
 
 export const REQUIRED: AccessDecision = {

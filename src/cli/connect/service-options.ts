@@ -1,6 +1,7 @@
 /** Which service a verb talks to, and with which token. A token is never an argument, since every user of the host can read those. */
-import { open, readFile } from 'node:fs/promises';
+import { access, constants, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { LOCAL_SOCKET } from '../../schema/state-files.ts';
 import { SettingsSchema } from '../../schema/settings.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
@@ -83,6 +84,21 @@ export async function readToken(options: ServiceOptions, env: Environment): Prom
 export async function givenToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
   const given = options.tokenFile === undefined ? (env['SVCCTL_TOKEN'] ?? env['SVC_TOKEN']) : undefined;
   return parseToken(given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])));
+}
+
+/**
+ * Returns the path of `api.sock` in the state directory if this user can open it: root, and the user of the service. Not where a server is named, and not where only
+ * `SVC_LISTEN` is set, which then belongs to another service than that of the default directory.
+ */
+export async function findLocalSocket({ server }: ServiceOptions, env: Environment): Promise<string | undefined> {
+  const isSet = (key: string): boolean => (env[key] ?? '') !== '';
+  if (server !== undefined || isSet('SVCCTL_SERVER') || (isSet('SVC_LISTEN') && !isSet('SVC_STATE_DIR'))) return undefined;
+  const file = path.join(path.resolve(isSet('SVC_STATE_DIR') ? (env['SVC_STATE_DIR'] ?? '') : '/var/lib/svc'), LOCAL_SOCKET);
+  const usable = await access(file, constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return usable ? file : undefined;
 }
 
 function parseToken(text: string | undefined): string | undefined {
