@@ -1,6 +1,6 @@
 /**
  * The socket in the state directory, through which root and the user of the service manage it without a token (ADR 0078). Its file can be opened by these two alone, so the kernel
- * has authenticated whoever connects. Its connections are those of the HTTP server in every other respect.
+ * has authenticated each client. Its connections are those of the HTTP server in every other respect.
  */
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import type { Server as HttpServer } from 'node:http';

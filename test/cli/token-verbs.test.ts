@@ -78,7 +78,8 @@ describe('svcctl token in a cluster', () => {
   const putSecret = (name = 'svc-tokens') => cluster.fake.put(SECRETS, NAMESPACE, { metadata: { name }, type: 'Opaque' });
   const storedText = (): string => {
     const data = cluster.fake.objects(SECRETS, NAMESPACE)[0]?.['data'];
-    return Buffer.from(isTable(data) ? String(data['tokens.toml'] ?? '') : '', 'base64').toString();
+    const encoded = isTable(data) ? data['tokens.toml'] : undefined;
+    return typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : '';
   };
 
   test('creates, lists and revokes with the rights of the kubeconfig, without a running service', async () => {

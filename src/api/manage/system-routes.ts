@@ -57,7 +57,7 @@ function hardwareSource({ manage, settings }: ManageDeps): 'machine' | 'recordin
 }
 
 function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
-  const { manage, settings, board, accessIsReady } = deps;
+  const { manage, settings, board, accessIsReady = () => true } = deps;
   return [
     health(
       '/api/health/system',

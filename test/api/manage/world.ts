@@ -200,7 +200,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),
     isProxy: createProxyMatcher(parsed.settings.SVC_TRUSTED_PROXIES),
-    accessIsReady: () => true,
     now: () => Date.now(),
     wallNow: () => Date.now(),
     stopping: stopping.signal,

@@ -65,7 +65,8 @@ const putText = (text: string) =>
 function storedText(): string {
   const [secret] = fake.objects(SECRETS, 'default').filter(({ metadata }) => metadata.name === NAME);
   const data = secret?.['data'];
-  return Buffer.from(isTable(data) ? String(data['tokens.toml'] ?? '') : '', 'base64').toString();
+  const encoded = isTable(data) ? data['tokens.toml'] : undefined;
+  return typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : '';
 }
 
 async function create({ manager }: Replica, label = 'ci') {
@@ -178,7 +179,7 @@ describe('The tokens of a cluster', () => {
     await fake.goDown();
     await eventually(
       'the outage is logged',
-      () => messages.some((message) => /Tokens stay valid as they were last read$/.test(message)),
+      () => messages.some((message) => message.endsWith('Tokens stay valid as they were last read')),
       10_000,
     );
     expect(replica.store.current().size).toBe(2);
@@ -199,7 +200,7 @@ describe('The tokens of a cluster', () => {
     const replica = await startReplica();
     await eventually(
       'the failure is logged',
-      () => messages.some((message) => /No token is accepted until it was read$/.test(message)),
+      () => messages.some((message) => message.endsWith('No token is accepted until it was read')),
       10_000,
     );
     expect(messages[0]).toContain('secrets');
