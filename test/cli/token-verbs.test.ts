@@ -117,7 +117,7 @@ describe('svcctl token in a cluster', () => {
       err: expect.stringMatching(/Could not read the Secret.*Allow "me" the verb "get" on "secrets"/),
     });
     expect(await cluster.run([...create, '--secret', '../x'])).toMatchObject({
-      code: 2,
+      code: 64,
       err: expect.stringContaining('no name of a Secret'),
     });
   }, 60_000);
