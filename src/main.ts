@@ -2,12 +2,13 @@
  * Puts the service together from its parts and runs it. Nothing is decided here.
  *
  * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
- * the HTTP API → listen → start the world → start the loop → collect garbage when the service is idle.
+ * the HTTP API → listen, with authentication on a local socket too → start the world → start the loop → collect garbage when the service is idle.
  *
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
  */
 import type { ListenFacts } from './api/decide/describe-listening.ts';
+import { createLocalSocket } from './api/local-socket.ts';
 import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
@@ -18,7 +19,7 @@ import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState } from './wiring/guard-state.ts';
 import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
-import { listen, makeDirectories } from './wiring/service-parts.ts';
+import { listen, listenLocally, makeDirectories } from './wiring/service-parts.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
 export interface Service extends ListenFacts {
@@ -51,10 +52,12 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const world = chosen.value;
   const controller = await createController(options, world);
   const stopping = new AbortController();
-  const access = await createAccess(options, world.runtime.traits.network === 'pods');
+  const local = createLocalSocket();
+  const access = await createAccess(options, { shared: world.tokens, isLocal: local.isLocal });
   const api = createApi(options, { world, controller, access, stopping: stopping.signal });
   const listening = await listen(api, settings.SVC_LISTEN);
   if (!listening.ok) return listening;
+  if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();
   const { files } = controller;
   const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
@@ -70,7 +73,9 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     const resigned = world.resign();
     await sleep(settings.SVC_STOP_DELAY);
     // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
+    const closed = local.close();
     await api.close(graceMs, world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
+    await closed;
     if (settings.SVC_ON_EXIT === 'stop') {
       controller.files.leave();
       world.wantNothing();

@@ -41,7 +41,10 @@ const NOT_FOR_VALUES = {
   SVC_CONFIG_DIR: true,
   SVC_STATE_DIR: true,
   SVC_MODELS_DIR: true,
+  SVC_AUTH_ENABLED: true,
+  SVC_TRUSTED_PROXIES: true,
   SVC_PROXY_SECRET: true,
+  SVC_TOKENS_SECRET: true,
   SVC_HARDWARE_FILE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
@@ -164,10 +167,23 @@ const SecurityContext = z.looseObject({
 /** Parts with a name, as in the pod of the gateway. */
 const Named = z.array(z.looseObject({ name: z.string().min(1) }));
 
+/** A key of an existing Secret. */
+const SecretKey = z.strictObject({ name: ObjectName, key: z.string().regex(/^[-._a-zA-Z0-9]+$/) });
+
+const Auth = z.strictObject({
+  enabled: z.boolean().describe('Whether requests need credentials'),
+  tokensSecret: z.strictObject({ name: ObjectName, create: z.boolean() }).describe('The Secret with the tokens'),
+  trustedProxies: z
+    .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
+    .describe('Addresses and ranges of proxies whose X-Forwarded-Email counts; with authentication, they require proxySecret'),
+  proxySecret: SecretKey.describe('Secret with which the proxy proves itself'),
+});
+
 const ChatUi = z.strictObject({
   enabled: z.boolean(),
   image: z.strictObject({ repository: z.string().min(1), tag: z.string(), digest: Digest }),
   claimName: ObjectName,
+  tokenSecret: SecretKey.describe('Secret with the token of Open WebUI'),
   env: Named,
   podSecurityContext: PodSecurityContext,
   securityContext: SecurityContext,
@@ -187,6 +203,7 @@ export const HelmValues = z.strictObject({
   fullnameOverride: NamePart,
   commonLabels: z.record(LabelKey, LabelValue),
   commonAnnotations: z.record(LabelKey, z.string()),
+  auth: Auth.describe('Who may use the service'),
   settings: SettingsSchema.omit(NOT_FOR_VALUES).describe('Settings of the service; see docs/reference/settings.md'),
   extraEnv: Named.describe('Additional environment variables of the gateway, for example from secrets'),
   extraEnvFrom: z.array(

@@ -27,7 +27,7 @@ export const MAY_IMPORT = {
       'reconciler/decide/outcome/board-names.ts',
       'reconciler/decide/rules/admission.ts',
     ],
-    types: ['providers/provider.ts', 'reconciler/board.ts'],
+    types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/ports.ts'],
   },
   api: { values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'] },
   dashboard: { values: [], types: ['schema/'] },

@@ -1,7 +1,8 @@
 /** The check of every request of a service with authentication. The rules are in `decide/`. */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Access } from '../schema/access.ts';
-import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
+import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, LOCAL, NOT_READY, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
 import { readCredential } from './decide/read-credential.ts';
 import type { TokenVerdict, TokenVerifier } from './token-verifier.ts';
 
@@ -9,13 +10,24 @@ export interface AuthorizeDeps {
   readonly verifier: TokenVerifier;
   readonly isProxy: (address: string | undefined) => boolean;
   readonly matchesSecret: (value: string | undefined) => boolean;
+  /** Whether a connection came through the socket of the service, which only root and its own user can open. Default: none. */
+  readonly isLocal?: (socket: Socket) => boolean;
+  /** False while the tokens were not read yet. Default: always true. */
+  readonly isReady?: () => boolean;
   /** Called with the id of each token that was accepted. */
   readonly onUse: (id: string) => void;
 }
 
 export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
 
-export function createAuthorize({ verifier, isProxy, matchesSecret, onUse }: AuthorizeDeps): Authorize {
+export function createAuthorize({
+  verifier,
+  isProxy,
+  matchesSecret,
+  isLocal = () => false,
+  isReady = () => true,
+  onUse,
+}: AuthorizeDeps): Authorize {
   function judge(access: Access, verdict: TokenVerdict): AccessDecision {
     if (verdict === 'busy') return BUSY;
     if (verdict === undefined) return INVALID;
@@ -28,12 +40,13 @@ export function createAuthorize({ verifier, isProxy, matchesSecret, onUse }: Aut
     const credential = readCredential(rawHeaders, { isProxy: isProxy(socket.remoteAddress), matchesSecret });
     switch (credential.kind) {
       case 'none':
-        return REQUIRED;
+        return isLocal(socket) ? decideScope(access, LOCAL) : REQUIRED;
       case 'ambiguous':
         return AMBIGUOUS;
       case 'email':
         return decideScope(access, { identity: credential.email, scope: 'admin' });
       default: {
+        if (!isReady()) return NOT_READY;
         const verdict = verifier.verify(credential.token);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }

@@ -11,8 +11,8 @@ import { writeFileAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/pause.ts';
-import { isSameValue } from '../schema/same-value.ts';
-import { parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
+import { compareTokens, type StoreChange } from './decide/compare-tokens.ts';
+import { HEADER, parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
 
 export interface TokenStore {
   /** The tokens that are valid now, by id. */
@@ -23,14 +23,6 @@ export interface TokenStore {
 
 /** The message says why nothing was changed, and what to do. */
 export type TokenChange = { readonly ok: true } | { readonly ok: false; readonly message: string };
-
-/** Ids. */
-export interface StoreChange {
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-  /** With another label, scope or hash. */
-  readonly edited: readonly string[];
-}
 
 export interface TokenStoreOptions {
   /** Absolute path of `tokens.toml`. It need not exist. */
@@ -62,10 +54,8 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
   }
 
   function notify(before: Tokens, after: Tokens): void {
-    const added = [...after.keys()].filter((id) => !before.has(id));
-    const removed = [...before.keys()].filter((id) => !after.has(id));
-    const edited = [...after].filter(([id, row]) => before.has(id) && !isSameValue(row, before.get(id))).map(([id]) => id);
-    if (added.length + removed.length + edited.length > 0) onChange({ added, removed, edited });
+    const change = compareTokens(before, after);
+    if (change !== undefined) onChange(change);
   }
 
   function read(facts: BigIntStats): Tokens {
@@ -120,9 +110,6 @@ async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) 
   await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing', ...(await findOwner(path)) });
   return { ok: true };
 }
-
-const HEADER =
-  '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
 async function readText(path: string): Promise<string | undefined> {
   return await readFile(path, 'utf8').catch((error: unknown) => {

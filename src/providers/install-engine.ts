@@ -25,7 +25,7 @@ export interface EngineOptions {
   readonly engine: Engine;
   /** Absolute path of the directory for the `node_modules` of the engine. */
   readonly dir: string;
-  /** Environment for npm, which must be on its `PATH`. */
+  /** Environment of the service. npm, which must be on its `PATH`, gets only the part of it that it needs. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Called with a message when something takes long. */
   readonly onProgress: (message: string) => void;
@@ -132,12 +132,20 @@ async function install({ engine, dir, env, onProgress }: EngineOptions, signal: 
   await rm(stampOf(dir), { force: true });
   for (const file of LOCKED) await copyFile(path.join(sources, file), path.join(dir, file));
   return new Promise((resolve) => {
-    execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: { ...env }, signal }, (error, stdout, stderr) => {
+    execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: forNpm(env), signal }, (error, stdout, stderr) => {
       const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
       const message = `Make the npm registry reachable, or ${instead}: npm could not install ${name} ${why}`;
       resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
     });
   });
+}
+
+/** How npm finds its own settings and the registry. The rest may contain secrets, such as those of the proxy and of the Hub. */
+const FOR_NPM =
+  /^(?:PATH|HOME|TMPDIR|LANG|LC_[A-Z]+|XDG_[A-Z_]+|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|(?:https?|no|all)_proxy|npm_config_.+)$/i;
+
+function forNpm(env: EngineOptions['env']): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
 }
 
 function capital(text: string): string {

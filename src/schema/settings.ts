@@ -208,6 +208,9 @@ export const SettingsSchema = z.strictObject({
   SVC_HF_TOKEN_SECRET: ObjectName.optional().describe(
     'Cluster only: Secret with the key `HF_TOKEN`, with which the pods of slots fetch models from the Hugging Face Hub. The service itself uses the `HF_TOKEN` of its own environment',
   ),
+  SVC_TOKENS_SECRET: ObjectName.default('svc-tokens').describe(
+    'Cluster only: Secret with the tokens of the API, in its key `tokens.toml`. On a host, they are in `tokens.toml` in the configuration directory',
+  ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
     'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',

@@ -30,6 +30,7 @@ import { fail, ok, type Result } from '../schema/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import { createServiceCatalogue } from './model-store.ts';
+import { createTokenSecret } from '../cluster/tokens/token-secret.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { sleep } from '../platform/pause.ts';
 
@@ -44,10 +45,6 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   const { settings, env, version, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
     const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
-    return fail('stalled', 'SettingUnusable', message);
-  }
-  if (settings.SVC_AUTH_ENABLED) {
-    const message = 'Set "SVC_AUTH_ENABLED" to 0, and let an Ingress authenticate: tokens do not work in a cluster yet';
     return fail('stalled', 'SettingUnusable', message);
   }
   const { observer, reportTo } = createLateObserver();
@@ -67,6 +64,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     log,
   });
   const copies = createCopies(api.value, settings.SVC_RELIST, observer);
+  // Not one of the copies that a leader waits for: it decides nothing about slots.
+  const tokens = createTokenSecret({ api: api.value, name: settings.SVC_TOKENS_SECRET, observer, log });
   const leadership = createReadyLeadership(lease, copies.prepare);
   const parts = await createParts({ choice, api: api.value, leadership, identity, copies, observer });
   const running = new AbortController();
@@ -77,6 +76,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   return ok({
     ...parts.world,
     leadership,
+    tokens,
     cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
     shareTraffic(local) {
       reports = createReplicaReports({
@@ -95,6 +95,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     start(to) {
       reportTo(to);
       for (const reflector of copies.always) reflector.start(running.signal);
+      tokens.start(running.signal);
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);

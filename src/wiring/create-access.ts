@@ -1,37 +1,48 @@
-/** Joins the parts of authentication: the tokens of the host, and the check of every request where authentication is on. */
+/** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
 import { allowEveryone } from '../api/authorize.ts';
+import type { LocalSocket } from '../api/local-socket.ts';
 import { createAuthorize, type Authorize } from '../auth/create-authorize.ts';
+import type { StoreChange } from '../auth/decide/compare-tokens.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
-import { createTokenStore, type StoreChange, type TokenStore } from '../auth/token-store.ts';
+import { createSharedTokenStore } from '../auth/shared-token-store.ts';
+import { createTokenStore } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
 import { createTokenVerifier } from '../auth/token-verifier.ts';
 import { createProxyMatcher, createSecretMatcher } from '../auth/trusted-proxies.ts';
-import type { ServiceOptions } from './world.ts';
+import type { ServiceOptions, World } from './world.ts';
 
 export interface AccessControl {
   readonly authorize: Authorize;
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   isProxy(address: string | undefined): boolean;
+  /** False while the tokens were not read yet, so that none can be accepted. */
+  isReady(): boolean;
   /** Writes when tokens were last used. */
   stop(): Promise<void>;
 }
 
-const NO_STORE: TokenStore = {
-  current: () => new Map(),
-  change: async () => ({ ok: false, message: 'Let an Ingress authenticate: tokens do not work in a cluster yet' }),
-};
 const FLUSH_MS = 60_000;
 
-/** `inCluster`: there is no file that all replicas share, so tokens cannot be managed. */
+interface AccessParts {
+  /** What the replicas of a cluster have in place of a file. */
+  readonly shared: World['tokens'];
+  readonly isLocal: LocalSocket['isLocal'];
+}
+
 export async function createAccess(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
-  inCluster: boolean,
+  { shared, isLocal }: AccessParts,
 ): Promise<AccessControl> {
   const path = join(settings.SVC_CONFIG_DIR, 'tokens.toml');
-  const onChange = (change: StoreChange): void => log.info({ audit: true, file: path, ...change }, describeChange(change));
-  const store = inCluster ? NO_STORE : createTokenStore({ path, log, onChange });
+  const where = shared === undefined ? { file: path } : { tokens: shared.name };
+  const onChange = (change: StoreChange): void => log.info({ audit: true, ...where, ...change }, describeChange(change));
+  const store = shared === undefined ? createTokenStore({ path, log, onChange }) : createSharedTokenStore({ shared, log, onChange });
+  const running = new AbortController();
+  // Changes are logged when they happen, and not with the next request.
+  shared?.changes(() => void store.current(), running.signal);
+  const isReady = (): boolean => !settings.SVC_AUTH_ENABLED || shared === undefined || shared.copy() !== undefined;
   const wallNow = (): number => Date.now();
   const use = await createTokenUse({
     path: join(settings.SVC_STATE_DIR, 'token-use.json'),
@@ -44,6 +55,8 @@ export async function createAccess(
   timer.unref();
   const authorize = createAuthorize({
     verifier: createTokenVerifier({ store }),
+    isLocal,
+    isReady,
     isProxy,
     matchesSecret: createSecretMatcher(settings.SVC_PROXY_SECRET),
     onUse: use.note,
@@ -52,7 +65,9 @@ export async function createAccess(
     authorize: settings.SVC_AUTH_ENABLED ? authorize : allowEveryone,
     tokens: createTokenManager({ store, lastUses: use.lastUses, wallNow }),
     isProxy,
+    isReady,
     async stop() {
+      running.abort();
       clearInterval(timer);
       await use.flush();
     },

@@ -50,8 +50,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
-  const onFault = (error: unknown, requestId: string) =>
-    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
+  const onFault = logFaults(log);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
     board,
@@ -76,6 +75,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     features: () => featuresOf(options, runtime.traits.kind),
     tokens: audit.tokens(access.tokens),
     isProxy: access.isProxy,
+    accessIsReady: access.isReady,
     now: clock.now,
     wallNow: clock.wallNow,
     stopping,
@@ -90,6 +90,11 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: metrics.requestFinished,
     onFault,
   });
+}
+
+function logFaults(log: ServiceOptions['log']) {
+  return (error: unknown, requestId: string): void =>
+    log.error({ requestId, stack: error instanceof Error ? error.stack : undefined }, String(error));
 }
 
 function featuresOf({ settings, providers }: ServiceOptions, runtime: World['runtime']['traits']['kind']) {

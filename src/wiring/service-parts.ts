@@ -1,9 +1,13 @@
 /** Small adapters between the parts of the service. */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import { describeListening, type ListenFacts } from '../api/decide/describe-listening.ts';
 import type { Manage } from '../api/ports.ts';
+import { LOCAL_SOCKET } from '../schema/state-files.ts';
+import type { LocalSocket } from '../api/local-socket.ts';
 import type { HttpApi } from '../api/server.ts';
+import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/failure.ts';
@@ -66,5 +70,20 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Pro
       return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is already in use`);
     if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} requires privileges`);
     return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${messageOf(error)}`);
+  }
+}
+
+/** Listens on `<state>/api.sock` where authentication is on, and removes what an earlier service left there otherwise. The service works without it. */
+export async function listenLocally(
+  local: LocalSocket,
+  api: HttpApi,
+  { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
+): Promise<void> {
+  const path = join(settings.SVC_STATE_DIR, LOCAL_SOCKET);
+  try {
+    if (settings.SVC_AUTH_ENABLED) await local.listen(path, api.server);
+    else await rm(path, { force: true });
+  } catch (error) {
+    log.warn({ file: path }, `Use a token with svcctl as root too: the socket "${path}" cannot be created: ${messageOf(error)}`);
   }
 }

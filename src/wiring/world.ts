@@ -2,6 +2,7 @@
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
 import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
 import type { KubeObserver } from '../cluster/client/kube-observer.ts';
+import type { TokenSecret } from '../cluster/tokens/token-secret.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
@@ -45,6 +46,8 @@ export interface World {
   /** What is listed and managed instead in a cluster. Undefined on a host. */
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
+  /** The tokens that all replicas share. Undefined on a host, where they are in a file. */
+  readonly tokens?: TokenSecret;
   /** Where the loop reads what earlier controllers recorded. */
   readonly records: FailureRecords;
   readonly editor: SlotEditor;

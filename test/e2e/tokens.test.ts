@@ -1,6 +1,7 @@
 /** The real service with authentication: tokens of `svcctl`, the official client, and revocation from the next request on. */
 import { spawn } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { AuthenticationError, PermissionDeniedError } from 'openai';
@@ -92,6 +93,28 @@ describe('A service with authentication', () => {
     expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET, authorization: 'Bearer nonsense' })).toBe(401);
     expect(await get('/api/slots', { ...email, 'x-svc-proxy-secret': SECRET, authorization: 'Basic YTpi' })).toBe(200);
   });
+
+  test('is managed without a token through its socket by root and by its own user, and by nobody else', async () => {
+    const socketPath = join(service.environment['SVC_STATE_DIR'] ?? '', 'api.sock');
+    expect((await stat(socketPath)).mode & 0o777).toBe(0o600);
+    const statusOf = async (headers: Readonly<Record<string, string>> = {}): Promise<number | undefined> =>
+      await new Promise((resolve, reject) => {
+        const sent = request({ socketPath, path: '/api/auth/tokens', headers }, (response) => resolve(response.resume().statusCode));
+        sent.on('error', reject);
+        sent.end();
+      });
+    expect(await statusOf()).toBe(200);
+    // What a token may do is its own matter, also here.
+    expect(await statusOf(bearer('nonsense'))).toBe(401);
+    expect(await statusOf(bearer(await newToken('reader', 'read-only')))).toBe(403);
+    // Pages of other sites cannot reach a socket, but a proxy might pass them on.
+    expect(await statusOf({ origin: 'https://evil.example' })).toBe(403);
+    expect(await get('/api/auth/tokens')).toBe(401);
+    const restarted = await svcctl(['slot', 'restart', 'primary']);
+    expect(restarted).toMatchObject({ code: 0 });
+    expect(service.output()).toMatch(/"who":"local","scope":"admin"/);
+    expect(await svcctl(['get', 'slots', '--server', service.url])).toMatchObject({ code: 1 });
+  }, 120_000);
 
   test('records who changes what, and shows values of environment variables to administrators alone', async () => {
     const [admin, reader] = [await newToken('anna', 'admin'), await newToken('reader', 'read-only')];

@@ -43,9 +43,14 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     fullnameOverride: 'inference',
     commonLabels: { 'example.com/cost-center': 'ml', team: 'platform' },
     commonAnnotations: { 'example.com/owner': 'platform@example.com' },
+    auth: {
+      enabled: true,
+      trustedProxies: ['10.244.0.0/16', '2001:db8::1'],
+      proxySecret: { name: 'proxy', key: 'value' },
+    },
     settings: { SVC_LOG_LEVEL: 'debug', SVC_MAX_CONNECTIONS: 1_000_000, SVC_RESYNC: '1m', SVC_BODY_LIMIT: '128Mi' },
     extraEnv: [
-      { name: 'SVC_PROXY_SECRET', valueFrom: { secretKeyRef: { name: 'proxy', key: 'secret' } } },
+      { name: 'MIRROR_PASSWORD', valueFrom: { secretKeyRef: { name: 'mirror', key: 'password' } } },
       { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/private-ca/ca.crt' },
     ],
     extraEnvFrom: [{ secretRef: { name: 'gateway-env', optional: true } }, { prefix: 'APP_', configMapRef: { name: 'app' } }],
@@ -110,7 +115,12 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
     prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
     grafanaDashboard: { enabled: true, folder: 'Inference' },
-    chatUi: { enabled: true, claimName: 'chats', env: [{ name: 'WEBUI_NAME', value: 'Chat' }] },
+    chatUi: {
+      enabled: true,
+      claimName: 'chats',
+      tokenSecret: { name: 'chat-token', key: 'token' },
+      env: [{ name: 'WEBUI_NAME', value: 'Chat' }],
+    },
     deploymentStrategy: { rollingUpdate: { maxUnavailable: '25%', maxSurge: 2 } },
     revisionHistoryLimit: 1,
     priorityClassName: 'system-cluster-critical',
@@ -132,6 +142,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     serviceAccount: { create: false, name: 'given' },
     service: { type: 'NodePort' },
     chatUi: { enabled: true },
+    auth: { tokensSecret: { create: false, name: 'given-tokens' } },
   },
   'OpenShift, where the cluster chooses users': {
     podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null },

@@ -84,7 +84,7 @@ describe('values.yaml', () => {
   test.each([
     [{}],
     [{ global: { anything: 1 } }],
-    [{ settings: { SVC_PARK_LIMIT: 100, SVC_AUTH_ENABLED: true, SVC_RESYNC: '1m' } }],
+    [{ settings: { SVC_PARK_LIMIT: 100, SVC_ALLOW_UNSAFE_EDITS: true, SVC_RESYNC: '1m' } }],
     [{ toolboxes: { gguf: { cpu: { image: 'localhost/a:v1' } } } }],
     [{ slots: { primary: { backend: 'cpu', model: { default: 'a' }, lifecycle: { idleTimeout: 'never' } } } }],
     [{ networkPolicy: { modelSources: null } }],

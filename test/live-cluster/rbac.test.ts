@@ -19,6 +19,7 @@ type Json = Readonly<Record<string, unknown>>;
 interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
+  readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];
 }
 
@@ -27,7 +28,7 @@ const inNamespace = async (args: readonly string[], input?: string) => kubectl([
 /** Without DRA, which not every cluster serves. */
 const VALUES = { gpus: { allocation: 'device-plugin' } };
 const PRIMARY = 'inference.svc.dev/slot=primary';
-const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding']);
+const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', 'Secret']);
 
 const grantedBy = ({ apiGroups, resources, verbs }: Rule): readonly string[] =>
   apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)));
@@ -120,6 +121,21 @@ describeWithCluster('The chart’s service account', () => {
 
   test('has enough rights for all features', async () => {
     await until('leadership', isUsed('list inference.svc.dev/slotspecs'));
+    // A token in the Secret of the chart, which is empty at first; another Secret is not for the service.
+    await until('the watch of the tokens', isUsed('watch /secrets'));
+    const created = await fetch(`${url}/api/auth/tokens`, {
+      method: 'POST',
+      body: JSON.stringify({ label: 'rights', scope: 'read-only' }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([created.status, await created.text()]).toEqual([200, expect.stringContaining('"scope":"read-only"')]);
+    const stored = await inNamespace(['get', 'secret', 'svc-tokens', '--output', 'jsonpath={.data.tokens\\.toml}']);
+    expect(Buffer.from(stored, 'base64').toString()).toContain('label = "rights"');
+    const mine = `--as=system:serviceaccount:${NAMESPACE}:svc`;
+    const others = await inNamespace(['auth', 'can-i', 'get', 'secrets/another', mine]).catch(
+      (error: { readonly stdout?: string }) => error.stdout ?? '',
+    );
+    expect(others.trim()).toBe('no');
     // A slot created through the management API, and its workload.
     await change('PUT', '/api/slots/primary', {
       backend: 'cpu',
@@ -191,9 +207,15 @@ describeWithCluster('The chart’s service account', () => {
         const [verb = '', path = ''] = right.split(' ');
         const [group, plural = '', subresource] = path.split('/');
         const of = subresource === undefined ? [] : [`--subresource=${subresource}`];
-        const answer = await inNamespace(['auth', 'can-i', verb, group === '' ? plural : `${plural}.${group}`, ...of, as]).catch(
-          (error: { readonly stdout?: string }) => error.stdout ?? '',
-        );
+        const named = rule.resourceNames === undefined ? '' : `/${rule.resourceNames.join('')}`;
+        const answer = await inNamespace([
+          'auth',
+          'can-i',
+          verb,
+          `${group === '' ? plural : `${plural}.${group}`}${named}`,
+          ...of,
+          as,
+        ]).catch((error: { readonly stdout?: string }) => error.stdout ?? '');
         expect([right, answer.trim()]).toEqual([right, 'no']);
       }
     }

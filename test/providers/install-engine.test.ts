@@ -88,3 +88,22 @@ test('findProgram() finds the first executable file of that name on the PATH', a
   expect(await findProgram('llama-server', first)).toBeUndefined();
   expect(await findProgram('llama-server', undefined)).toBeUndefined();
 });
+
+test('ensureEngine() gives npm what it needs to reach the registry, and no secret of the service', async () => {
+  const secrets = {
+    SVC_PROXY_SECRET: 's3cret-of-the-proxy',
+    SVC_TOKEN: 's3cret-token',
+    HF_TOKEN: 's3cret-of-the-hub',
+    AWS_SECRET_ACCESS_KEY: 's3cret',
+  };
+  const needed = {
+    HOME: directory,
+    HTTPS_PROXY: 'http://proxy:3128',
+    npm_config_registry: 'http://mirror',
+    NODE_EXTRA_CA_CERTS: '/ca.crt',
+  };
+  expect(await install({ ...(await fakeNpm('env > seen')), ...secrets, ...needed })).toMatchObject({ ok: true });
+  const seen = await readFile(path.join(directory, 'engine', 'seen'), 'utf8');
+  for (const [key, value] of Object.entries(needed)) expect(seen).toContain(`${key}=${value}\n`);
+  expect(seen).not.toContain('s3cret');
+});

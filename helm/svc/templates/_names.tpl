@@ -125,6 +125,39 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* The Secret with the tokens of the API: an existing one, or the one of the chart. */}}
+{{- define "svc.tokensSecret" -}}
+{{- .Values.auth.tokensSecret.name | default (include "svc.derivedName" (dict "root" . "suffix" "tokens")) -}}
+{{- end -}}
+
+{{/* Environment of the gateway that says whether and how clients authenticate. Each entry follows a line break. */}}
+{{- define "svc.authEnv" -}}
+{{- with .Values.auth }}
+- name: SVC_TOKENS_SECRET
+  value: {{ include "svc.tokensSecret" $ }}
+{{- if .enabled }}
+- name: SVC_AUTH_ENABLED
+  value: "1"
+{{- end }}
+{{- if and .enabled .trustedProxies (not .proxySecret.name) }}
+{{- fail "Set \"auth.proxySecret.name\" too: otherwise every pod at an address of \"auth.trustedProxies\" could send X-Forwarded-Email and be an administrator" }}
+{{- end }}
+{{- with .trustedProxies }}
+- name: SVC_TRUSTED_PROXIES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with .proxySecret }}
+{{- if .name }}
+- name: SVC_PROXY_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The security context of the gateway's pods. OpenShift chooses users and groups itself and refuses the default ones; others are an intention. */}}
 {{- define "svc.podSecurityContext" -}}
 {{- $context := .Values.podSecurityContext -}}

@@ -17,6 +17,8 @@ export interface ManageDeps {
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   readonly isProxy: (address: string | undefined) => boolean;
+  /** False while no token can be accepted, since the tokens were not read yet. Default: always true. */
+  readonly accessIsReady?: () => boolean;
   /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Milliseconds on the clock of the loop. */

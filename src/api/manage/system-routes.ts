@@ -57,7 +57,7 @@ function hardwareSource({ manage, settings }: ManageDeps): 'machine' | 'recordin
 }
 
 function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
-  const { manage, settings, board } = deps;
+  const { manage, settings, board, accessIsReady = () => true } = deps;
   return [
     health(
       '/api/health/system',
@@ -75,11 +75,14 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
     ),
     health(
       '/api/health/ready',
-      'Readiness for load balancers: 503 until the first pass has found the slots',
-      { 200: json('The slots are known', Ready), 503: json('The first pass has not finished', Starting) },
+      'Readiness for load balancers: 503 until the first pass has found the slots and, with authentication, the tokens were read',
+      { 200: json('The slots and tokens are known', Ready), 503: json('The first pass has not finished', Starting) },
       () => {
-        if (board.current().version > 0) return { status: 200, body: { status: 'ok' } };
-        const message = 'Try again in a moment: the service has just been started';
+        const isKnown = board.current().version > 0;
+        if (isKnown && accessIsReady()) return { status: 200, body: { status: 'ok' } };
+        const message = isKnown
+          ? 'Try again in a moment, or read the log: the tokens were not read yet'
+          : 'Try again in a moment: the service has just been started';
         return { status: 503, body: { status: 'starting', ...errorBody('server.starting', message) } };
       },
     ),

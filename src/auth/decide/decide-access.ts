@@ -10,7 +10,14 @@ export interface Caller {
 export type AccessDecision =
   /** The caller is not known where a route is open. */
   | { readonly ok: true; readonly caller?: Caller }
-  | { readonly ok: false; readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy'; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting';
+      readonly message: string;
+    };
+
+/** Root, or the user of the service, who could change the tokens as well. */
+export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
 
 export const ALLOWED: AccessDecision = { ok: true };
 
@@ -33,6 +40,12 @@ export const BUSY: AccessDecision = {
   ok: false,
   code: 'auth.busy',
   message: 'Try again in a moment: too many tokens that were not used before are being checked',
+};
+/** Not `INVALID`, which clients take for final. */
+export const NOT_READY: AccessDecision = {
+  ok: false,
+  code: 'server.starting',
+  message: 'Try again in a moment: the service has not read its tokens yet',
 };
 
 /** A class that no scope is granted is denied to everyone. */

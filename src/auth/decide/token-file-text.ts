@@ -1,4 +1,4 @@
-/** The text of `tokens.toml`: one table for each token, under its id. People may edit it; comments and order are kept. Pure. */
+/** The text of `tokens.toml`, a file or a key of a Secret: one table for each token, under its id. People may edit it; comments and order are kept. Pure. */
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';
@@ -28,6 +28,10 @@ export type TokenText =
   | { readonly ok: true; readonly tokens: Tokens; readonly tables: TokenTables }
   /** Each problem says where it is and how to fix it. */
   | { readonly ok: false; readonly problems: readonly string[] };
+
+/** What a new file begins with. */
+export const HEADER =
+  '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
 /** For people, in lists and logs. */
 const LABEL_LIMIT = 100;

@@ -1,6 +1,6 @@
 /**
- * Requests to a service in a cluster, through the API server's proxy to the leader's pod. The user needs no address, no open port and no second credential. The
- * name of the pod is in a Lease. If the pod is gone, the transport waits for the next leader and sends the request to it once.
+ * Requests to a service in a cluster, through the API server's proxy to the leader's pod. The user needs no address and no open port, and a token only where the
+ * service authenticates. The name of the pod is in a Lease. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
@@ -52,6 +52,8 @@ const PROXY_VERBS: Readonly<Record<string, string>> = { GET: 'get', POST: 'creat
 
 export interface ClusterTransportOptions {
   readonly cluster: ClusterAccess;
+  /** Of the service, where it authenticates: the API server keeps `Authorization` for itself. */
+  readonly token?: string;
   /** Unix milliseconds. */
   now(): number;
   /** Called with what the transport waits for, once it begins to wait. */
@@ -66,14 +68,16 @@ interface Leader {
 }
 
 export function createClusterTransport(options: ClusterTransportOptions): Transport {
-  const { cluster } = options;
+  const { cluster, token } = options;
+  const credentials = token === undefined ? {} : { 'x-api-key': token };
   let leader: Leader | undefined;
   return {
     service: `namespace "${cluster.namespace}" of "${cluster.server}"`,
     namespace: cluster.namespace,
     hint: 'Check -n: the Lease and the pod may belong to another program',
     pollMs: POLL_MS,
-    async send(request) {
+    async send(given) {
+      const request = { ...given, headers: { ...credentials, ...given.headers } };
       leader ??= await waitForLeader(options);
       const first = await sendToPod(cluster, leader, request);
       if (!('reason' in first)) return first;

@@ -13,12 +13,14 @@ export interface HttpTarget {
   /** `https://10.0.0.1:443`, without a slash at the end. */
   readonly server: string;
   readonly agent?: Agent | undefined;
+  /** Path of a socket to connect to, instead of the host and port of the server. */
+  readonly socketPath?: string | undefined;
   /** The failure to report if no whole response arrives. */
   failure(reason: string, cause: unknown): CliFailure;
 }
 
 export async function sendHttp(
-  { server, agent, failure }: HttpTarget,
+  { server, agent, socketPath, failure }: HttpTarget,
   { method, path, headers, body, stream }: ServiceRequest,
 ): Promise<ServiceResponse> {
   const fail = (cause: unknown): CliFailure => failure(reasonOf(cause), cause);
@@ -28,6 +30,7 @@ export async function sendHttp(
       method,
       headers: { accept: 'application/json', 'user-agent': 'svcctl', ...headers },
       ...(agent === undefined ? {} : { agent }),
+      ...(socketPath === undefined ? {} : { socketPath }),
     });
     const timer = setTimeout(() => sent.destroy(new Error('no response arrived in time')), RESPONSE_TIMEOUT_MS);
     // Also catches errors after the response has begun: without a listener, a cut connection would end the program.

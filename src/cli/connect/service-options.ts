@@ -1,6 +1,7 @@
 /** Which service a verb talks to, and with which token. A token is never an argument, since every user of the host can read those. */
-import { readFile } from 'node:fs/promises';
+import { access, constants, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { LOCAL_SOCKET } from '../../schema/state-files.ts';
 import { SettingsSchema } from '../../schema/settings.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
@@ -73,22 +74,59 @@ export function authority({ host, port }: { readonly host: string; readonly port
 
 /**
  * Returns the first line of the file in `--token-file`, else `SVCCTL_TOKEN` or `SVC_TOKEN`, else the first line of the file in `SVCCTL_TOKEN_FILE`, else that of
- * `~/.config/svc/token`, if it exists.
+ * `~/.config/svc/token`, if it exists. That file must be readable for its owner alone.
  */
 export async function readToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
+  return (await givenToken(options, env)) ?? parseToken(await defaultToken(env));
+}
+
+/** As `readToken`, without the file that belongs to no service in particular: a token in it is not for every cluster. */
+export async function givenToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
   const given = options.tokenFile === undefined ? (env['SVCCTL_TOKEN'] ?? env['SVC_TOKEN']) : undefined;
-  const text = given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])) ?? (await defaultToken(env));
+  return parseToken(given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])));
+}
+
+/**
+ * Returns the path of `api.sock` in the state directory if this user can open it: root, and the user of the service. Not where a server is named, and not where only
+ * `SVC_LISTEN` is set, which then belongs to another service than that of the default directory.
+ */
+export async function findLocalSocket({ server }: ServiceOptions, env: Environment): Promise<string | undefined> {
+  const isSet = (key: string): boolean => (env[key] ?? '') !== '';
+  if (server !== undefined || isSet('SVCCTL_SERVER') || (isSet('SVC_LISTEN') && !isSet('SVC_STATE_DIR'))) return undefined;
+  const file = path.join(path.resolve(isSet('SVC_STATE_DIR') ? (env['SVC_STATE_DIR'] ?? '') : '/var/lib/svc'), LOCAL_SOCKET);
+  const usable = await access(file, constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return usable ? file : undefined;
+}
+
+function parseToken(text: string | undefined): string | undefined {
   const token = text?.trim() ?? '';
   if (token === '') return undefined;
   if (/[^\u0021-\u007E]/.test(token)) throw new CliFailure('Check the token: it contains characters that are not allowed in a token');
   return token;
 }
 
+/** Nobody has named this file, so its rights are checked, as `ssh` checks those of keys. */
 async function defaultToken(env: Environment): Promise<string | undefined> {
   const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
   if (config === undefined || !path.isAbsolute(config)) return undefined;
-  const text = await readFile(path.join(config, 'svc', 'token'), 'utf8').catch(() => undefined);
-  return text?.split('\n')[0];
+  const file = path.join(config, 'svc', 'token');
+  const handle = await open(file).catch(() => undefined);
+  if (handle === undefined) return undefined;
+  try {
+    const facts = await handle.stat();
+    if (!facts.isFile()) return undefined;
+    if ((facts.mode & 0o077) !== 0) {
+      throw new CliFailure(`Run "chmod 600 ${file}": other users can read the token in it, or replace it`, {
+        hint: 'If they may have read it, revoke it with "svcctl token revoke" and create another one',
+      });
+    }
+    return (await handle.readFile('utf8')).split('\n')[0];
+  } finally {
+    await handle.close();
+  }
 }
 
 async function firstLine(file: string | undefined): Promise<string | undefined> {

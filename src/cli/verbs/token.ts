@@ -1,6 +1,6 @@
 /**
  * `svcctl token create|list|revoke`. Without a server in the options or the environment, it works on the file of this machine, whether the service runs or not; the service
- * sees the change with its next request.
+ * sees the change with its next request. For a cluster it does the same on the Secret, with the rights of the kubeconfig, unless a token is given: then it asks the service.
  */
 import path from 'node:path';
 import { z } from 'zod';
@@ -11,11 +11,12 @@ import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
 import { SCOPES, type Scope } from '../../schema/access.ts';
 import type { Cli } from '../cli.ts';
-import { targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
+import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
+import type { TokenSecretOptions } from '../connect/open-token-secret.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, type Column, type Output } from '../output/output.ts';
 
-export interface CreateOptions extends ServiceOptions {
+export interface CreateOptions extends TokenSecretOptions {
   readonly label: string;
   readonly scope: Scope;
   readonly output: Output;
@@ -39,13 +40,13 @@ const TokensAnswer = z.looseObject({
 });
 
 export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
-  const created = targetsService(options, cli.env)
+  const created = (await asksService(options, cli.env))
     ? await (
         await cli.connect(options)
       ).request('POST', '/api/auth/tokens', CreatedAnswer, {
         body: { label: options.label, scope: options.scope },
       })
-    : await createHere(cli, options);
+    : await createItself(cli, options);
   const data = await dataText(options.output, created);
   if (data !== undefined) {
     await cli.terminal.write(data);
@@ -55,10 +56,10 @@ export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<
   cli.terminal.line(created.token);
 }
 
-export async function runTokenList(cli: Cli, options: ServiceOptions & { readonly output: Output }): Promise<void> {
-  const items = targetsService(options, cli.env)
+export async function runTokenList(cli: Cli, options: TokenSecretOptions & { readonly output: Output }): Promise<void> {
+  const items = (await asksService(options, cli.env))
     ? (await (await cli.connect(options)).request('GET', '/api/auth/tokens', TokensAnswer)).tokens
-    : await listHere(cli);
+    : await listItself(cli, options);
   await cli.terminal.write(
     await listText(cli.terminal, options.output, { key: 'tokens', items, columns: COLUMNS, nameOf: ({ id }) => id }),
   );
@@ -67,12 +68,12 @@ export async function runTokenList(cli: Cli, options: ServiceOptions & { readonl
   }
 }
 
-export async function runTokenRevoke(cli: Cli, options: ServiceOptions, ...ids: string[]): Promise<void> {
-  const client = targetsService(options, cli.env) ? await cli.connect(options) : undefined;
+export async function runTokenRevoke(cli: Cli, options: TokenSecretOptions, ...ids: string[]): Promise<void> {
+  const client = (await asksService(options, cli.env)) ? await cli.connect(options) : undefined;
   for (const id of ids) {
     if (!TOKEN_ID.test(id))
       throw usageFailure(`Write the id of a token, such as "1a2b3c4d", not "${id}"`, 'List them with "svcctl token list"');
-    if (client === undefined) await revokeHere(cli, id);
+    if (client === undefined) await revokeItself(cli, options, id);
     else await client.request('DELETE', `/api/auth/tokens/${id}`, z.unknown());
     cli.terminal.line(`token/${id} revoked`);
   }
@@ -88,39 +89,54 @@ const COLUMNS: readonly Column<Listed>[] = [
   { title: 'LABEL', cell: ({ label }) => cellText(label) },
 ];
 
-function targetsService(options: ServiceOptions, env: Cli['env']): boolean {
-  return options.server !== undefined || (env['SVCCTL_SERVER'] ?? '') !== '' || targetsCluster(options, env);
+async function asksService(options: ServiceOptions, env: Cli['env']): Promise<boolean> {
+  if (targetsCluster(options, env)) return (await givenToken(options, env)) !== undefined;
+  return options.server !== undefined || (env['SVCCTL_SERVER'] ?? '') !== '';
 }
 
-async function openHere({ env, now, terminal }: Cli): Promise<TokenManager> {
+interface Opened {
+  readonly tokens: TokenManager;
+  /** What to do if it fails. */
+  readonly hint: string;
+}
+
+async function open(cli: Cli, options: TokenSecretOptions): Promise<Opened> {
+  if (targetsCluster(options, cli.env)) {
+    const { openTokenSecret, SECRET_HINT } = await import('../connect/open-token-secret.ts');
+    return { tokens: await openTokenSecret(options, cli), hint: SECRET_HINT };
+  }
+  const { env, now, terminal } = cli;
   const log = { warn: (_fields: unknown, message: string) => void terminal.note(message) };
   const store = createTokenStore({ path: path.join(path.resolve(env['SVC_CONFIG_DIR'] ?? CONFIG_DIR), 'tokens.toml'), log });
   const uses = await readTokenUse(path.join(path.resolve(env['SVC_STATE_DIR'] ?? STATE_DIR), 'token-use.json'));
-  return createTokenManager({ store, lastUses: () => uses, wallNow: now });
+  return { tokens: createTokenManager({ store, lastUses: () => uses, wallNow: now }), hint: HERE };
 }
 
-async function createHere(cli: Cli, { label, scope }: CreateOptions): Promise<z.output<typeof CreatedAnswer>> {
-  const wanted = TokenLabel.safeParse(label);
+async function createItself(cli: Cli, options: CreateOptions): Promise<z.output<typeof CreatedAnswer>> {
+  const wanted = TokenLabel.safeParse(options.label);
   if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Write a name for the token');
-  const created = await (await openHere(cli)).create({ label: wanted.data, scope });
-  if (!created.ok) throw new CliFailure(created.message, HERE);
+  const { tokens, hint } = await open(cli, options);
+  const created = await tokens.create({ label: wanted.data, scope: options.scope });
+  if (!created.ok) throw new CliFailure(created.message, { hint });
   const { createdAt, ...rest } = created.value;
   return { ...rest, created_at: createdAt };
 }
 
-async function listHere(cli: Cli): Promise<readonly Listed[]> {
-  return (await openHere(cli)).list().map(({ createdAt, lastUsedAt, ...rest }) => ({
+async function listItself(cli: Cli, options: TokenSecretOptions): Promise<readonly Listed[]> {
+  const { tokens } = await open(cli, options);
+  return tokens.list().map(({ createdAt, lastUsedAt, ...rest }) => ({
     ...rest,
     created_at: createdAt,
     last_used_at: lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString(),
   }));
 }
 
-async function revokeHere(cli: Cli, id: string): Promise<void> {
-  const revoked = await (await openHere(cli)).revoke(id);
-  if (!revoked.ok) throw new CliFailure(revoked.message, HERE);
+async function revokeItself(cli: Cli, options: TokenSecretOptions, id: string): Promise<void> {
+  const { tokens, hint } = await open(cli, options);
+  const revoked = await tokens.revoke(id);
+  if (!revoked.ok) throw new CliFailure(revoked.message, { hint });
   if (!revoked.value) throw new CliFailure(`There is no token "${id}"`, { hint: 'List them with "svcctl token list"' });
 }
 
 /** For users who mean the tokens of another machine. */
-const HERE = { hint: 'Run it as the user of the service, or name a running service with --server' };
+const HERE = 'Run it as the user of the service, or name a running service with --server';

@@ -66,9 +66,13 @@ export interface RemoveOptions {
 /** Reduces an object to what is stored of it. */
 export type Transform = (object: KubeObject) => KubeObject;
 
-export interface ListOptions {
+/** Which objects of a type are meant. Default: all. */
+export interface Selectors {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+}
+
+export interface ListOptions extends Selectors {
   /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
   /**

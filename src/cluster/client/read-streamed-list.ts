@@ -5,13 +5,13 @@ import { isTable } from '../../schema/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { foldWatchEvent } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './line-buffer.ts';
-import type { KubeApi, KubeObject, ObjectList, ResourceType, Transform } from './ports.ts';
+import type { KubeApi, KubeObject, ObjectList, ResourceType, Selectors, Transform } from './ports.ts';
 import { LINE_LIMIT_BYTES } from './read-watch.ts';
 
 export interface StreamedListOptions {
   readonly api: Pick<KubeApi, 'stream'>;
   readonly type: ResourceType;
-  readonly labelSelector: string | undefined;
+  readonly selectors: Selectors;
   /** Any state that is not older than this resource version; undefined: the newest one. */
   readonly from: string | undefined;
   readonly transform: Transform;
@@ -28,7 +28,7 @@ const WITHIN_S = 120;
  * in the stream, as servers do whose etcd cannot report its progress. Other failures are those of any watch.
  */
 export async function readStreamedList(options: StreamedListOptions, signal: AbortSignal): Promise<Result<ObjectList>> {
-  const { api, type, labelSelector, from, clock } = options;
+  const { api, type, selectors, from, clock } = options;
   const query = {
     watch: 'true',
     sendInitialEvents: 'true',
@@ -36,7 +36,7 @@ export async function readStreamedList(options: StreamedListOptions, signal: Abo
     allowWatchBookmarks: 'true',
     resourceVersion: from,
     timeoutSeconds: String(WITHIN_S),
-    labelSelector,
+    ...selectors,
   };
   const own = new AbortController();
   const end = (): void => own.abort();

@@ -23,7 +23,7 @@ import { watchSeconds } from './decide/watch-delay.ts';
 import { NO_OBSERVER } from './kube-observer.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
 import { createObjectCopy, type IsUrgent } from './object-copy.ts';
-import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Transform } from './ports.ts';
+import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Selectors, Transform } from './ports.ts';
 import { readStreamedList } from './read-streamed-list.ts';
 import { readWatch, type ListDue, type WatchOutcome } from './read-watch.ts';
 
@@ -31,6 +31,8 @@ export interface ReflectorOptions {
   readonly api: KubeApi;
   readonly type: ResourceType;
   readonly labelSelector?: string;
+  /** `metadata.name=…` for one object, which a Role may then grant by its name. */
+  readonly fieldSelector?: string;
   /** Must keep name, UID and resource version. Default: removes `managedFields`, which take half the size of an object. */
   readonly transform?: Transform;
   /** Whether a change wakes subscribers immediately instead of together with others. Removals always do. Default: all changes are urgent. */
@@ -55,7 +57,8 @@ const SILENT_MS = 180_000;
 const BATCH_MS = 200;
 
 export function createReflector(options: ReflectorOptions): RefreshableReflector {
-  const { api, type, labelSelector, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
+  const { api, type, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
+  const selectors = selectorsOf(options);
   const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
   const copy = createObjectCopy(transform, options.isUrgent);
   const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
@@ -92,10 +95,10 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     // Most listed objects are known already: keeping the known ones avoids holding thousands of objects twice.
     const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
     if (way.kind === 'streamed') {
-      return await readStreamedList({ api, type, labelSelector, from: way.from, transform: transformNew, clock }, signal);
+      return await readStreamedList({ api, type, selectors, from: way.from, transform: transformNew, clock }, signal);
     }
     const age = way.kind === 'cached' ? { notOlderThan: way.notOlderThan } : {};
-    return await api.list(type, { transform: transformNew, ...age, ...(labelSelector === undefined ? {} : { labelSelector }) }, signal);
+    return await api.list(type, { transform: transformNew, ...age, ...selectors }, signal);
   }
 
   async function list(signal: AbortSignal): Promise<Result<void>> {
@@ -158,7 +161,7 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
       allowWatchBookmarks: 'true',
       resourceVersion: copy.resourceVersion(),
       timeoutSeconds: String(timeoutSeconds),
-      labelSelector,
+      ...selectors,
     };
     const limits = { clock, due, endBy: clock.now() + timeoutSeconds * 1000, silentMs };
     const sink = { fold, opened, changed };
@@ -198,6 +201,10 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
       void runListWatchLoop({ list, watch, onFailure: failed, clock, random, relistMs }, signal);
     },
   };
+}
+
+function selectorsOf({ labelSelector, fieldSelector }: ReflectorOptions): Selectors {
+  return { ...(labelSelector === undefined ? {} : { labelSelector }), ...(fieldSelector === undefined ? {} : { fieldSelector }) };
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {

@@ -9,6 +9,7 @@ export const DEPLOYMENTS = v1('apps', 'deployments', 'Deployment');
 export const PODS = v1('', 'pods', 'Pod');
 export const SERVICES = v1('', 'services', 'Service');
 export const CONFIG_MAPS = v1('', 'configmaps', 'ConfigMap');
+export const SECRETS = v1('', 'secrets', 'Secret');
 export const CLAIMS = v1('', 'persistentvolumeclaims', 'PersistentVolumeClaim');
 export const DISRUPTION_BUDGETS = v1('policy', 'poddisruptionbudgets', 'PodDisruptionBudget');
 export const EVENTS = v1('', 'events', 'Event');

@@ -19,6 +19,7 @@ import { RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1/Role
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim';
 import { Pod } from 'kubernetes-models/v1/Pod';
+import { Secret } from 'kubernetes-models/v1/Secret';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 
@@ -53,6 +54,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'v1/ConfigMap': by(ConfigMap),
   'v1/PersistentVolumeClaim': by(PersistentVolumeClaim),
   'v1/Pod': by(Pod),
+  'v1/Secret': by(Secret),
   'v1/Service': by(Service),
   'v1/ServiceAccount': by(ServiceAccount),
 };

@@ -1,0 +1,64 @@
+/**
+ * The socket in the state directory, through which root and the user of the service manage it without a token (ADR 0078). Its file can be opened by these two alone, so the kernel
+ * has authenticated each client. Its connections are those of the HTTP server in every other respect.
+ */
+import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
+import type { Server as HttpServer } from 'node:http';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+
+export interface LocalSocket {
+  /** Whether a connection came through the socket. */
+  isLocal(socket: Socket): boolean;
+  /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
+  listen(path: string, server: HttpServer): Promise<void>;
+  /** Removes the file, and resolves once the last connection is closed. The HTTP server closes connections. */
+  close(): Promise<void>;
+}
+
+/** `sun_path` of Linux, without the zero at its end. */
+const LONGEST_PATH_BYTES = 107;
+
+export function createLocalSocket(): LocalSocket {
+  const local = new WeakSet<Socket>();
+  let listening: { readonly listener: Server; readonly path: string } | undefined;
+  return {
+    isLocal: (socket) => local.has(socket),
+    async listen(path, server) {
+      // The HTTP server's own sockets can be half open as well.
+      const listener = createServer({ allowHalfOpen: true }, (socket) => {
+        local.add(socket);
+        server.emit('connection', socket);
+      });
+      await bind(listener, path);
+      listening = { listener, path };
+    },
+    async close() {
+      if (listening === undefined) return;
+      const { listener, path } = listening;
+      listening = undefined;
+      await rm(path, { force: true });
+      await new Promise<void>((resolve) => listener.close(() => resolve()));
+    },
+  };
+}
+
+/** In a directory that only this user can enter, until the file has its mode: at no time can others connect. */
+async function bind(listener: Server, path: string): Promise<void> {
+  const directory = await mkdtemp(join(dirname(path), '.api-'));
+  try {
+    const first = join(directory, 's');
+    if (Buffer.byteLength(first) > LONGEST_PATH_BYTES) throw new Error(`its path is longer than ${LONGEST_PATH_BYTES} bytes`);
+    await new Promise<void>((resolve, reject) => {
+      listener.once('error', reject);
+      listener.listen(first, resolve);
+    });
+    await chmod(first, 0o600);
+    await rename(first, path);
+  } catch (error) {
+    listener.close();
+    throw error;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,23 @@
+/** The interface to the tokens that all replicas of a service in a cluster share. The adapter is `cluster/tokens/token-secret.ts`. */
+import type { Result } from '../schema/failure.ts';
+
+/** The text of the tokens, as `decide/token-file-text.ts` reads and writes it. */
+export interface SharedText {
+  /** Empty where nothing was stored yet. */
+  readonly text: string;
+  /** Changes with each write of anybody. Empty: it does not exist. */
+  readonly version: string;
+}
+
+export interface SharedTokenText {
+  /** What messages call it: `the Secret "svc-tokens" in namespace "svc"`. */
+  readonly name: string;
+  /** No more bytes of text can be stored. */
+  readonly limitBytes: number;
+  /** The copy of this replica; sends no request. Undefined until it was read once. The same object as long as nothing has changed. */
+  copy(): SharedText | undefined;
+  /** The newest text. Fails with `NotFound` if it does not exist. */
+  read(signal: AbortSignal): Promise<Result<SharedText>>;
+  /** Replaces the text, and the copy with it. Fails with `Conflict` if somebody has written since `before` was read. */
+  write(before: SharedText, text: string, signal: AbortSignal): Promise<Result<void>>;
+}
