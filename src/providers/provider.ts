@@ -32,7 +32,7 @@ export interface ModelTraits {
 /** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
-  /** Absolute path on the host of the file, or of the directory, that the server loads. */
+  /** Absolute path on the host of the file, or of the directory, that the server loads. Of an own model of a provider: its name. */
   readonly hostPath: string;
   readonly sizeBytes: number;
   /** Whose model it is. Undefined if no provider knows files like these, or if they cannot be read from here. */
@@ -99,6 +99,24 @@ export interface ModelFormat {
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
   /** Returns what these contents say to users. They may come from another version, so anything may be missing or odd. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
+}
+
+/** A model that comes with a program or its toolbox image: it has a name there, and no file in the store. */
+export interface OwnModel {
+  readonly id: ModelId;
+  readonly sizeBytes: number;
+  readonly contents: ModelContents;
+  readonly family?: string | undefined;
+  /** Why it cannot be served although the program knows it, and what to do: a message. Undefined: it can. */
+  readonly missing?: string | undefined;
+}
+
+/** How a program says which models it brings itself. */
+export interface OwnModels {
+  /** With these arguments, the program prints its list and ends, also on a machine without its device. */
+  readonly listArguments: readonly string[];
+  /** Undefined if the output is no list. Pure. */
+  parse(output: string): readonly OwnModel[] | undefined;
 }
 
 /** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */
@@ -242,6 +260,11 @@ export interface Provider {
    */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
+  /**
+   * Set if no file of the store is a model of this provider: its program lists them, its image contains them, and its containers do not see the store. It is advertised only
+   * where its image is on the machine. Default: its models are in the store.
+   */
+  readonly ownModels?: OwnModels;
   /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
   /**
