@@ -6,7 +6,7 @@ import { CHAT_MODELS, modelList, TRIO } from './model-list.ts';
 
 const [command, ...rest] = process.argv.slice(2);
 // Beside the program, as it would keep its models in a directory of its own.
-const directory = new URL('.', `file://${process.argv[1]}`).pathname;
+const directory = new URL('.', import.meta.url).pathname;
 const installed = (() => {
   try {
     return readFileSync(`${directory}installed.txt`, 'utf8').split('\n').filter(Boolean);

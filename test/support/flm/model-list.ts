@@ -2,11 +2,16 @@
 
 interface ListedEntry {
   readonly name: string;
-  readonly installed: boolean;
+  readonly url: string;
+  readonly files: readonly string[];
+  readonly flm_min_version: string;
+  readonly footprint: number;
   readonly size: number;
   readonly default_context_length: number;
   readonly details: Readonly<Record<string, unknown>>;
-  readonly [key: string]: unknown;
+  readonly label?: readonly string[];
+  readonly vlm?: boolean;
+  readonly asr?: boolean;
 }
 
 const entry = (
@@ -16,7 +21,6 @@ const entry = (
   more: Readonly<Record<string, unknown>> = {},
 ): Omit<ListedEntry, 'installed'> => ({
   name,
-  model: name,
   url: `https://models.example/${name.replace(':', '-')}`,
   files: ['config.json', 'model.q4nx', 'tokenizer.json'],
   size,
