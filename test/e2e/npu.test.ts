@@ -55,7 +55,7 @@ async function start(machine: RecordedMachine, installed?: readonly string[]): P
     version: 'test',
     log: createJsonLog('error'),
     env,
-    toolboxManifest: 'toolboxes/manifest.json',
+    toolboxManifest: 'manifests/toolboxes.toml',
     providers: PROVIDERS,
   });
   if (!started.ok) throw new Error(started.failure.message);

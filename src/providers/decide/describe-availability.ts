@@ -31,7 +31,11 @@ export function describeAvailability(provider: Provider, runsIn: RunsIn, hardwar
   const unusable = backends.filter(({ available }) => !available);
   if (runsIn.kind === 'process' && !runsIn.program.ok) return { available: false, reason: runsIn.program.failure.message, backends };
   if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
-    return { available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured', backends };
+    return {
+      available: false,
+      reason: 'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      backends,
+    };
   }
   if (usable.length === 0) {
     const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';

@@ -82,7 +82,7 @@ function ownModel(id: ModelId, entry: Entry, beside: Pick<NpuContents, 'embeds' 
 }
 
 function missingMessage(id: ModelId): string {
-  return `Fetch the model with "flm pull ${id}", or build a toolbox image with it ("svcctl toolbox build npu"): FastFlowLM knows "${id}", and its weights are not here`;
+  return `Fetch the model with "flm pull ${id}", or build a toolbox image with it ("svcctl toolbox build npu npu"): FastFlowLM knows "${id}", and its weights are not here`;
 }
 
 /** The list has no field for it. */
