@@ -8,6 +8,7 @@ import type { ModelAbility } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';
 
 /** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
@@ -99,24 +100,6 @@ export interface ModelFormat {
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
   /** Returns what these contents say to users. They may come from another version, so anything may be missing or odd. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
-}
-
-/** A model that comes with a program or its toolbox image: it has a name there, and no file in the store. */
-export interface OwnModel {
-  readonly id: ModelId;
-  readonly sizeBytes: number;
-  readonly contents: ModelContents;
-  readonly family?: string | undefined;
-  /** Why it cannot be served although the program knows it, and what to do: a message. Undefined: it can. */
-  readonly missing?: string | undefined;
-}
-
-/** How a program says which models it brings itself. */
-export interface OwnModels {
-  /** With these arguments, the program prints its list and ends, also on a machine without its device. */
-  readonly listArguments: readonly string[];
-  /** Undefined if the output is no list. Pure. */
-  parse(output: string): readonly OwnModel[] | undefined;
 }
 
 /** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { ImageReference } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
+import { printingContainer } from './decide/printing-container.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import { readLogs } from './podman-logs.ts';
 
@@ -37,23 +38,4 @@ export async function printFromImage(
   } finally {
     await api.call('DELETE', `${container}?force=true&v=true`, { signal: AbortSignal.timeout(REMOVE_TIMEOUT_MS) });
   }
-}
-
-/** The body of `POST /libpod/containers/create`. Pure. */
-export function printingContainer({ reference, imageId }: ImageReference, program: string, rest: readonly string[]) {
-  return {
-    image: reference.startsWith('localhost/') ? (imageId ?? reference) : reference,
-    entrypoint: [program],
-    command: rest,
-    env: { HOME: '/tmp' },
-    httpproxy: false,
-    netns: { nsmode: 'none' },
-    mounts: [{ type: 'tmpfs', destination: '/tmp', options: ['rw', 'nosuid', 'nodev', 'mode=1777', 'size=64m'] }],
-    image_volume_mode: 'ignore',
-    cap_drop: ['ALL'],
-    no_new_privileges: true,
-    read_only_filesystem: true,
-    restart_policy: 'no',
-    log_configuration: { driver: 'k8s-file', size: 16 * 1024 * 1024 },
-  };
 }

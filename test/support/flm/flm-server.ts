@@ -116,10 +116,10 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
       mishap('A thread ended');
       await new Promise(() => undefined);
     }
-    const model = String(asked['model'] ?? state.model);
+    const { model = state.model } = asked;
     if (model !== state.model) {
-      mishap(`Downloads ${model}`);
-      state.model = CHAT_MODELS.includes(model) ? model : 'llama3.2:1b';
+      mishap(`Downloads ${JSON.stringify(model)}`);
+      state.model = CHAT_MODELS.find((each) => each === model) ?? 'llama3.2:1b';
     }
     const messages = Array.isArray(asked['messages']) ? asked['messages'] : [];
     const last = JSON.stringify(messages.at(-1)?.content ?? '');

@@ -9,7 +9,7 @@ import { startGateway, until, type GatewayFixture } from '../../gateway/support/
 import { startFlm, type Flm, type FlmOptions } from './flm-server.ts';
 import { modelList } from './model-list.ts';
 
-export const MODEL = 'llama3.2:1b';
+const MODEL = 'llama3.2:1b';
 
 export function npuModel(id = MODEL, installed?: readonly string[]): ModelFacts {
   const own = npu.ownModels?.parse(modelList(installed))?.find((each) => each.id === id);

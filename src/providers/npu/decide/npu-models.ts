@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { ModelId } from '../../../schema/names.ts';
-import type { ModelFacts, ModelTraits, OwnModel } from '../../provider.ts';
+import type { OwnModel } from '../../own-models.ts';
+import type { ModelFacts, ModelTraits } from '../../provider.ts';
 
 /** What the server loads beside a model for chats, whatever that is: their names are fixed in the program. */
 export const EMBEDDER = 'embed-gemma:300m';
