@@ -4,6 +4,7 @@ import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import { MODEL_VERBS } from './model-verb-table.ts';
 import { OUTPUTS } from './output/output.ts';
 import { TOKEN_VERBS } from './token-verb-table.ts';
+import { TOOLBOX_VERBS } from './toolbox-verb-table.ts';
 import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
 
 export const GLOBAL_OPTIONS: readonly VerbOption[] = [
@@ -226,6 +227,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   },
   { name: 'model', help: 'Pull, list, verify and remove models', verbs: MODEL_VERBS },
   { name: 'token', help: 'Create, list and revoke tokens for the API', verbs: TOKEN_VERBS },
+  { name: 'toolbox', help: 'List, build, pull and verify the images in which slots run', verbs: TOOLBOX_VERBS },
   {
     name: 'hardware',
     help: 'Show CPU, memory, GPUs and NPUs of the machine that the service runs on',

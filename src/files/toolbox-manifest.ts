@@ -7,7 +7,7 @@ import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../schema/spec-problem.ts';
-import { ToolboxManifest, type ToolboxImage } from '../schema/toolbox-images.ts';
+import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/toolbox-images.ts';
 import { findPositions } from './toml/decide/toml-positions.ts';
 import { isSameValue } from '../schema/same-value.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
@@ -23,7 +23,7 @@ export interface ToolboxImages {
 }
 
 export interface ToolboxManifestOptions {
-  /** `toolboxes/manifest.json`. */
+  /** `manifests/toolboxes.toml`. */
   readonly shipped: string;
   /** `<config>/toolboxes.toml`; it need not exist. */
   readonly local: string;
@@ -79,9 +79,9 @@ export async function checkToolboxFile(local: string): Promise<readonly SpecProb
   return (await readOne(local))?.problems;
 }
 
-/** A pulled image is identified by its digest, one that was built here by its id. */
-function referenceOf(found: ToolboxImage | undefined): ImageReference | undefined {
-  if (found === undefined) return undefined;
+/** A pulled image is identified by its digest, one that was built here by its id. Undefined for one that nobody has published. */
+export function referenceOf(found: ToolboxImage | undefined): ImageReference | undefined {
+  if (found === undefined || found.digest === UNPUBLISHED) return undefined;
   const { image, digest, id } = found;
   const reference = digest === undefined ? image : `${withoutTag(image)}@${digest}`;
   return id === undefined ? { reference } : { reference, imageId: id };

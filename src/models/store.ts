@@ -8,6 +8,7 @@ import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { fail } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { readFileList } from './archive/file-list.ts';
 import { completeContents } from './decide/complete-contents.ts';
@@ -26,6 +27,18 @@ export interface ListedModel {
   /** Undefined if nobody but the store has the model. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
+  /** Of an own model of a provider: it has them although its facts are not known. */
+  readonly provider?: ProviderKind;
+  readonly family?: string;
+}
+
+/** The models that programs bring themselves, and that are no files of the store. */
+export interface OwnModelSource {
+  /** Undefined if no program knows the name. */
+  find(id: ModelId): Promise<ModelPresence | undefined>;
+  /** Those that this machine can run. */
+  list(): Promise<readonly ListedModel[]>;
+  names(): Promise<readonly ModelId[]>;
 }
 
 export interface DirectoryModelStore extends ModelStore {
@@ -45,6 +58,8 @@ export interface ModelStoreOptions {
   readonly catalogue?: Catalogue;
   /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
+  /** Default: there are none. */
+  readonly own?: OwnModelSource;
   /** Distinguishes the downloads of this service from those of others in the same directory. The same after a restart, which then resumes them. */
   readonly writer?: string;
   readonly limits?: PullLimits;
@@ -58,7 +73,7 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, formats, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace } = options;
+  const { root, formats, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace, own } = options;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats);
   const lock = createKeyedLock();
@@ -90,8 +105,11 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     const read = await reader.read(id, id);
     if (read.kind === 'present') return { kind: 'present', facts: read.facts };
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
+    const known = await own?.find(id);
+    if (known !== undefined) return known;
     const file = path.join(root, id);
-    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist${suggestModels(id, catalogue.keys())}`;
+    const others = [...catalogue.keys(), ...((await own?.names()) ?? [])];
+    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist${suggestModels(id, others)}`;
     return { kind: 'missing', message };
   }
 
@@ -121,7 +139,9 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       const found = (await findModels(root, formats)).filter((file) => !isWithin(known, file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
-      return Promise.all([...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) })));
+      const listed = [...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) }));
+      const others = ((await own?.list()) ?? []).filter(({ id }) => !ids.includes(id));
+      return [...(await Promise.all(listed)), ...others];
     },
   };
 }

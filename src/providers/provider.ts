@@ -8,6 +8,7 @@ import type { ModelAbility } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';
 
 /** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
@@ -32,7 +33,7 @@ export interface ModelTraits {
 /** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
-  /** Absolute path on the host of the file, or of the directory, that the server loads. */
+  /** Absolute path on the host of the file, or of the directory, that the server loads. Of an own model of a provider: its name. */
   readonly hostPath: string;
   readonly sizeBytes: number;
   /** Whose model it is. Undefined if no provider knows files like these, or if they cannot be read from here. */
@@ -242,6 +243,11 @@ export interface Provider {
    */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
+  /**
+   * Set if no file of the store is a model of this provider: its program lists them, its image contains them, and its containers do not see the store. It is advertised only
+   * where its image is on the machine. Default: its models are in the store.
+   */
+  readonly ownModels?: OwnModels;
   /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
   /**

@@ -3,9 +3,10 @@ import { modelFormats } from './model-formats.ts';
 import type { ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';
+import { npu } from './npu/npu.ts';
 import { stt } from './stt/stt.ts';
 import { tts } from './tts/tts.ts';
 
-export const PROVIDERS = { gguf, stt, tts, image } as const satisfies ProviderRegistry;
+export const PROVIDERS = { gguf, npu, stt, tts, image } as const satisfies ProviderRegistry;
 
 export const MODEL_FORMATS = modelFormats(PROVIDERS);

@@ -72,13 +72,13 @@ export function translateOnce(
   };
 }
 
-/** Returns the body and the content type of a form for a server. File names of clients are not passed on: each file gets the name given here. */
+/** Returns the body and the content type of a form for a server. Names of headers are spelt as in RFC 7578, since some servers compare them by case. File names of clients are not passed on: each file gets the name given here. */
 export function formBody(
   boundary: string,
   fields: readonly FormField[],
   files: readonly { readonly name: string; readonly fileName: string; readonly file: FormFile }[],
 ): Required<Pick<UpstreamRequest, 'headers' | 'body'>> {
-  const part = (disposition: string): string => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n`;
+  const part = (disposition: string): string => `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
   const body = [
     ...fields.flatMap(({ name, value }) => [part(`name="${escapeName(name)}"`), value, '\r\n']),
     ...files.flatMap(({ name, fileName, file }) => [part(`name="${escapeName(name)}"; filename="${escapeName(fileName)}"`), file, '\r\n']),

@@ -223,6 +223,8 @@ export interface Runtime {
   apply(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
   stop(id: WorkloadId, options: { readonly graceMs: number }, signal: AbortSignal): Promise<Result<void>>;
   logs(id: WorkloadId, options: { readonly tail: number; readonly follow: boolean }, signal: AbortSignal): AsyncIterable<LogLine>;
+  /** Runs a program of an image that is here to its end, without a network and devices, and returns what it prints. Undefined where workloads have no images. */
+  print?(image: ImageReference, argv: readonly [string, ...string[]], signal: AbortSignal): Promise<Result<string>>;
   changes(wake: Wake, signal: AbortSignal): void;
 }
 

@@ -75,9 +75,9 @@ export const PROBLEM_REASONS = {
   ProviderMissing: stalling('This installation does not have the provider', 'Set `provider` to another one'),
   ImageUnknown: stalling(
     'The toolbox manifest has no image for this provider and backend',
-    'Build an image as `docs/podman.md` describes, or name one in `toolboxes.toml`',
+    'Build the image with `svcctl toolbox build`, or name one in `toolboxes.toml`',
   ),
-  ImageMissing: stalling('The image is not on this machine and cannot be pulled from a registry', 'Build it as `docs/podman.md` describes'),
+  ImageMissing: stalling('The image is not on this machine and cannot be pulled from a registry', 'Build it with `svcctl toolbox build`'),
   ImagePullFailed: reason(
     'The image could not be pulled; the pull is tried again',
     'Check the image name, its digest, the credentials for the registry, and the network',

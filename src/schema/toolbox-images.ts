@@ -1,10 +1,14 @@
 /**
- * The schema of toolbox manifests, which name the pinned image of each provider and backend. `toolboxes/manifest.json` is shipped;
+ * The schema of toolbox manifests, which name the pinned image of each provider and backend. `manifests/toolboxes.toml` is shipped;
  * `<config>/toolboxes.toml` has the same structure and overrides its entries.
  */
 import { z } from 'zod';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
+/** In place of the digest of an image that no release has built. */
+export const UNPUBLISHED = 'unpublished';
+
+const Digest = z.string().regex(/^(?:sha256:[0-9a-f]{64}|unpublished)$/, 'Use "sha256:" followed by 64 hexadecimal digits');
 const Sha256 = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Use "sha256:" followed by 64 hexadecimal digits');
 
 export const ToolboxImage = z
@@ -13,7 +17,9 @@ export const ToolboxImage = z
       .string()
       .regex(/^[a-z0-9][a-zA-Z0-9._:/-]*$/, 'Use an image name without a digest, such as "localhost/svc-toolbox-gguf-cpu:v1"')
       .describe('Name and tag of the image'),
-    digest: Sha256.optional().describe('Digest of the image manifest. Required unless the image was built on this machine'),
+    digest: Digest.optional().describe(
+      'Digest of the image manifest, or "unpublished". Required unless the image was built on this machine',
+    ),
     id: Sha256.optional().describe('Id of an image that was built on this machine'),
   })
   .refine((entry) => entry.digest !== undefined || entry.image.startsWith('localhost/'), {

@@ -9,10 +9,10 @@ import type { ModelId } from '../schema/names.ts';
 import type { World } from './world.ts';
 
 /** Pure. */
-export function listModel({ id, entry, presence }: ListedModel, formats: readonly ModelFormat[]): ModelListing {
+export function listModel({ id, entry, presence, ...own }: ListedModel, formats: readonly ModelFormat[]): ModelListing {
   const present = presence.kind === 'present';
   const facts = present ? presence.facts : undefined;
-  const provider = entry?.provider ?? facts?.provider ?? 'gguf';
+  const provider = entry?.provider ?? facts?.provider ?? own.provider ?? 'gguf';
   const format = formats.find(({ kind }) => kind === provider);
   const paths = entry?.files.map((file) => file.path) ?? [];
   const contents = facts?.contents ?? format?.contentsFrom(entry?.stated, paths);
@@ -21,7 +21,7 @@ export function listModel({ id, entry, presence }: ListedModel, formats: readonl
     id,
     kind: entry?.kind,
     provider,
-    family: entry === undefined || entry.family === '' ? (facts?.family ?? 'unknown') : entry.family,
+    family: entry === undefined || entry.family === '' ? (facts?.family ?? own.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : sizeOf(entry),
     memoryBytes: undefined,
@@ -61,7 +61,9 @@ export async function describeModel(
   const isUnknown = presence === undefined || (entry === undefined && presence.kind === 'missing');
   if (isUnknown) return fail('stalled', 'ModelMissing', `There is no model "${id}"${suggestModels(id, modelFiles.catalogue.keys())}`);
   const present = presence.kind === 'present';
-  const files = await (clusterModels === undefined
+  // An own model of a provider has no file here.
+  const isOwn = present && presence.facts.hostPath === id;
+  const files = await (clusterModels === undefined && !isOwn
     ? storedFiles(modelFiles, id)
     : (entry?.files ?? []).map(({ path: file }) => ({ path: file, present })));
   const fromOf = new Map(entry?.files.map((file) => [file.path, file.from]));

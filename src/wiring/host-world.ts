@@ -7,11 +7,13 @@ import { createHardwareProbe, replayHardware, type HardwareProbe } from '../host
 import { readRecording } from '../host/hardware/read-recording.ts';
 import { ok, type Result } from '../schema/failure.ts';
 import type { Hardware } from '../schema/hardware.ts';
+import { PROVIDER_KINDS } from '../schema/provider-kinds.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
 import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
+import { createOwnModels } from './own-models.ts';
 import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
@@ -32,10 +34,24 @@ export async function createHostWorld(
   });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
-  const models = createHostModelStore(options, host, catalogue.catalogue);
+  const inputs = await createDesiredInputs(options, slots, {
+    catalogue,
+    lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
+  });
+  const runtime = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
+  const own = createOwnModels({
+    providers: options.providers,
+    programs,
+    runtime,
+    imagesOf: ({ kind }) => PROVIDER_KINDS[kind].backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
+    env: options.env,
+    hardware: async () => withPrograms(await hardware.value.read(), programs),
+    now: () => performance.now(),
+  });
+  const models = createHostModelStore(options, host, { catalogue: catalogue.catalogue, own });
   return ok({
-    ...(await createDesiredInputs(options, slots, { catalogue, lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json') })),
-    runtime: createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env })),
+    ...inputs,
+    runtime,
     ...(programs === undefined ? {} : { programs }),
     models,
     modelFiles: models,

@@ -9,6 +9,7 @@ import type { Board } from '../reconciler/board.ts';
 import { fail } from '../schema/failure.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
 import { describeModel, listModel } from './describe-model.ts';
+import { imagesHere } from './own-models.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 const PROBE_TIMEOUT_MS = 5000;
@@ -55,13 +56,26 @@ async function listProvider(kind: ProviderKind, provider: Provider | undefined, 
     return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
   }
   const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
-  const { backends, ...verdict } = describeAvailability(provider, await runsIn(kind, facts.backends, world), hardware);
+  const { backends, ...verdict } = describeAvailability(provider, await runsIn(provider, facts.backends, world), hardware);
   return { ...listing, ...verdict, availability: backends };
 }
 
-async function runsIn(kind: ProviderKind, backends: readonly Backend[], { programs, toolboxes }: World): Promise<RunsIn> {
-  if (programs === undefined)
-    return { kind: 'images', backends: backends.filter((backend) => toolboxes().find(kind, backend) !== undefined) };
+async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[], world: World): Promise<RunsIn> {
+  const { programs, toolboxes, runtime } = world;
+  if (programs === undefined) {
+    const named = backends.flatMap((backend) => {
+      const image = toolboxes().find(kind, backend);
+      return image === undefined ? [] : [{ backend, image }];
+    });
+    const references = named.map(({ image }) => image);
+    // What a cluster has on its nodes is not known here.
+    const isAnywhere = ownModels === undefined || runtime.traits.kind !== 'podman';
+    const here = isAnywhere ? references : await imagesHere(runtime, references, AbortSignal.timeout(PROBE_TIMEOUT_MS));
+    const [present, absent] = [true, false].map((wanted) =>
+      named.flatMap(({ backend, image }) => (here.includes(image) === wanted ? [backend] : [])),
+    );
+    return { kind: 'images', backends: present ?? [], absent: absent ?? [] };
+  }
   const program = programs.find((each) => each.kind === kind);
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
   return { kind: 'process', program: (await program?.describe()) ?? missing };

@@ -7,7 +7,7 @@ import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/pull/disk-room.ts';
 import { createThrottle } from '../models/pull/throttle.ts';
-import { createModelStore, type DirectoryModelStore } from '../models/store.ts';
+import { createModelStore, type DirectoryModelStore, type OwnModelSource } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
@@ -39,12 +39,13 @@ export async function createServiceCatalogue(
 export function createHostModelStore(
   { settings, env, providers }: ServiceOptions,
   host: HostProbe,
-  catalogue: Catalogue,
+  { catalogue, own }: { readonly catalogue: Catalogue; readonly own: OwnModelSource },
 ): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
     root,
     catalogue,
+    own,
     formats: modelFormats(providers),
     sources: createModelSources({
       root,

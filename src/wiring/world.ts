@@ -20,7 +20,7 @@ export interface ServiceOptions {
   readonly version: string;
   readonly log: Log;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Path of the shipped `toolboxes/manifest.json`. */
+  /** Path of the shipped `manifests/toolboxes.toml`. */
   readonly toolboxManifest: string;
   readonly providers: ProviderRegistry;
 }

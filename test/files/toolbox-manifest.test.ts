@@ -38,6 +38,14 @@ describe('createToolboxSource()', () => {
     expect(images.find('npu', 'npu')).toBeUndefined();
   });
 
+  test('has no image for an entry that is not published, until the machine has an image of its own', async () => {
+    const unpublished = JSON.stringify({ npu: { npu: { image: 'localhost/svc-toolbox-npu:v1', digest: 'unpublished' } } });
+    const images = await read(unpublished);
+    expect([images.problems, images.find('npu', 'npu')]).toEqual([[], undefined]);
+    const built = await read(unpublished, `[npu.npu]\nimage = "localhost/svc-toolbox-npu:v1"\nid = "${id}"\n`);
+    expect(built.find('npu', 'npu')).toEqual({ reference: 'localhost/svc-toolbox-npu:v1', imageId: id });
+  });
+
   test('merges the machine’s own entries with the shipped ones, one by one', async () => {
     const images = await read(SHIPPED, `[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\nid = "${id}"\n`);
     expect(images.problems).toEqual([]);

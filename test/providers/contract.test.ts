@@ -7,6 +7,7 @@ import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
 import { safetensors, SHAPES, type FileBytes } from '../support/comfyui/checkpoints.ts';
 import type { SampleModel } from '../support/providers/files-in-memory.ts';
+import { modelList } from '../support/flm/model-list.ts';
 import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
@@ -46,6 +47,14 @@ function soundSpeechAnswer(route: string): ProbeResponse {
   return { status: 200, body: `RIFF\0\0\0\0WAVEfmt ${'\0'.repeat(150)}\u0003\u0001${'\0'.repeat(100)}` };
 }
 
+/** As FastFlowLM answers. */
+function soundNpuAnswer(route: string): ProbeResponse {
+  if (route === '/api/npu/status') return json({ npu_available: true, active_requests: 0, message: 'NPU is available' });
+  if (route === '/v1/embeddings') return json({ data: [{ embedding: [0.5, -0.5], index: 0 }] });
+  if (route === '/v1/audio/transcriptions') return json({ model: 'whisper-v3:turbo', text: '' });
+  return json({ choices: [{ index: 0, message: { role: 'assistant', content: 'H' }, finish_reason: 'length' }] });
+}
+
 /** A provider of the registry without samples does not compile. */
 const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
   gguf: {
@@ -76,6 +85,7 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
         route.startsWith('/object_info/') ? { Loader: { input: { required: { name: [[hostPath.split('/').at(-1)]] } } } } : { system: {} },
       ),
   },
+  npu: { models: {}, listing: modelList(), maxReadBytes: 0, sound: soundNpuAnswer },
   stt: {
     models: {
       'a Moonshine': moonshineSample(),

@@ -54,7 +54,7 @@ async function start(installed: boolean, recorded?: RecordedMachine): Promise<vo
     version: 'test',
     log: createJsonLog('error'),
     env,
-    toolboxManifest: 'toolboxes/manifest.json',
+    toolboxManifest: 'manifests/toolboxes.toml',
     providers: { ...PROVIDERS, [toy.kind]: toy },
   });
   if (!started.ok) throw new Error(started.failure.message);

@@ -2,16 +2,22 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
-import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
+import { parse } from 'smol-toml';
+import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/toolbox-images.ts';
 
 const toolboxes = path.resolve(import.meta.dirname, '../../toolboxes');
 
 test('the shipped manifest is valid and has an image for every backend that is supported', async () => {
-  const manifest = ToolboxManifest.parse(JSON.parse(await readFile(path.join(toolboxes, 'manifest.json'), 'utf8')));
+  const manifest = ToolboxManifest.parse(parse(await readFile(path.join(toolboxes, '../manifests/toolboxes.toml'), 'utf8')));
   expect(Object.keys(manifest.gguf ?? {}).toSorted()).toEqual([...PROVIDER_KINDS.gguf.backends].toSorted());
   expect(Object.keys(manifest.stt ?? {})).toEqual(PROVIDER_KINDS.stt.backends);
   // Nothing that this project has computes speech with Vulkan.
   expect(Object.keys(manifest.tts ?? {})).toEqual(['cpu']);
+  expect(Object.keys(manifest.npu ?? {})).toEqual(['npu']);
+  for (const { image, digest } of Object.values(manifest).flatMap((each) => Object.values(each))) {
+    expect(image).toMatch(/:v1$/);
+    expect(digest === UNPUBLISHED || digest?.startsWith('sha256:')).toBe(true);
+  }
 });
 
 test('the lock file of the speech server contains no registry and no install scripts', async () => {

@@ -7,6 +7,9 @@ import type { Environment } from '../connect/service-options.ts';
 
 export const CHECKOUT = path.resolve(import.meta.dirname, '../../..');
 
+/** The toolbox images that are shipped. */
+export const TOOLBOX_MANIFEST = path.join(CHECKOUT, 'manifests/toolboxes.toml');
+
 export function withCheckoutSettings(env: Environment): Environment {
   const root = path.join(CHECKOUT, '.svc');
   return {

@@ -5,7 +5,7 @@ import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
-import { CHECKOUT, withCheckoutSettings } from '../checkout/checkout-settings.ts';
+import { TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
@@ -27,8 +27,14 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   if (prepared?.ok === false) return refuse(prepared.failure.message);
   ignoreOutputErrors();
   const stop = stopSignal();
-  const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');
-  const started = await createService({ settings, version, log, env: process.env, toolboxManifest, providers: PROVIDERS });
+  const started = await createService({
+    settings,
+    version,
+    log,
+    env: process.env,
+    toolboxManifest: TOOLBOX_MANIFEST,
+    providers: PROVIDERS,
+  });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   const inCluster = service.runtime === 'kube';

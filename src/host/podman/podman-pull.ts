@@ -48,7 +48,7 @@ export const imageNotBuilt = (reference: string): Result<never> =>
   fail(
     'stalled',
     'ImageMissing',
-    `Build the image "${reference}" as docs/podman.md describes: it is built on this machine and cannot be pulled`,
+    `Build the image "${reference}" with "svcctl toolbox build": it is built on this machine and cannot be pulled`,
   );
 
 /** Returns whether the line changes the progress. Podman reports bytes once a second, but not the last ones. */

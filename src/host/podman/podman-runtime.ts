@@ -7,6 +7,7 @@ import { createPodmanContainers, nameTaken } from './podman-containers.ts';
 import { createPodmanEvents } from './podman-events.ts';
 import { readLogs } from './podman-logs.ts';
 import { createPodmanObserver, type FoundContainer } from './podman-observe.ts';
+import { printFromImage } from './podman-print.ts';
 import { pullImage } from './podman-pull.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
 import { checkPortFree } from '../port-check.ts';
@@ -57,6 +58,7 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
     },
     stop: (id, { graceMs }, signal) => containers.stop(id, graceMs, signal),
     logs: (id, options, signal) => readLogs(api, id, options, signal),
+    print: async (image, argv, signal) => printFromImage(api, image, argv, signal),
     changes: (wake, signal) => events.watch(wake, signal),
   };
 }

@@ -20,7 +20,8 @@ export interface Availability {
 
 /** In what its server would run: in images, for these backends; or in a program of the machine. */
 export type RunsIn =
-  | { readonly kind: 'images'; readonly backends: readonly Backend[] }
+  /** `absent`: those whose image is named and not on this machine, where it has to be. Default: none. */
+  | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
 export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
@@ -29,8 +30,12 @@ export function describeAvailability(provider: Provider, runsIn: RunsIn, hardwar
   const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
   const unusable = backends.filter(({ available }) => !available);
   if (runsIn.kind === 'process' && !runsIn.program.ok) return { available: false, reason: runsIn.program.failure.message, backends };
-  if (runsIn.kind === 'images' && runsIn.backends.length === 0) {
-    return { available: false, reason: 'Build a toolbox image and add it to "toolboxes.toml": none is configured', backends };
+  if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
+    return {
+      available: false,
+      reason: 'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      backends,
+    };
   }
   if (usable.length === 0) {
     const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';
@@ -41,11 +46,14 @@ export function describeAvailability(provider: Provider, runsIn: RunsIn, hardwar
 }
 
 function judge({ backend, missing }: BackendVerdict, runsIn: RunsIn): BackendAvailability {
-  const why = missing ?? (runsIn.kind === 'process' || runsIn.backends.includes(backend) ? undefined : NO_IMAGE);
+  const why = missing ?? whyNoImage(backend, runsIn);
   return { backend, available: why === undefined, reason: why ?? '' };
 }
 
-const NO_IMAGE = 'there is no toolbox image';
+function whyNoImage(backend: Backend, runsIn: RunsIn): string | undefined {
+  if (runsIn.kind === 'process' || runsIn.backends.includes(backend)) return undefined;
+  return runsIn.absent?.includes(backend) === true ? 'its toolbox image is not on this machine' : 'there is no toolbox image';
+}
 
 function where(runsIn: RunsIn, usable: readonly Backend[]): string {
   const named = listOf(usable);

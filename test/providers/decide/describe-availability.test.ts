@@ -30,7 +30,7 @@ describe('describeAvailability()', () => {
       images(),
       AMD,
       false,
-      'Build a toolbox image and add it to "toolboxes.toml": none is configured',
+      'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
     ],
     'asks for a device or an image where no image can be used': [
       images('cuda'),

@@ -230,6 +230,15 @@ describe('plan()', () => {
   });
 });
 
+test('a slot whose image nobody has published says with which command it is built', () => {
+  const { made } = planOf({ without: 'imageName' });
+  const stalled = made.decisions.get(PRIMARY)?.conditions.find(({ type }) => type === 'Stalled');
+  expect(stalled).toMatchObject({
+    reason: 'ImageUnknown',
+    message: expect.stringMatching(/^Build the toolbox image with "svcctl toolbox build gguf \w+", or name one in "toolboxes.toml"/),
+  });
+});
+
 describe('warmingPauseMs()', () => {
   test('grows from 5 ms to 1 s with the age, and adds at most a twentieth', () => {
     expect([0, 100, 400, 2000, 60_000].map(warmingPauseMs)).toEqual([5, 5, 20, 100, 1000]);

@@ -20,6 +20,8 @@ import { contextOf, frozen, oddModels, specOf, specs } from './odd-models.ts';
 export interface ProviderSamples {
   /** Ordinary models of the provider, complete, by what they are. */
   readonly models: Readonly<Record<string, SampleModel>>;
+  /** What its program prints, if it brings models itself. */
+  readonly listing?: string;
   /** How much of these models may be read. */
   readonly maxReadBytes: number;
   readonly sound: SoundAnswer;
@@ -44,6 +46,9 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       for (const sample of Object.values(samples.models)) {
         const reading = await read(sample);
         if (reading.kind === 'model') ordinary.push({ id: ID, hostPath: `/models/${sample.entry.name}`, provider: kind, ...reading });
+      }
+      for (const own of provider.ownModels?.parse(samples.listing ?? '') ?? []) {
+        ordinary.push({ id: own.id, hostPath: own.id, provider: kind, sizeBytes: own.sizeBytes, contents: own.contents });
       }
     });
     /** For a slot and a model, ordinary or odd. */
@@ -221,6 +226,25 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       });
     });
 
+    const { ownModels } = provider;
+    if (ownModels !== undefined) {
+      test('lists the models that its program brings, and no others, whatever that prints', () => {
+        const listed = ownModels.parse(samples.listing ?? '') ?? [];
+        expect(listed).not.toEqual([]);
+        for (const { id, contents, missing } of listed) {
+          expect(ModelId.safeParse(id).success).toBe(true);
+          expect(JSON.parse(JSON.stringify(contents))).toEqual(contents);
+          if (missing !== undefined) expect(missing).toMatch(/^[A-Z].{20,}[^.]$/s);
+        }
+        for (const output of ['', 'null', '[]', '{', '{"models":1}', '<html>']) expect(ownModels.parse(output)).toBeUndefined();
+        fc.assert(
+          fc.property(fc.jsonValue(), (value) => {
+            expect(ownModels.parse(JSON.stringify({ models: [value, { name: value }] }))).toBeDefined();
+          }),
+          RUNS,
+        );
+      });
+    }
     describeFormatContract(provider, samples.models, samples.maxReadBytes);
     describeHealthContract(provider, () => ordinary, samples.sound);
     describeTranslationContract(provider, () => ordinary);

@@ -9,7 +9,7 @@ const BOUNDARY = '----svc-probe';
 export const PROBE_FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
 
 export function probeForm(model: string): Uint8Array {
-  const field = (disposition: string): string => `--${BOUNDARY}\r\ncontent-disposition: form-data; ${disposition}\r\n`;
+  const field = (disposition: string): string => `--${BOUNDARY}\r\nContent-Disposition: form-data; ${disposition}\r\n`;
   return Buffer.concat([
     Buffer.from(`${field('name="model"')}\r\n${model}\r\n${field('name="response_format"')}\r\njson\r\n`),
     Buffer.from(`${field('name="file"; filename="probe.wav"')}content-type: audio/wav\r\n\r\n`),

@@ -62,7 +62,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
   const parts = {
     image,
     env: { ...provider.buildEnv(symbolic), ...spec.env },
-    mounts: modelsMount(traits, modelsRoot),
+    mounts: provider.ownModels === undefined ? modelsMount(traits, modelsRoot) : [],
     devices: provider.devices(spec.backend),
   };
   const memory = demandOf(provider.estimateMemory(name, spec, model), spec);

@@ -58,7 +58,8 @@ function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
 
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
-  const message = `Build or name a toolbox image for provider "${spec.provider}" with backend "${spec.backend}": the manifest has none`;
+  const { provider, backend } = spec;
+  const message = `Build the toolbox image with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml": none is published for provider "${provider}" with backend "${backend}"`;
   return { kind: 'stalled', reason: 'ImageUnknown', message };
 }
 

@@ -1,0 +1,20 @@
+/** Writes the entry of an image into the text of a `toolboxes.toml`, and leaves everything else in it as it is. Pure. */
+import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
+
+export interface BuiltImage {
+  readonly image: string;
+  /** 64 hexadecimal digits. */
+  readonly id: string;
+}
+
+export function withPin(text: string, kind: ProviderKind, backend: Backend, { image, id }: BuiltImage): string {
+  const entry = [`[${kind}.${backend}]`, `image = "${image}"`, `id = "sha256:${id}"`];
+  const lines = text === '' ? [] : text.replace(/\n$/, '').split('\n');
+  const header = new RegExp(`^\\s*\\[\\s*${kind}\\s*\\.\\s*${backend}\\s*\\]\\s*(?:#.*)?$`);
+  const start = lines.findIndex((line) => header.test(line));
+  if (start === -1) return `${[...lines, ...(lines.length === 0 ? [] : ['']), ...entry].join('\n')}\n`;
+  const next = lines.findIndex((line, index) => index > start && /^\s*\[/.test(line));
+  const end = next === -1 ? lines.length : next;
+  const rest = lines.slice(end);
+  return `${[...lines.slice(0, start), ...entry, ...(rest.length === 0 ? [] : ['', ...rest])].join('\n')}\n`;
+}

@@ -1,0 +1,158 @@
+/** `svcctl toolbox list|build|pull|verify`: the images in which slots run. Works on the files of this machine and with its podman, whether the service runs or not. */
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { checkToolboxFile, createToolboxSource, referenceOf } from '../../files/toolbox-manifest.ts';
+import { writeFileAtomically } from '../../files/write-file.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/provider-kinds.ts';
+import { formatProblem } from '../../schema/spec-problem.ts';
+import type { ToolboxImage } from '../../schema/toolbox-images.ts';
+import { CHECKOUT, TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
+import type { Cli } from '../cli.ts';
+import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
+import { listText, type Column, type Output } from '../output/output.ts';
+import { buildCommand, parseImageId, planBuild } from '../toolbox/decide/build-plan.ts';
+import { judgeImage, pinText, type PinState } from '../toolbox/decide/judge-image.ts';
+import { withPin } from '../toolbox/decide/pin-text.ts';
+
+export interface ToolboxOptions {
+  readonly checkout?: boolean;
+}
+export interface ListOptions extends ToolboxOptions {
+  readonly output: Output;
+}
+export interface BuildOptions extends ToolboxOptions {
+  readonly buildArg?: readonly string[];
+}
+
+interface Entry {
+  readonly provider: ProviderKind;
+  readonly backend: Backend;
+  readonly image: string;
+  readonly pin: string;
+  readonly state?: PinState;
+}
+
+/** The same default as in `settings.ts`, whose other settings need not be valid here. */
+const CONFIG_DIR = '/etc/svc';
+const FILE_MODE = 0o644;
+const INSPECT_WITHIN_MS = 30_000;
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { title: 'PROVIDER', cell: ({ provider }) => provider },
+  { title: 'BACKEND', cell: ({ backend }) => backend },
+  { title: 'IMAGE', cell: ({ image }) => image },
+  { title: 'PIN', cell: ({ pin }) => pin },
+];
+const STATE: Column<Entry> = { title: 'STATE', cell: ({ state }) => state ?? '' };
+
+export async function runToolboxList(cli: Cli, options: ListOptions): Promise<void> {
+  const items = (await readEntries(cli, options)).map(({ entry }) => entry);
+  await cli.terminal.write(await listText(cli.terminal, options.output, { key: 'toolboxes', columns: COLUMNS, items }));
+}
+
+export async function runToolboxVerify(cli: Cli, options: ListOptions): Promise<ExitCode> {
+  const entries = await readEntries(cli, options);
+  const items = await Promise.all(
+    entries.map(async ({ entry, image }): Promise<Entry> => {
+      const { reference } = referenceOf(image) ?? {};
+      return { ...entry, state: judgeImage(image, reference === undefined ? undefined : await imageIdOf(cli, reference)) };
+    }),
+  );
+  await cli.terminal.write(await listText(cli.terminal, options.output, { key: 'toolboxes', columns: [...COLUMNS, STATE], items }));
+  return items.some(({ state }) => state === 'different') ? EXIT.failed : EXIT.done;
+}
+
+export async function runToolboxPull(cli: Cli, options: ToolboxOptions, provider?: string): Promise<void> {
+  const chosen = (await readEntries(cli, options)).filter(({ entry }) => provider === undefined || entry.provider === provider);
+  const published = new Set(
+    chosen.flatMap(({ image }) => referenceOf(image)?.reference ?? []).filter((each) => !each.startsWith('localhost/')),
+  );
+  if (published.size === 0) {
+    const what = provider === undefined ? 'no image' : `no image for provider "${provider}"`;
+    throw new CliFailure(`There is ${what} that can be pulled: none is published`, { hint: 'Build one with "svcctl toolbox build"' });
+  }
+  for (const reference of published) await runPodman(cli, ['pull', reference]);
+}
+
+export async function runToolboxBuild(cli: Cli, options: BuildOptions, provider: string, backend?: string): Promise<void> {
+  const plan = planBuild(
+    kindOf(provider),
+    BACKENDS.find((each) => each === backend),
+  );
+  if (typeof plan === 'string') throw new CliFailure(plan, { exitCode: EXIT.usage });
+  const file = ownFile(cli, options);
+  const problems = (await checkToolboxFile(file)) ?? [];
+  if (problems.length > 0)
+    throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('; '), { hint: 'Correct the file first' });
+  const directory = await mkdtemp(path.join(tmpdir(), 'svc-toolbox-'));
+  try {
+    const idFile = path.join(directory, 'id');
+    const context = path.join(CHECKOUT, 'toolboxes', plan.folder);
+    await runPodman(cli, buildCommand(plan, { own: options.buildArg ?? [], context, idFile }));
+    const id = parseImageId(await readFile(idFile, 'utf8'));
+    if (id === undefined) throw new CliFailure('Podman did not say which image it has built');
+    const before = await readFile(file, 'utf8').catch((error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return '';
+      throw error;
+    });
+    const text = plan.entries.reduce((all, [kind, each]) => withPin(all, kind, each, { image: plan.image, id }), before);
+    await writeFileAtomically(file, text, { mode: FILE_MODE });
+    await cli.terminal.write(`Built "${plan.image}", and pinned it in "${file}"\n`);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function kindOf(text: string): ProviderKind {
+  const kind = PROVIDER_KIND_NAMES.find((each) => each === text);
+  if (kind === undefined) throw new CliFailure(`Use one of the providers: there is no "${text}"`, { exitCode: EXIT.usage });
+  return kind;
+}
+
+function ownFile({ env }: Cli, { checkout }: ToolboxOptions): string {
+  const { SVC_CONFIG_DIR: directory = CONFIG_DIR } = checkout === true ? withCheckoutSettings(env) : env;
+  return path.join(directory, 'toolboxes.toml');
+}
+
+async function readEntries(cli: Cli, options: ToolboxOptions): Promise<readonly { readonly entry: Entry; readonly image: ToolboxImage }[]> {
+  const ignore = (): void => undefined;
+  const source = createToolboxSource({ shipped: TOOLBOX_MANIFEST, local: ownFile(cli, options), log: { info: ignore, warn: ignore } });
+  const { manifest, problems } = await source.read();
+  if (problems.length > 0) throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('; '));
+  return PROVIDER_KIND_NAMES.flatMap((provider) =>
+    PROVIDER_KINDS[provider].backends.flatMap((backend) => {
+      const image = manifest[provider]?.[backend];
+      return image === undefined ? [] : [{ image, entry: { provider, backend, image: image.image, pin: pinText(image) } }];
+    }),
+  );
+}
+
+/** Undefined if podman does not have the image. */
+async function imageIdOf({ env }: Cli, reference: string): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    const options = { env, timeout: INSPECT_WITHIN_MS };
+    execFile('podman', ['image', 'inspect', '--format', '{{.Id}}', reference], options, (error, stdout) => {
+      if (error !== null && codeOf(error) === 'ENOENT') reject(noPodman());
+      else resolve(error === null ? parseImageId(stdout) : undefined);
+    });
+  });
+}
+
+/** What podman prints goes to the terminal, with its progress. */
+async function runPodman({ env }: Cli, args: readonly string[]): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const child = spawn('podman', args, { env, stdio: ['ignore', 'inherit', 'inherit'] });
+    child.once('error', (error) => reject(codeOf(error) === 'ENOENT' ? noPodman() : error));
+    child.once('close', (code) => {
+      if (code === 0) resolve();
+      else reject(new CliFailure(`"podman ${args[0]}" failed with exit code ${code}`));
+    });
+  });
+}
+
+function noPodman(): CliFailure {
+  return new CliFailure('There is no program "podman" on the PATH', { hint: 'Install podman' });
+}

@@ -1,0 +1,105 @@
+/** The models that FastFlowLM brings itself, as `flm list --json` names them, and what each of them serves in a slot. Pure. */
+import { z } from 'zod';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { ModelId } from '../../../schema/names.ts';
+import type { OwnModel } from '../../own-models.ts';
+import type { ModelFacts, ModelTraits } from '../../provider.ts';
+
+/** What the server loads beside a model for chats, whatever that is: their names are fixed in the program. */
+export const EMBEDDER = 'embed-gemma:300m';
+export const LISTENER = 'whisper-v3:turbo';
+
+export type NpuTask = 'chat' | 'embedding' | 'transcription';
+
+const Count = z.number().min(0).max(1e15).optional().catch(undefined);
+
+/** It may come from another version, so it is checked each time. */
+const Contents = z.looseObject({
+  task: z.enum(['chat', 'embedding', 'transcription']),
+  /** Whether the models that are loaded beside a model for chats are there, too. */
+  embeds: z.boolean().catch(false),
+  transcribes: z.boolean().catch(false),
+  /** Context that the server gives the model where nobody sets one, in tokens. */
+  context: Count,
+  /** What the program says that the model takes of the memory. */
+  footprintBytes: Count,
+  quantization: z.string().max(100).optional().catch(undefined),
+  thinks: z.boolean().catch(false),
+  sees: z.boolean().catch(false),
+});
+export type NpuContents = Readonly<z.output<typeof Contents>>;
+
+const Details = z
+  .object({ family: z.string().max(100), quantization_level: z.string().max(100), think: z.boolean() })
+  .partial()
+  .catch({});
+const Entry = z.object({
+  name: z.string(),
+  installed: z.boolean().catch(false),
+  size: z.number().min(0).catch(0),
+  default_context_length: Count,
+  footprint: Count,
+  label: z.array(z.string()).catch([]),
+  vlm: z.boolean().catch(false),
+  details: Details.default({}),
+});
+type Entry = z.output<typeof Entry>;
+const Listing = z.object({ models: z.array(z.unknown()) });
+
+const BYTES_PER_GB = 1e9;
+
+/** Returns the models of `flm list --json`, which may print warnings first. Undefined if it is no list. Entries that cannot be used are left out. */
+export function parseModelList(output: string): readonly OwnModel[] | undefined {
+  const start = output.search(/^\s*\{/m);
+  const listing = start === -1 ? undefined : Listing.safeParse(parseJson(output.slice(start))).data;
+  if (listing === undefined) return undefined;
+  const entries = listing.models.flatMap((each) => Entry.safeParse(each).data ?? []);
+  const isInstalled = (name: string): boolean => entries.some((entry) => entry.name === name && entry.installed);
+  const beside = { embeds: isInstalled(EMBEDDER), transcribes: isInstalled(LISTENER) };
+  return entries.flatMap((entry) => {
+    const id = ModelId.safeParse(entry.name).data;
+    return id === undefined ? [] : [ownModel(id, entry, beside)];
+  });
+}
+
+function ownModel(id: ModelId, entry: Entry, beside: Pick<NpuContents, 'embeds' | 'transcribes'>): OwnModel {
+  const { footprint, details, default_context_length: context } = entry;
+  const contents: NpuContents = {
+    task: taskOf(entry),
+    ...beside,
+    context,
+    footprintBytes: footprint === undefined ? undefined : footprint * BYTES_PER_GB,
+    quantization: details.quantization_level,
+    thinks: details.think ?? false,
+    sees: entry.vlm,
+  };
+  return {
+    id,
+    sizeBytes: entry.size,
+    contents: Object.fromEntries(Object.entries(contents).filter(([, value]) => value !== undefined)),
+    ...(details.family === undefined ? {} : { family: details.family }),
+    ...(entry.installed ? {} : { missing: missingMessage(id) }),
+  };
+}
+
+function missingMessage(id: ModelId): string {
+  return `Fetch the model with "flm pull ${id}", or build a toolbox image with it ("svcctl toolbox build npu npu"): FastFlowLM knows "${id}", and its weights are not here`;
+}
+
+/** The list has no field for it. */
+function taskOf({ name, label }: Entry): NpuTask {
+  if (label.includes('embeddings') || name.includes('embed')) return 'embedding';
+  return label.includes('transcription') || name.includes('whisper') ? 'transcription' : 'chat';
+}
+
+export function npuContents({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): NpuContents | undefined {
+  return provider === 'npu' ? Contents.safeParse(contents).data : undefined;
+}
+
+export function describeContents(contents: unknown): ModelTraits {
+  const known = Contents.safeParse(contents).data;
+  if (known === undefined) return {};
+  const thinking = known.thinks ? (['thinking'] as const) : [];
+  const vision = known.sees ? (['vision'] as const) : [];
+  return { quantization: known.quantization, context: known.context, abilities: [...thinking, ...vision] };
+}

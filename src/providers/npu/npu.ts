@@ -1,0 +1,69 @@
+/** The provider for AMD's NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
+import type { Capability } from '../../schema/provider-kinds.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
+import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
+import type { Translate } from '../translation.ts';
+import { askHealth, askReadiness, READY_PATH } from './ask-health.ts';
+import { describeContents, parseModelList } from './decide/npu-models.ts';
+import {
+  capabilitiesOf,
+  devicesOf,
+  LIST_ARGUMENTS,
+  PROGRAM,
+  SAFE_FLAGS,
+  serverCommand,
+  serverEnvironment,
+} from './decide/server-command.ts';
+import { serverMemory } from './decide/server-memory.ts';
+import { openFlm } from './host-program.ts';
+import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
+
+/** No file of the store is a model of this provider. */
+const npuFormat: ModelFormat = {
+  kind: 'npu',
+  recognize: () => undefined,
+  filesOf: (name) => [name],
+  contentsFrom: (stated) => stated,
+  read: async ({ id }) => ({
+    kind: 'unusable',
+    message: `Choose a model that FastFlowLM lists: the NPU cannot run "${id}", nor any other file of the store`,
+  }),
+  describe: describeContents,
+};
+
+export const npu: Provider = {
+  kind: 'npu',
+  program: PROGRAM,
+  containerPort: 8086,
+  readyPath: READY_PATH,
+  safeFlags: SAFE_FLAGS,
+  models: npuFormat,
+  ownModels: { listArguments: LIST_ARGUMENTS, parse: parseModelList },
+  openProgram: openFlm,
+  rankBackends: (hardware) => rankBackends('npu', hardware),
+  devices: devicesOf,
+  buildEnv: serverEnvironment,
+  startCmd: serverCommand,
+  estimateMemory: (_name, spec, model) => serverMemory(spec, model),
+  capabilities: (_name, spec, model) => capabilitiesOf(spec, model),
+  health: askHealth,
+  readiness: askReadiness,
+  infer: planRequest,
+};
+
+function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
+  const model = slot?.model?.id ?? slot?.spec.model.default;
+  const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
+  if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
+  const message = `Send this request to another slot: the model of this one does not answer "${path}", or the weights for it are not there`;
+  return { kind: 'refuse', message };
+}
+
+/** Images are sent within chats. */
+const MAX_JSON_BYTES = 64 * 2 ** 20;
+
+function translationOf(path: string, capability: Capability, model: string): Translate | undefined {
+  if (path === '/v1/chat/completions' && capability === 'chat') return translateChat(model);
+  if (path === '/v1/embeddings' && capability === 'embedding') return translateEmbedding;
+  return path === '/v1/audio/transcriptions' && capability === 'transcription' ? translateTranscription : undefined;
+}

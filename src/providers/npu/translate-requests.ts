@@ -1,0 +1,91 @@
+/**
+ * How FastFlowLM serves chats, embeddings and transcriptions. The server computes one request after the other, in the order in which they came, and must not lose the client of
+ * one meanwhile: it may crash. So every request must finish, also if the client of the gateway has left.
+ */
+import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
+import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
+import { chatRequest } from './decide/chat-request.ts';
+import { askedVectors, embeddingAnswer, embeddingRequest } from './decide/embedding-shape.ts';
+import { judgeAnswer, unusable, type Verdict } from './decide/judge-answer.ts';
+import { LISTENER } from './decide/npu-models.ts';
+import { askedText, transcriptionAnswer } from './decide/transcription-shape.ts';
+
+/** How often a request is sent again while others fill the queue of the server, and how long it waits each time: five minutes in all, as requests may be parked. */
+const TRIES = 600;
+const TRY_AGAIN_MS = 500;
+/** 2048 vectors of 768 numbers. */
+const VECTORS_BYTES = 64 * 2 ** 20;
+const ERROR_BYTES = 2 ** 20;
+
+export function translateChat(model: string): Translate {
+  return function* run({ body }) {
+    const asked = chatRequest(body, model);
+    if (!asked.ok) return asked.refusal;
+    const request = jsonRequest('/v1/chat/completions', asked.text);
+    if (asked.isStream) return yield* streamChat(request);
+    const verdict = yield* askInTurn(request);
+    if (verdict.kind !== 'answer') return endOf(verdict);
+    if (!Array.isArray(verdict.value['choices'])) return unusable();
+    return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify(verdict.value) };
+  };
+}
+
+export const translateEmbedding: Translate = function* run({ body }) {
+  const asked = askedVectors(body);
+  if (!asked.ok) return asked.refusal;
+  const verdict = yield* askInTurn(jsonRequest('/v1/embeddings', embeddingRequest(asked)), VECTORS_BYTES);
+  return verdict.kind === 'answer' ? embeddingAnswer(verdict.value, asked) : endOf(verdict);
+};
+
+export const translateTranscription: Translate = function* run({ body, boundary }) {
+  const asked = askedText(body);
+  if (!asked.ok) return asked.refusal;
+  const files = [{ name: 'file', fileName: 'recording', file: asked.file }];
+  const form = formBody(boundary, [{ name: 'model', value: LISTENER }], files);
+  const verdict = yield* askInTurn({ method: 'POST', path: '/v1/audio/transcriptions', ...form, mustFinish: true });
+  return verdict.kind === 'answer' ? transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
+};
+
+function jsonRequest(path: string, body: string): UpstreamRequest {
+  return { method: 'POST', path, headers: { 'content-type': 'application/json' }, body, mustFinish: true };
+}
+
+function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdict> {
+  for (let tries = 1; ; tries += 1) {
+    const verdict = judgeAnswer(yield* ask(request, limitBytes));
+    if (verdict.kind !== 'queue-full' || tries === TRIES) return verdict;
+    yield* wait(TRY_AGAIN_MS);
+  }
+}
+
+/** An error comes as JSON with the status 200, in place of a stream. */
+function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
+  for (let tries = 1; ; tries += 1) {
+    const head = yield* open(request);
+    if (head.status === 200 && head.headers.get('content-type')?.startsWith('text/event-stream') === true) break;
+    const verdict = judgeAnswer(yield* collect(head));
+    if (verdict.kind === 'answer') return unusable();
+    if (verdict.kind === 'end' || tries === TRIES) return endOf(verdict);
+    yield* wait(TRY_AGAIN_MS);
+  }
+  yield* begin({ status: 200, contentType: 'text/event-stream', headers: { 'cache-control': 'no-cache' } });
+  for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) yield* write(bytes);
+  return { kind: 'written' };
+}
+
+function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) {
+    length += bytes.length;
+    if (length <= ERROR_BYTES) pieces.push(bytes);
+  }
+  return { ...head, body: Buffer.concat(pieces) };
+}
+
+function endOf(verdict: Exclude<Verdict, { kind: 'answer' }>): TranslationEnd {
+  if (verdict.kind === 'end') return verdict.end;
+  const message = 'Try again later: the NPU computes one request after the other, and too many wait';
+  const body = new TextEncoder().encode(JSON.stringify({ error: { message, type: 'server_error' } }));
+  return { kind: 'upstream-error', answer: { status: 503, headers: new Map(), body } };
+}
