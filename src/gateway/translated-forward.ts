@@ -57,6 +57,7 @@ export class TranslatedForward implements Attempt {
       write: (bytes) => this.#answer.write(bytes),
       ...this.#memory,
       keepImage: request.deps.keepImage,
+      onReport: (progress) => request.hold.report(progress),
       signal: this.#ending.signal,
     });
   }

@@ -3,6 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CheckedNode } from './validate-workflow.ts';
+import type { SocketBehaviour } from './comfy-sockets.ts';
 import { pngOf } from './png.ts';
 
 /** What tests make it do. */
@@ -19,6 +20,9 @@ export interface Behaviour {
   readonly failure: 'none' | 'memory' | 'node';
   /** What `/view` answers. */
   readonly view: 'image' | 'html' | 'nothing' | 'half' | 'absent';
+  readonly socket: SocketBehaviour;
+  /** Previews are sent, as with `--preview-method`. */
+  readonly previews: boolean;
 }
 
 export interface Job {
@@ -42,13 +46,16 @@ export interface QueueOptions {
   readonly behaviour: () => Behaviour;
   /** Called with each message for the WebSocket of a client. */
   readonly tell: (clientId: string, type: string, data: object) => void;
+  readonly preview: (clientId: string, step: number) => void;
+  /** Called when a job has come or gone. */
+  readonly onChange: () => void;
 }
 
 const SAMPLERS = new Set(['KSampler', 'SamplerCustom', 'SamplerCustomAdvanced']);
 
 class Interrupted extends Error {}
 
-export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tell }: QueueOptions) {
+export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tell, preview, onChange }: QueueOptions) {
   const pending: Job[] = [];
   const history = new Map<string, object>();
   /** By everything that a node depends on, as ComfyUI's cache. */
@@ -66,6 +73,9 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
       interrupted = false;
       history.set(job.id, await execute(job));
       running = undefined;
+      // In this order: whoever is told that nothing is executed any more finds the job in history.
+      onChange();
+      tell(job.clientId, 'executing', { node: null, prompt_id: job.id });
     }
   }
 
@@ -123,6 +133,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
         if (interrupted) throw new Interrupted();
         if (behaviour().failure !== 'none') throw new Error(behaviour().failure);
         tell(clientId, 'progress', { value: step, max: steps, prompt_id: id, node });
+        if (behaviour().previews) preview(clientId, step);
       }
     }
     return await save(job);
@@ -162,6 +173,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
     order,
     add(job: Job): void {
       pending.push(job);
+      onChange();
       if (running === undefined && pending.length === 1) void work();
     },
     knows: (id: string): boolean => running?.id === id || history.has(id) || pending.some((job) => job.id === id),

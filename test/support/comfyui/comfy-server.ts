@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import path from 'node:path';
 import { z } from 'zod';
+import { createComfySockets } from './comfy-sockets.ts';
 import { createComfyQueue, type Behaviour } from './comfy-queue.ts';
 import { describeNode, NODES } from './object-info.ts';
 import { validateWorkflow } from './validate-workflow.ts';
@@ -37,12 +38,14 @@ export interface Comfy {
   /** Ids in the order in which they were begun. */
   readonly order: readonly string[];
   behave(behaviour: Partial<Behaviour>): void;
+  /** Number of open WebSockets. */
+  sockets(): number;
   queue(): { readonly running: readonly { readonly id: string }[]; readonly pending: readonly { readonly id: string }[] };
   close(): Promise<void>;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, acceptMs: 0, failure: 'none', view: 'image' };
+const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, acceptMs: 0, failure: 'none', view: 'image', socket: 'normal', previews: true };
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
 const Ids = z.object({ delete: z.array(z.unknown()).default([]), clear: z.boolean().default(false) });
@@ -53,6 +56,7 @@ const BehaviourPatch = z.object({
   paused: z.boolean().optional(),
   failure: z.enum(['none', 'memory', 'node']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
+  socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),
 });
 
 export async function startComfy(options: ComfyOptions): Promise<Comfy> {
@@ -60,11 +64,16 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   const seen: SeenComfyRequest[] = [];
   const workflows: string[] = [];
   let number = 0;
+  const server = createServer();
+  const remaining = (): number => queue.view().running.length + queue.view().pending.length;
+  const comfySockets = createComfySockets(server, () => behaviour.socket, remaining);
   const queue = createComfyQueue({
     outputDirectory: options.outputDirectory,
     withMetadata: options.withMetadata ?? false,
     behaviour: () => behaviour,
-    tell: () => undefined,
+    tell: comfySockets.tell,
+    preview: comfySockets.preview,
+    onChange: comfySockets.tellStatus,
   });
   const models = (): readonly string[] => modelsIn(options.modelsDirectory);
 
@@ -151,7 +160,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   }
 
   const sockets = new Set<Socket>();
-  const server = createServer((req, res) => {
+  server.on('request', (req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://comfy');
     seen.push({ method: req.method ?? '', path: pathname });
     // Pages of other sites are refused.
@@ -172,9 +181,11 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     workflows,
     order: queue.order,
     behave: (patch) => (behaviour = { ...behaviour, ...patch }),
+    sockets: comfySockets.open,
     queue: queue.view,
     async close() {
       queue.stop();
+      comfySockets.close();
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
