@@ -1,7 +1,15 @@
 /** What `svcctl get` lists: how each list is read, and its columns. */
 import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
-import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer, type SlotTraffic } from '../connect/api-answers.ts';
+import {
+  ModelsAnswer,
+  ProvidersAnswer,
+  PullsAnswer,
+  SlotsAnswer,
+  StatusAnswer,
+  type SlotAnswer,
+  type SlotTraffic,
+} from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';

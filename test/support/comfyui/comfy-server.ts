@@ -45,7 +45,16 @@ export interface Comfy {
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, acceptMs: 0, failure: 'none', view: 'image', socket: 'normal', previews: true };
+const DEFAULT: Behaviour = {
+  stepMs: 1,
+  paused: false,
+  noteBytes: 0,
+  acceptMs: 0,
+  failure: 'none',
+  view: 'image',
+  socket: 'normal',
+  previews: true,
+};
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
 const Ids = z.object({ delete: z.array(z.unknown()).default([]), clear: z.boolean().default(false) });

@@ -16,7 +16,8 @@ export function createComfySockets(server: Server, behaviour: () => SocketBehavi
   function send(socket: WebSocket | undefined, message: object | Buffer): void {
     if (behaviour() === 'silent') return;
     if (behaviour() === 'garbage') {
-      for (const text of ['', '{', '[]', '{"type":"executing"}', '{"type":"progress","data":{"prompt_id":7,"value":-1,"max":0}}']) socket?.send(text);
+      for (const text of ['', '{', '[]', '{"type":"executing"}', '{"type":"progress","data":{"prompt_id":7,"value":-1,"max":0}}'])
+        socket?.send(text);
       socket?.send(Buffer.from('00000001', 'hex'));
       socket?.send(Buffer.concat([PREVIEW_HEAD, Buffer.from('<html>')]));
     } else socket?.send(Buffer.isBuffer(message) ? message : JSON.stringify(message));
