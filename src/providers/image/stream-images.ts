@@ -15,9 +15,11 @@ const NO_USAGE = { input_tokens: 0, output_tokens: 0, total_tokens: 0, input_tok
 interface StreamFacts extends AnswerFacts {
   /** `512x512` */
   readonly size: string;
+  /** What the names of the events begin with. */
+  readonly events: 'image_generation' | 'image_edit';
 }
 
-export function createImageStream(parameters: ImageParameters, { created, hal0, size }: StreamFacts) {
+export function createImageStream(parameters: ImageParameters, { created, hal0, size, events }: StreamFacts) {
   const { partialImages, outputFormat } = parameters;
   let hasBegun = false;
   let sent = 0;
@@ -25,7 +27,7 @@ export function createImageStream(parameters: ImageParameters, { created, hal0, 
   function* send(event: string, fields: object): Steps<void> {
     if (!hasBegun) yield* begin(EVENTS);
     hasBegun = true;
-    const type = `image_generation.${event}`;
+    const type = `${events}.${event}`;
     const common = { created_at: created, size, quality: 'auto', background: 'opaque' };
     yield* write(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields, ...common })}\n\n`);
   }

@@ -21,6 +21,8 @@ export interface Behaviour {
   /** What `/view` answers. */
   readonly view: 'image' | 'html' | 'nothing' | 'half' | 'absent';
   readonly socket: SocketBehaviour;
+  /** What becomes of images that are sent. */
+  readonly upload: 'taken' | 'failed';
   /** Previews are sent, as with `--preview-method`. */
   readonly previews: boolean;
 }
@@ -141,7 +143,9 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
 
   async function save({ nodes, workflow }: Job): Promise<readonly Saved[]> {
     const latent = inputsOf(nodes, /^Empty/);
-    const [width, height, count] = ['width', 'height', 'batch_size'].map((name) => Number(latent[name]));
+    const scaled = inputsOf(nodes, /^ImageScale$/);
+    const [width, height] = ['width', 'height'].map((name) => Number(latent[name] ?? scaled[name]));
+    const count = Number(latent['batch_size'] ?? inputsOf(nodes, /^RepeatLatentBatch$/)['amount']);
     const prefix = String(inputsOf(nodes, /^SaveImage$/)['filename_prefix']);
     const subfolder = path.dirname(prefix) === '.' ? '' : path.dirname(prefix);
     const directory = path.join(outputDirectory, subfolder);
@@ -157,7 +161,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
       ...(noteBytes === 0 ? {} : { comment: 'x'.repeat(noteBytes) }),
     };
     const saved: Saved[] = [];
-    for (let index = 0; index < (count ?? 0); index += 1) {
+    for (let index = 0; index < count; index += 1) {
       const filename = `${base}_${String(used + index + 1).padStart(5, '0')}_.png`;
       // Sides are cut to multiples of eight without a word.
       const floor = (side = 0): number => Math.floor(side / 8) * 8;

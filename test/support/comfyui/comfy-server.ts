@@ -35,6 +35,8 @@ export interface Comfy {
   readonly seen: readonly SeenComfyRequest[];
   /** Every workflow that was sent, accepted or not, as its text. */
   readonly workflows: readonly string[];
+  /** Images that were uploaded, by their names. */
+  readonly uploads: ReadonlyMap<string, Buffer>;
   /** Ids in the order in which they were begun. */
   readonly order: readonly string[];
   behave(behaviour: Partial<Behaviour>): void;
@@ -54,6 +56,7 @@ const DEFAULT: Behaviour = {
   view: 'image',
   socket: 'normal',
   previews: true,
+  upload: 'taken',
 };
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
@@ -72,6 +75,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   let behaviour: Behaviour = { ...DEFAULT, ...options.behaviour };
   const seen: SeenComfyRequest[] = [];
   const workflows: string[] = [];
+  const uploads = new Map<string, Buffer>();
   let number = 0;
   const server = createServer();
   const remaining = (): number => queue.view().running.length + queue.view().pending.length;
@@ -95,7 +99,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
       return send(res, 400, { error: { type: 'invalid_prompt_id', message: 'Invalid prompt id', details: id }, node_errors: {} });
     if (queue.knows(id))
       return send(res, 409, { error: { type: 'duplicate', message: 'Duplicate prompt id', details: id }, node_errors: {} });
-    const checked = validateWorkflow(asked.prompt, models());
+    const checked = validateWorkflow(asked.prompt, models(), [...uploads.keys()]);
     if (!checked.ok) return send(res, 400, checked.body);
     number += 1;
     queue.add({ number, id, workflow: JSON.parse(text).prompt, nodes: checked.nodes, outputs: checked.outputs, clientId });
@@ -118,6 +122,16 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     if (format === 'jpeg') return void res.end(Buffer.concat([Buffer.from('ffd8ffe0', 'hex'), bytes, Buffer.from('ffd9', 'hex')]));
     if (format === 'webp') return void res.end(Buffer.concat([Buffer.from('RIFF\0\0\0\0WEBP', 'latin1'), bytes]));
     res.writeHead(200, { 'content-type': 'image/png', 'content-length': bytes.length }).end(bytes);
+  }
+
+  async function upload(body: Buffer, type: string, res: ServerResponse): Promise<void> {
+    const form = await new Response(body, { headers: { 'content-type': type } }).formData();
+    const file = form.get('image');
+    const subfolder = String(form.get('subfolder') ?? '');
+    if (!(file instanceof File) || path.relative('/', path.join('/', subfolder)) !== subfolder) return send(res, 400);
+    if (behaviour.upload !== 'taken') return send(res, 500);
+    uploads.set(path.join(subfolder, file.name), Buffer.from(await file.arrayBuffer()));
+    return send(res, 200, { name: file.name, subfolder, type: form.get('type') ?? 'input' });
   }
 
   function ofQueue(text: string, res: ServerResponse): void {
@@ -175,7 +189,11 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     // Pages of other sites are refused.
     if (req.method === 'POST' && req.headers.origin !== undefined) return void send(res, 403);
     void readAll(req)
-      .then((text) => (req.method === 'GET' ? get(pathname, searchParams, res) : post(pathname, text, res)))
+      .then((body) => {
+        if (req.method === 'GET') return get(pathname, searchParams, res);
+        if (pathname === '/upload/image') return upload(body, req.headers['content-type'] ?? '', res);
+        return post(pathname, body.toString('utf8'), res);
+      })
       .catch(() => send(res, 500));
   });
   server.on('connection', (socket) => {
@@ -188,6 +206,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     port: isAddress(address) ? address.port : options.port,
     seen,
     workflows,
+    uploads,
     order: queue.order,
     behave: (patch) => (behaviour = { ...behaviour, ...patch }),
     sockets: comfySockets.open,
@@ -210,10 +229,10 @@ function send(res: ServerResponse, status: number, body?: object): void {
   else res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-async function readAll(req: IncomingMessage): Promise<string> {
+async function readAll(req: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of req) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }
 
 /** As Python reads it: integers of any size. */

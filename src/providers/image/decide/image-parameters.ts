@@ -25,6 +25,8 @@ export interface ImageParameters {
   readonly stream: boolean;
   /** How many previews the client wants while the image is drawn. */
   readonly partialImages: number;
+  /** How much of an image is changed, up to 1; undefined: what fits the request. */
+  readonly strength: number | undefined;
   /** Of JPEG and WebP, from 1 to 100. */
   readonly quality: number;
 }
@@ -88,6 +90,7 @@ function parametersOf(field: Field, family: FamilyName): ImageParameters {
     outputFormat: choiceOf(field, 'output_format', OUTPUT_FORMATS),
     stream,
     partialImages: wholeOf(field, 'partial_images', { least: 0, most: MOST_PARTIAL_IMAGES, otherwise: 0 }),
+    strength: field('strength') === undefined ? undefined : numberOf(field, 'strength', { least: 0.05, most: 1, otherwise: 1 }),
     quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Serves `/v1/images/generations` with ComfyUI, which has a queue of workflows:
+ * Serves `/v1/images/generations` and `/v1/images/edits` with ComfyUI, which has a queue of workflows:
  *
  *   parameters ─► workflow ─► WebSocket ─► POST /prompt ─► events, and GET /history/<id> at their end ─► GET /view for each image ─► the answer
  *                                                            └─► previews, if the client wants them
@@ -8,7 +8,7 @@
  */
 import type { ModelFacts } from '../provider.ts';
 import { ask, listen, onLeave } from '../translation-steps.ts';
-import type { Steps, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
+import type { Steps, TranslatableRequest, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import { answerWith } from './answer-images.ts';
 import { awaitJob, type OnPreview } from './await-job.ts';
 import { buildWorkflow } from './decide/build-workflow.ts';
@@ -20,29 +20,49 @@ import { readParameters } from './decide/image-parameters.ts';
 import { jobNames } from './decide/job-names.ts';
 import { workflowJson, type Workflow } from './decide/workflow-graph.ts';
 import { createImageStream } from './stream-images.ts';
+import { uploadImages } from './upload-images.ts';
 
 export function translateGeneration(model: ModelFacts | undefined): Translate {
-  return function* run(request) {
-    const known = model === undefined ? undefined : imageModel(model);
-    if (model === undefined || known === undefined)
-      return imageFailed('Send the request again in a moment: the model of the slot is not known yet');
-    const read = readParameters(request.body, known.family);
-    if (!read.ok) return { kind: 'refuse', ...read.problem };
-    const { parameters } = read;
-    const names = jobNames(request.boundary);
-    const checkpoint = placeOf(model.hostPath).name;
-    const { filenamePrefix } = names;
-    const { name, workflow } = buildWorkflow({ model: known, checkpoint, parameters, seed: parameters.seed ?? names.seed, filenamePrefix });
-    const { side, multiple } = FAMILIES[known.family];
-    const { width, height } = parameters.size ?? { width: side, height: side };
-    const hal0 = { workflow: name, checkpoint: checkpoint.slice(checkpoint.lastIndexOf('/') + 1) };
-    const facts = { created: request.receivedAt, hal0 };
-    const stream = parameters.stream ? createImageStream(parameters, { ...facts, size: `${width}x${height}` }) : undefined;
-    const job = { id: names.id, workflow, drawing: { model: model.id, width, height, multiple, n: parameters.n } };
-    const done = yield* drawImages(job, stream?.onPreview);
-    if ('kind' in done) return done;
-    return yield* stream === undefined ? answerWith(done.images, parameters, facts) : stream.complete(done.images);
-  };
+  return (request) => translateImages(request, model, 'image_generation');
+}
+
+/** Serves `/v1/images/edits`: the image is put into the input directory of the server, where its workflow reads it. */
+export function translateEdit(model: ModelFacts | undefined): Translate {
+  return (request) => translateImages(request, model, 'image_edit');
+}
+
+function* translateImages(
+  request: TranslatableRequest,
+  model: ModelFacts | undefined,
+  events: 'image_generation' | 'image_edit',
+): Steps<TranslationEnd> {
+  const known = model === undefined ? undefined : imageModel(model);
+  if (model === undefined || known === undefined)
+    return imageFailed('Send the request again in a moment: the model of the slot is not known yet');
+  const read = readParameters(request.body, known.family);
+  if (!read.ok) return { kind: 'refuse', ...read.problem };
+  const names = jobNames(request.boundary);
+  const upload = events === 'image_edit' ? yield* uploadImages(request, names.id, { family: known.family, ...read.parameters }) : undefined;
+  if (upload !== undefined && 'kind' in upload) return upload;
+  const parameters = upload === undefined ? read.parameters : { ...read.parameters, size: upload.size };
+  const checkpoint = placeOf(model.hostPath).name;
+  const { name, workflow } = buildWorkflow({
+    model: known,
+    checkpoint,
+    parameters,
+    seed: parameters.seed ?? names.seed,
+    filenamePrefix: names.filenamePrefix,
+    source: upload?.source,
+  });
+  const { side, multiple } = FAMILIES[known.family];
+  const { width, height } = parameters.size ?? { width: side, height: side };
+  const hal0 = { workflow: name, checkpoint: checkpoint.slice(checkpoint.lastIndexOf('/') + 1) };
+  const facts = { created: request.receivedAt, hal0 };
+  const stream = parameters.stream ? createImageStream(parameters, { ...facts, size: `${width}x${height}`, events }) : undefined;
+  const job = { id: names.id, workflow, drawing: { model: model.id, width, height, multiple, n: parameters.n } };
+  const done = yield* drawImages(job, stream?.onPreview);
+  if ('kind' in done) return done;
+  return yield* stream === undefined ? answerWith(done.images, parameters, facts) : stream.complete(done.images);
 }
 
 interface DrawingJob {
