@@ -11,7 +11,7 @@ import { authorityOf } from './decide/forward-plan.ts';
 import { checkedPath } from './decide/translation-heads.ts';
 import type { UpstreamCallDeps } from './upstream-call.ts';
 
-/** A server is local or in the same cluster. Whoever waits for the WebSocket has not sent the request itself yet. */
+/** A server is local or in the same cluster. A translation that waits for the WebSocket has not sent the request itself yet. */
 const OPEN_MS = 1000;
 /** Of one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
 const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;

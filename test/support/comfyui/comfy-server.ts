@@ -127,8 +127,9 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   async function upload(body: Buffer, type: string, res: ServerResponse): Promise<void> {
     const form = await new Response(body, { headers: { 'content-type': type } }).formData();
     const file = form.get('image');
-    const subfolder = String(form.get('subfolder') ?? '');
-    if (!(file instanceof File) || path.relative('/', path.join('/', subfolder)) !== subfolder) return send(res, 400);
+    const subfolder = form.get('subfolder') ?? '';
+    if (!(file instanceof File) || typeof subfolder !== 'string' || path.relative('/', path.join('/', subfolder)) !== subfolder)
+      return send(res, 400);
     if (behaviour.upload !== 'taken') return send(res, 500);
     uploads.set(path.join(subfolder, file.name), Buffer.from(await file.arrayBuffer()));
     return send(res, 200, { name: file.name, subfolder, type: form.get('type') ?? 'input' });

@@ -41,7 +41,7 @@ const comfy = await startComfy({
   outputDirectory: values['output-directory'],
   crash: () => process.abort(),
   withMetadata: values['disable-metadata'] !== true,
-  behaviour: { previews: !['none', undefined].includes(values['preview-method']) },
+  behaviour: { previews: /^(auto|latent2rgb|taesd)$/.test(values['preview-method'] ?? '') },
 });
-console.log(`To see the GUI go to: http://${values.listen}:${comfy.port}`);
+console.log('To see the GUI go to: http://%s:%d', values.listen, comfy.port);
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void comfy.close().then(() => process.exit(0)));

@@ -1,5 +1,5 @@
 /**
- * Reads how large an image is from its first bytes, before anything decodes it: a small file may claim to have billions of pixels, and whoever decodes it needs memory for all of
+ * Reads how large an image is from its first bytes, before anything decodes it: a small file may claim to have billions of pixels, and decoding it needs memory for all of
  * them. PNG (ISO/IEC 15948), JPEG (ISO/IEC 10918-1, with the orientation of Exif) and WebP (RFC 9649). Pure.
  */
 export interface ImageFacts {
