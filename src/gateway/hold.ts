@@ -11,6 +11,7 @@ import type { BoardSlot, BoardView, Target } from '../reconciler/board.ts';
 import type { WorkloadActivity } from '../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint } from '../providers/provider.ts';
+import type { RequestProgress } from '../providers/translation.ts';
 import { createDenseSet, type DenseSet, type Member } from './dense-set.ts';
 
 export interface Holder {
@@ -24,6 +25,8 @@ export interface Hold {
   readonly endpoint: Endpoint;
   /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
   heard(): void;
+  /** How far the workload is with the request. Kept until the hold is released, or another request of the slot reports. */
+  report(progress: RequestProgress): void;
   /** Later calls do nothing. */
   release(): void;
 }
@@ -63,6 +66,8 @@ interface Load {
 interface SlotLoad {
   entries: number;
   inFlight: number;
+  /** The last one that a request in flight has reported. */
+  reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
 }
 
 export function createHolds({ now, board, onActivity }: HoldDeps) {
@@ -78,7 +83,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
     forgetOldest(entries, slots);
     let slotLoad = slots.get(slot);
     if (slotLoad === undefined) {
-      slotLoad = { entries: 0, inFlight: 0 };
+      slotLoad = { entries: 0, inFlight: 0, reported: undefined };
       slots.set(slot, slotLoad);
     }
     slotLoad.entries += 1;
@@ -123,6 +128,7 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
     const { entry } = load;
     entry.holders.remove(member);
     entry.slotLoad.inFlight -= 1;
+    if (entry.slotLoad.reported?.by === member) entry.slotLoad.reported = undefined;
     load.inFlight -= 1;
     entry.lastUsedAt = now();
     if (entry.holders.size === 0) onActivity({ draining: !isTarget(board.current(), load) });
@@ -149,6 +155,9 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
         heard() {
           entry.lastHeardAt = now();
         },
+        report(progress) {
+          if (member.index !== -1) entry.slotLoad.reported = { by: member, progress };
+        },
         release() {
           if (member.index !== -1) release(load, member);
         },
@@ -163,6 +172,8 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
       ),
     /** Number of requests in flight on a slot's workloads. */
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
+    /** How far the slot is with the request that reported last; undefined if none in flight has. */
+    progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
     /** Calls `onHoldAborted` of every holder of the workload. */
     abort(workload: WorkloadId) {
       for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();

@@ -1,5 +1,6 @@
 /** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
 import type { Traffic, Wake } from '../reconciler/ports.ts';
+import type { RequestProgress } from '../providers/translation.ts';
 import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { createHolds, type Holds } from './hold.ts';
@@ -9,6 +10,8 @@ import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 export interface SlotTraffic {
   readonly inFlight: number;
   readonly parked: number;
+  /** How far the server is with the request that it works on, if it says so. */
+  readonly progress?: RequestProgress | undefined;
 }
 
 export interface GatewayTraffic extends Traffic {
@@ -43,7 +46,7 @@ export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDem
       requestedMs = Number.POSITIVE_INFINITY;
       return { workloads: holds.activity(), demand: parking.demand() };
     },
-    ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot) }),
+    ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
     abort: (workload) => holds.abort(workload),
     changes: (wake, signal) => addWake(wakes, wake, signal),
     noteFailure: () => wakeWithin(0),

@@ -19,7 +19,7 @@ import { passedLimit } from './decide/attempt-limits.ts';
 import { leaveUpstream } from './leave-upstream.ts';
 import { readTranslatableBody } from './translatable-body.ts';
 import { TranslatedAnswer } from './translated-answer.ts';
-import { TranslationRun } from './translation-run.ts';
+import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
 import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from './upstream-call.ts';
 
 export interface TranslatedRequest extends AttemptRequest {
@@ -56,7 +56,7 @@ export class TranslatedForward implements Attempt {
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
       ...this.#memory,
-      keepImage: request.deps.keepImage,
+      ...portsOf(request),
       signal: this.#ending.signal,
     });
   }
@@ -205,6 +205,11 @@ export class TranslatedForward implements Attempt {
 function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onProgress: UpstreamCallDeps['onProgress']): UpstreamCallDeps {
   const readBody: UpstreamCallDeps['readBody'] = (from, bytes) => requestBody.read(from, bytes);
   return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
+}
+
+/** Where images and progress of the translation go. */
+function portsOf({ deps, hold }: AttemptRequest): Pick<TranslationRunDeps, 'keepImage' | 'onReport'> {
+  return { keepImage: deps.keepImage, onReport: (progress) => hold.report(progress) };
 }
 
 type Reservation = ReturnType<typeof reservationIn>;

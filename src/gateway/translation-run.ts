@@ -3,6 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import type {
   FormFile,
   KeptImage,
+  RequestProgress,
+  SocketMessage,
   StepResult,
   Steps,
   TranslationEnd,
@@ -14,6 +16,7 @@ import { sleep } from '../platform/pause.ts';
 import type { KeepImage } from './exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
 import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
+import { UpstreamSocket } from './upstream-socket.ts';
 
 export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly begin: (step: Extract<TranslationStep, { kind: 'begin' }>['head']) => void;
@@ -23,6 +26,7 @@ export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly reserve: (bytes: number) => boolean;
   readonly unreserve: (bytes: number) => void;
   readonly keepImage: KeepImage;
+  readonly onReport: (progress: RequestProgress) => void;
   readonly signal: AbortSignal;
 }
 
@@ -38,11 +42,13 @@ export class TranslationRun {
   onLeave: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;
+  #socket: UpstreamSocket | undefined;
   /** Reserved for an answer that the translation keeps until the next step only. */
   #briefBytes = 0;
 
   constructor(deps: TranslationRunDeps) {
     this.#deps = deps;
+    deps.signal.addEventListener('abort', () => this.#socket?.destroy(), { once: true });
   }
 
   /** The request that is on its way or whose answer is open. */
@@ -52,14 +58,18 @@ export class TranslationRun {
 
   /** Rejects with what the translation throws, or with an error of `UpstreamCall`. Returns undefined once the signal has aborted. */
   async perform(steps: Steps<TranslationEnd>): Promise<TranslationEnd | undefined> {
-    let next = steps.next();
-    for (let count = 1; next.done !== true; count += 1) {
-      if (count % STEPS_IN_A_ROW === 0) await setImmediate();
-      const result = await this.#step(next.value);
-      if (this.#deps.signal.aborted) return undefined;
-      next = steps.next(result);
+    try {
+      let next = steps.next();
+      for (let count = 1; next.done !== true; count += 1) {
+        if (count % STEPS_IN_A_ROW === 0) await setImmediate();
+        const result = await this.#step(next.value);
+        if (this.#deps.signal.aborted) return undefined;
+        next = steps.next(result);
+      }
+      return next.value;
+    } finally {
+      this.#socket?.destroy();
     }
-    return next.value;
   }
 
   async #step(step: TranslationStep): Promise<StepResult> {
@@ -81,6 +91,14 @@ export class TranslationRun {
         return { kind: 'kept', kept: await this.#keep(step.request) };
       case 'wait':
         await sleep(Math.max(1, step.ms), this.#deps.signal);
+        return DONE;
+      case 'listen':
+        await this.#listen(step.path);
+        return DONE;
+      case 'message':
+        return this.#message(step.withinMs);
+      case 'progress':
+        this.#deps.onReport(step.progress);
         return DONE;
       case 'begin':
         this.#deps.begin(step.head);
@@ -129,6 +147,27 @@ export class TranslationRun {
     const kept = await this.#deps.keepImage(async () => Promise.race([call.next(), left]), status);
     this.#call = undefined;
     return kept;
+  }
+
+  async #listen(path: string): Promise<void> {
+    this.#socket?.destroy();
+    this.#socket = new UpstreamSocket(path, this.#deps);
+    await this.#socket.opened();
+  }
+
+  /** A message that has no room is the last one: the translation goes on without the WebSocket. */
+  async #message(withinMs: number): Promise<StepResult> {
+    if (this.#socket === undefined) throw new TypeError('Open a WebSocket before waiting for its messages');
+    const since = performance.now();
+    let message: SocketMessage = await this.#socket.next(withinMs);
+    const waitedMs = performance.now() - since;
+    const size = message.kind === 'text' ? Buffer.byteLength(message.text) : message.kind === 'binary' ? message.bytes.length : 0;
+    if (this.#deps.reserve(size)) this.#briefBytes = size;
+    else {
+      this.#socket.destroy();
+      message = { kind: 'closed' };
+    }
+    return { kind: 'message', message, waitedMs };
   }
 
   async #next(): Promise<Uint8Array | undefined> {

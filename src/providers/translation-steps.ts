@@ -4,6 +4,7 @@ import type {
   FormField,
   FormFile,
   KeptImage,
+  RequestProgress,
   StepResult,
   Steps,
   TranslatableRequest,
@@ -48,6 +49,20 @@ export function* keepImage(request: UpstreamRequest): Steps<KeptImage> {
 
 export function* wait(ms: number): Steps<void> {
   yield { kind: 'wait', ms };
+}
+
+/** After this, `nextMessage` gives what the server says. */
+export function* listen(path: string): Steps<void> {
+  yield { kind: 'listen', path };
+}
+
+export function* nextMessage(withinMs: number): Steps<Extract<StepResult, { kind: 'message' }>> {
+  const result = yield { kind: 'message', withinMs };
+  return result.kind === 'message' ? result : wrongResult(result);
+}
+
+export function* reportProgress(progress: RequestProgress): Steps<void> {
+  yield { kind: 'progress', progress };
 }
 
 export function* begin(head: AnswerHead): Steps<void> {

@@ -84,6 +84,15 @@ export type TranslationStep =
   | { readonly kind: 'read'; readonly file: FormFile; readonly from: number; readonly bytes: number }
   /** Waits; at least 1 ms. Result: `done`. */
   | { readonly kind: 'wait'; readonly ms: number }
+  /**
+   * Opens a WebSocket to the server of the slot, which is closed when the request ends, and waits until it is open. Closes one that is open already. It cannot fail: the
+   * first message of a WebSocket that could not be opened is `closed`. Result: `done`.
+   */
+  | { readonly kind: 'listen'; readonly path: string }
+  /** Waits for the next message of the WebSocket, at most so long. The memory of a message counts until the next step. Result: `message`. */
+  | { readonly kind: 'message'; readonly withinMs: number }
+  /** Says how far the server is with the request, for operators of the service. Result: `done`. */
+  | { readonly kind: 'progress'; readonly progress: RequestProgress }
   /** Sends a request and puts the PNG image that it is answered with into the cache, where clients can fetch it. Result: `kept`. */
   | { readonly kind: 'keep'; readonly request: UpstreamRequest }
   /** Begins an answer to the client whose length is not known. From here on the request is not sent again. Result: `done`. */
@@ -99,7 +108,23 @@ export type StepResult =
   /** Undefined: there are no more. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array | undefined }
   | { readonly kind: 'kept'; readonly kept: KeptImage }
+  /** `waitedMs`: how long it took to come. */
+  | { readonly kind: 'message'; readonly message: SocketMessage; readonly waitedMs: number }
   | { readonly kind: 'done' };
+
+export type SocketMessage =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'binary'; readonly bytes: Uint8Array }
+  /** None came in time. */
+  | { readonly kind: 'none' }
+  /** There will be no more: the server closed the WebSocket, broke its rules, or never opened it. */
+  | { readonly kind: 'closed' };
+
+/** `done` of `total` steps of whatever the server counts; `total` is at least 1. */
+export interface RequestProgress {
+  readonly done: number;
+  readonly total: number;
+}
 
 /** `url`: where clients fetch the image. `problem`: why it could not be kept, and what to do, as a message. */
 export type KeptImage = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly problem: string };

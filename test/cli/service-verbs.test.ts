@@ -25,6 +25,12 @@ describe('svcctl get', () => {
     );
   });
 
+  test('shows how far the server is with a request', async () => {
+    world.traffic.set('primary', { inFlight: 2, parked: 0, progress: { done: 3, total: 20 } });
+    expect((await run(['get', 'slots'])).out).toMatch(/^primary .* a +2 \(3\/20\) +/m);
+    world.traffic.set('primary', { inFlight: 2, parked: 0 });
+  });
+
   test('-o json prints the answer of the API, and -o yaml prints the same', async () => {
     const json = await run(['get', 'slots', '-o', 'json']);
     const { slots } = JSON.parse(json.out);

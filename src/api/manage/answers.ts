@@ -84,6 +84,7 @@ export const SlotLine = z.object({
   message: z.string(),
   in_flight: Count,
   parked: Count,
+  progress: z.object({ done: Count, total: Count }).nullable().describe('Steps of the image that is drawn now, if the server reports them'),
 });
 
 export const Status = z.object({

@@ -54,6 +54,11 @@ export const METRICS = {
   svc_drift_total: seenByAll(counter(['slot'], 'findings', 'How often a workload was found changed from outside')),
 
   svc_inflight: gauge(['slot'], 'requests', 'Requests in flight'),
+  svc_request_progress_ratio: gauge(
+    ['slot'],
+    'ratio',
+    'How far the server is with the image that it draws now, from 0 to 1; absent while it reports nothing',
+  ),
   svc_parked: gauge(['slot'], 'requests', 'Requests that wait for their slot'),
   svc_requests_total: counter(['slot', 'route', 'code'], 'requests', 'Finished requests; code 499: the client disconnected first'),
   svc_request_seconds: histogram(['slot', 'route'], 'seconds', 'Time from a request’s arrival to the end of its answer', REQUEST_SECONDS),

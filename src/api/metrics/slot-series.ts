@@ -43,6 +43,12 @@ export function registerSlotSeries(factory: MetricFactory, sources: SlotSources)
   gauge('svc_inflight', (add) => {
     for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).inFlight);
   });
+  gauge('svc_request_progress_ratio', (add) => {
+    for (const slot of board.current().slots.keys()) {
+      const { progress } = traffic(slot);
+      if (progress !== undefined) add({ slot }, Math.min(1, progress.done / progress.total));
+    }
+  });
   gauge('svc_parked', (add) => {
     for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).parked);
   });

@@ -29,10 +29,15 @@ export type SlotAnswer = z.output<typeof SlotAnswer>;
 
 export const SlotsAnswer = z.looseObject({ slots: z.array(SlotAnswer) });
 
-export const StatusAnswer = z.looseObject({
-  version: z.string(),
-  slots: z.array(z.looseObject({ name: z.string(), in_flight: z.number(), parked: z.number() })),
+const SlotTraffic = z.looseObject({
+  name: z.string(),
+  in_flight: z.number(),
+  parked: z.number(),
+  progress: z.object({ done: z.number(), total: z.number() }).nullish(),
 });
+export type SlotTraffic = z.output<typeof SlotTraffic>;
+
+export const StatusAnswer = z.looseObject({ version: z.string(), slots: z.array(SlotTraffic) });
 
 export const HardwareAnswer = z.looseObject({
   recording: z.looseObject({ file: z.string(), about: z.string() }).nullable(),

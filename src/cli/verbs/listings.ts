@@ -1,7 +1,15 @@
 /** What `svcctl get` lists: how each list is read, and its columns. */
 import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
-import { ModelsAnswer, ProvidersAnswer, PullsAnswer, SlotsAnswer, StatusAnswer, type SlotAnswer } from '../connect/api-answers.ts';
+import {
+  ModelsAnswer,
+  ProvidersAnswer,
+  PullsAnswer,
+  SlotsAnswer,
+  StatusAnswer,
+  type SlotAnswer,
+  type SlotTraffic,
+} from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
 import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
@@ -109,7 +117,13 @@ function replicasText({ status, spec }: SlotAnswer): string {
   return `${replicas.ready}/${typeof wanted === 'number' ? wanted : replicas.present}`;
 }
 
-type Traffic = ReadonlyMap<string, { readonly in_flight: number; readonly parked: number }>;
+type Traffic = ReadonlyMap<string, SlotTraffic>;
+
+/** `1`, or `1 (3/20)`: a request in flight, of which the server has made 3 of 20 steps. */
+function busyText(traffic: SlotTraffic | undefined): string {
+  const { in_flight: busy = 0, progress } = traffic ?? {};
+  return progress === null || progress === undefined ? String(busy) : `${busy} (${progress.done}/${progress.total})`;
+}
 
 function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<SlotAnswer>[] {
   const state = ({ status }: SlotAnswer): string => {
@@ -134,7 +148,11 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     { title: 'PROVIDER', wide: true, cell: ({ status }) => cellText(status.provider) },
     { title: 'BACKEND', wide: true, cell: ({ status }) => cellText(status.backend) },
     { title: REPLICAS, wide: true, cell: replicasText },
-    { title: 'BUSY', cell: ({ name }) => String(traffic.get(name)?.in_flight ?? 0) },
+    {
+      title: 'BUSY',
+      cell: ({ name }) => busyText(traffic.get(name)),
+      markOf: ({ name }) => String(traffic.get(name)?.in_flight ?? 0),
+    },
     { title: 'PARKED', wide: true, cell: ({ name }) => String(traffic.get(name)?.parked ?? 0) },
     { title: 'MEMORY', wide: true, cell: ({ status }) => sizeText(status.memory_bytes) },
     { title: 'RESTARTS', wide: true, cell: ({ status }) => String(status.restarts) },

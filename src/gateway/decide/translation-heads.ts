@@ -20,16 +20,21 @@ const OWN: ReadonlySet<string> = new Set([
   'set-cookie',
 ]);
 
+/** Returns the path and query of a request. Throws if it is malformed. */
+export function checkedPath(path: string): string {
+  if (PATH.test(path)) return path;
+  throw new TypeError(`Write the path of a request in visible ASCII, not ${JSON.stringify(path.slice(0, 200))}`);
+}
+
 /** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if a part of it is malformed. */
 export function requestHeadOf(
   request: UpstreamRequest,
   { endpoint, requestId, bodyBytes }: { readonly endpoint: Endpoint; readonly requestId: string; readonly bodyBytes: number | undefined },
 ): string {
   const { method, path, headers = {} } = request;
-  if (!PATH.test(path)) throw new TypeError(`Write the path of a request in visible ASCII, not ${JSON.stringify(path.slice(0, 200))}`);
   const lines = checkedHeaders(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const length = bodyBytes === undefined ? '' : `content-length: ${bodyBytes}\r\n`;
-  return `${method} ${path} HTTP/1.1\r\nhost: ${authorityOf(endpoint)}\r\n${lines.join('')}x-request-id: ${requestId}\r\n${length}\r\n`;
+  return `${method} ${checkedPath(path)} HTTP/1.1\r\nhost: ${authorityOf(endpoint)}\r\n${lines.join('')}x-request-id: ${requestId}\r\n${length}\r\n`;
 }
 
 /** Throws if a part of it is malformed. */

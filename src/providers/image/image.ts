@@ -8,7 +8,7 @@ import { capabilitiesOf, objectionTo } from './decide/serve-image.ts';
 import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/server-command.ts';
 import { openComfyUi } from './host-program.ts';
 import { imageFormat } from './image-format.ts';
-import { translateGeneration } from './translate-generation.ts';
+import { translateEdit, translateGeneration } from './translate-images.ts';
 
 export const image: Provider = {
   kind: 'image',
@@ -35,5 +35,6 @@ function planRequest({ path, capability }: InferRequest, capabilities: readonly 
     return { kind: 'refuse', message: `Send this request to a slot with another model: an image model does not answer "${path}"` };
   }
   if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
-  return { kind: 'refuse', message: `Use "/v1/images/generations": this version does not change images, so "${path}" is not served` };
+  if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
+  return { kind: 'refuse', message: `Use "/v1/images/generations" or "/v1/images/edits": "${path}" is not served` };
 }

@@ -25,6 +25,8 @@ export interface Fit {
   readonly decisive: PoolShare;
   /** The largest context with which it would fit, in tokens, in steps of 256; undefined where it fits anyway, or with no context. */
   readonly largestContext: number | undefined;
+  /** A context of another size needs another amount of memory. */
+  readonly dependsOnContext: boolean;
 }
 
 /** Undefined bytes: without a limit. */
@@ -60,6 +62,7 @@ export function findFit(question: FitQuestion): Fit {
       promisedBytes: promised[pool] ?? 0,
     },
     largestContext: fits ? undefined : findLargestContext(question),
+    dependsOnContext: dependsOnContext(question),
   };
 }
 
@@ -79,10 +82,19 @@ function roomOf(pool: MemoryPool | undefined): number {
   return pool?.budgetBytes === undefined ? Number.POSITIVE_INFINITY : pool.budgetBytes - pool.othersBytes;
 }
 
+function withContext(spec: SlotSpec, context: number): SlotSpec {
+  return { ...spec, model: { ...spec.model, context } };
+}
+
+/** Models that draw or speak need the same memory with any context. */
+function dependsOnContext({ spec, estimate }: FitQuestion): boolean {
+  const [least, most] = [CONTEXT_STEP, LARGEST_CONTEXT].map((context) => estimate(withContext(spec, context)));
+  return least?.hostBytes !== most?.hostBytes || least?.deviceBytes !== most?.deviceBytes;
+}
+
 /** A larger context never needs less. */
 function findLargestContext(question: FitQuestion): number | undefined {
-  const { spec } = question;
-  const fits = (steps: number): boolean => place(question, { ...spec, model: { ...spec.model, context: steps * CONTEXT_STEP } }, {}).fits;
+  const fits = (steps: number): boolean => place(question, withContext(question.spec, steps * CONTEXT_STEP), {}).fits;
   let low = 0;
   let high = LARGEST_CONTEXT / CONTEXT_STEP;
   while (low < high) {

@@ -94,6 +94,7 @@ describe('/api/status', () => {
         message: '',
         in_flight: 2,
         parked: 7,
+        progress: null,
       },
     ]);
   });

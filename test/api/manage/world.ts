@@ -3,7 +3,7 @@ import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { createTraffic } from '../../../src/gateway/traffic.ts';
+import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic.ts';
 import { allowEveryone } from '../../../src/api/authorize.ts';
 import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
@@ -42,7 +42,7 @@ export interface World {
   readonly routes: readonly DocumentedRoute[];
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
-  readonly traffic: Map<string, { inFlight: number; parked: number }>;
+  readonly traffic: Map<string, SlotTraffic>;
   /** Number of requests that wait for slot "primary" in the gateway. */
   parked(): number;
   /** Number of open log streams. */
@@ -73,7 +73,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const board = createBoard();
   const feed = createInMemoryFeed(options.keptEntries ?? 1000);
   const generations = new Map<SlotName, { text: string; generation: number; readyAt: number }>();
-  const traffic = new Map<string, { inFlight: number; parked: number }>();
+  const traffic = new Map<string, SlotTraffic>();
   const logs = new Map<string, readonly string[]>();
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;

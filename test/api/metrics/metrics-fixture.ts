@@ -49,7 +49,7 @@ export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
     runtime: 'in-memory',
     board,
     leads: () => true,
-    traffic: () => ({ inFlight: 3, parked: 4 }),
+    traffic: () => ({ inFlight: 3, parked: 4, progress: { done: 5, total: 20 } }),
     cluster,
   });
   board.publish(boardWith(state));

@@ -13,6 +13,7 @@ describe('createMetrics()', () => {
     expect(text.match(/svc_slot_state\{.*\} 0/g)).toHaveLength(7);
     expect(text).toContain('svc_inflight{slot="primary"} 3');
     expect(text).toContain('svc_parked{slot="primary"} 4');
+    expect(text).toContain('svc_request_progress_ratio{slot="primary"} 0.25');
     expect(text).toContain('svc_build_info{version="1",runtime="in-memory"} 1');
   });
 

@@ -91,15 +91,6 @@ describe('an image', () => {
   });
 });
 
-test('a short image is noticed soon after it is complete', async () => {
-  const standIn = await start('sdxl-turbo', { behaviour: { stepMs: 100 } });
-  const polls = (): number => standIn.seen.filter(({ path: asked }) => asked.startsWith('/history/')).length;
-  await draw({ steps: 5, size: '64x64' });
-  // About half a second: it is asked for often enough to be noticed within 50 ms, and not all the time.
-  expect(polls()).toBeGreaterThan(4);
-  expect(polls()).toBeLessThan(40);
-});
-
 test('several images in base64 are never in memory together: they take none of the memory for bodies', async () => {
   const noteBytes = 1_500_000;
   await start('sdxl-turbo', { behaviour: { noteBytes } }, { SVC_BUFFER_LIMIT: '1Mi' });

@@ -127,6 +127,8 @@ describe('the image runtime', () => {
       '--disable-metadata',
       '--disable-all-custom-nodes',
       '--disable-api-nodes',
+      '--preview-method',
+      'latent2rgb',
     ]);
   });
 

@@ -43,6 +43,12 @@ describe('findFit()', () => {
     );
   });
 
+  test('says nothing about a context where it changes nothing, as for models that draw images', () => {
+    const fixed = (hostBytes: number): FitQuestion => question({ estimate: () => ({ hostBytes, deviceBytes: 0 }) });
+    expect(answer(fixed(6 * GIB))).toMatch(/^"a\.gguf" fits on "cpu": it needs 6\.0 GiB/);
+    expect(answer(fixed(60 * GIB))).toMatch(/^"a\.gguf" does not fit on "cpu": .* Choose a smaller model or quantisation$/);
+  });
+
   test('says that other slots would have to give way', () => {
     expect(findFit(question({ promised: { host: 3 * GIB } }))).toMatchObject({ fits: true, fitsNow: false });
     expect(answer(question({ promised: { host: 3 * GIB } }))).toContain('It fits once other slots give way');

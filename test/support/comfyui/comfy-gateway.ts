@@ -91,7 +91,7 @@ async function startComfyGateway(family: Family = 'sdxl-turbo', settings: Readon
   };
 }
 
-export const failedWith = ({ status, text }: Reply) => [status, errorOf(text).code, errorOf(text).message];
+export const failedWith = ({ status, text }: Pick<Reply, 'status' | 'text'>) => [status, errorOf(text).code, errorOf(text).message];
 
 /** One gateway for each test, with a server from its start. */
 export function createComfyWorld() {

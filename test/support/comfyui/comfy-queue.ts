@@ -3,6 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CheckedNode } from './validate-workflow.ts';
+import type { SocketBehaviour } from './comfy-sockets.ts';
 import { pngOf } from './png.ts';
 
 /** What tests make it do. */
@@ -19,6 +20,11 @@ export interface Behaviour {
   readonly failure: 'none' | 'memory' | 'node';
   /** What `/view` answers. */
   readonly view: 'image' | 'html' | 'nothing' | 'half' | 'absent';
+  readonly socket: SocketBehaviour;
+  /** What becomes of images that are sent. */
+  readonly upload: 'taken' | 'failed';
+  /** Previews are sent, as with `--preview-method`. */
+  readonly previews: boolean;
 }
 
 export interface Job {
@@ -42,13 +48,16 @@ export interface QueueOptions {
   readonly behaviour: () => Behaviour;
   /** Called with each message for the WebSocket of a client. */
   readonly tell: (clientId: string, type: string, data: object) => void;
+  readonly preview: (clientId: string, step: number) => void;
+  /** Called when a job has come or gone. */
+  readonly onChange: () => void;
 }
 
 const SAMPLERS = new Set(['KSampler', 'SamplerCustom', 'SamplerCustomAdvanced']);
 
 class Interrupted extends Error {}
 
-export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tell }: QueueOptions) {
+export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tell, preview, onChange }: QueueOptions) {
   const pending: Job[] = [];
   const history = new Map<string, object>();
   /** By everything that a node depends on, as ComfyUI's cache. */
@@ -66,6 +75,9 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
       interrupted = false;
       history.set(job.id, await execute(job));
       running = undefined;
+      // In this order: whoever is told that nothing is executed any more finds the job in history.
+      onChange();
+      tell(job.clientId, 'executing', { node: null, prompt_id: job.id });
     }
   }
 
@@ -123,6 +135,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
         if (interrupted) throw new Interrupted();
         if (behaviour().failure !== 'none') throw new Error(behaviour().failure);
         tell(clientId, 'progress', { value: step, max: steps, prompt_id: id, node });
+        if (behaviour().previews) preview(clientId, step);
       }
     }
     return await save(job);
@@ -130,7 +143,9 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
 
   async function save({ nodes, workflow }: Job): Promise<readonly Saved[]> {
     const latent = inputsOf(nodes, /^Empty/);
-    const [width, height, count] = ['width', 'height', 'batch_size'].map((name) => Number(latent[name]));
+    const scaled = inputsOf(nodes, /^ImageScale$/);
+    const [width, height] = ['width', 'height'].map((name) => Number(latent[name] ?? scaled[name]));
+    const count = Number(latent['batch_size'] ?? inputsOf(nodes, /^RepeatLatentBatch$/)['amount']);
     const prefix = String(inputsOf(nodes, /^SaveImage$/)['filename_prefix']);
     const subfolder = path.dirname(prefix) === '.' ? '' : path.dirname(prefix);
     const directory = path.join(outputDirectory, subfolder);
@@ -146,7 +161,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
       ...(noteBytes === 0 ? {} : { comment: 'x'.repeat(noteBytes) }),
     };
     const saved: Saved[] = [];
-    for (let index = 0; index < (count ?? 0); index += 1) {
+    for (let index = 0; index < count; index += 1) {
       const filename = `${base}_${String(used + index + 1).padStart(5, '0')}_.png`;
       // Sides are cut to multiples of eight without a word.
       const floor = (side = 0): number => Math.floor(side / 8) * 8;
@@ -162,6 +177,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
     order,
     add(job: Job): void {
       pending.push(job);
+      onChange();
       if (running === undefined && pending.length === 1) void work();
     },
     knows: (id: string): boolean => running?.id === id || history.has(id) || pending.some((job) => job.id === id),

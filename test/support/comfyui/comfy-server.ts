@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import path from 'node:path';
 import { z } from 'zod';
+import { createComfySockets } from './comfy-sockets.ts';
 import { createComfyQueue, type Behaviour } from './comfy-queue.ts';
 import { describeNode, NODES } from './object-info.ts';
 import { validateWorkflow } from './validate-workflow.ts';
@@ -34,15 +35,29 @@ export interface Comfy {
   readonly seen: readonly SeenComfyRequest[];
   /** Every workflow that was sent, accepted or not, as its text. */
   readonly workflows: readonly string[];
+  /** Images that were uploaded, by their names. */
+  readonly uploads: ReadonlyMap<string, Buffer>;
   /** Ids in the order in which they were begun. */
   readonly order: readonly string[];
   behave(behaviour: Partial<Behaviour>): void;
+  /** Number of open WebSockets. */
+  sockets(): number;
   queue(): { readonly running: readonly { readonly id: string }[]; readonly pending: readonly { readonly id: string }[] };
   close(): Promise<void>;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const DEFAULT: Behaviour = { stepMs: 1, paused: false, noteBytes: 0, acceptMs: 0, failure: 'none', view: 'image' };
+const DEFAULT: Behaviour = {
+  stepMs: 1,
+  paused: false,
+  noteBytes: 0,
+  acceptMs: 0,
+  failure: 'none',
+  view: 'image',
+  socket: 'normal',
+  previews: true,
+  upload: 'taken',
+};
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
 const Ids = z.object({ delete: z.array(z.unknown()).default([]), clear: z.boolean().default(false) });
@@ -53,18 +68,25 @@ const BehaviourPatch = z.object({
   paused: z.boolean().optional(),
   failure: z.enum(['none', 'memory', 'node']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
+  socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),
 });
 
 export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   let behaviour: Behaviour = { ...DEFAULT, ...options.behaviour };
   const seen: SeenComfyRequest[] = [];
   const workflows: string[] = [];
+  const uploads = new Map<string, Buffer>();
   let number = 0;
+  const server = createServer();
+  const remaining = (): number => queue.view().running.length + queue.view().pending.length;
+  const comfySockets = createComfySockets(server, () => behaviour.socket, remaining);
   const queue = createComfyQueue({
     outputDirectory: options.outputDirectory,
     withMetadata: options.withMetadata ?? false,
     behaviour: () => behaviour,
-    tell: () => undefined,
+    tell: comfySockets.tell,
+    preview: comfySockets.preview,
+    onChange: comfySockets.tellStatus,
   });
   const models = (): readonly string[] => modelsIn(options.modelsDirectory);
 
@@ -77,7 +99,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
       return send(res, 400, { error: { type: 'invalid_prompt_id', message: 'Invalid prompt id', details: id }, node_errors: {} });
     if (queue.knows(id))
       return send(res, 409, { error: { type: 'duplicate', message: 'Duplicate prompt id', details: id }, node_errors: {} });
-    const checked = validateWorkflow(asked.prompt, models());
+    const checked = validateWorkflow(asked.prompt, models(), [...uploads.keys()]);
     if (!checked.ok) return send(res, 400, checked.body);
     number += 1;
     queue.add({ number, id, workflow: JSON.parse(text).prompt, nodes: checked.nodes, outputs: checked.outputs, clientId });
@@ -100,6 +122,17 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     if (format === 'jpeg') return void res.end(Buffer.concat([Buffer.from('ffd8ffe0', 'hex'), bytes, Buffer.from('ffd9', 'hex')]));
     if (format === 'webp') return void res.end(Buffer.concat([Buffer.from('RIFF\0\0\0\0WEBP', 'latin1'), bytes]));
     res.writeHead(200, { 'content-type': 'image/png', 'content-length': bytes.length }).end(bytes);
+  }
+
+  async function upload(body: Buffer, type: string, res: ServerResponse): Promise<void> {
+    const form = await new Response(body, { headers: { 'content-type': type } }).formData();
+    const file = form.get('image');
+    const subfolder = form.get('subfolder') ?? '';
+    if (!(file instanceof File) || typeof subfolder !== 'string' || path.relative('/', path.join('/', subfolder)) !== subfolder)
+      return send(res, 400);
+    if (behaviour.upload !== 'taken') return send(res, 500);
+    uploads.set(path.join(subfolder, file.name), Buffer.from(await file.arrayBuffer()));
+    return send(res, 200, { name: file.name, subfolder, type: form.get('type') ?? 'input' });
   }
 
   function ofQueue(text: string, res: ServerResponse): void {
@@ -151,13 +184,17 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   }
 
   const sockets = new Set<Socket>();
-  const server = createServer((req, res) => {
+  server.on('request', (req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://comfy');
     seen.push({ method: req.method ?? '', path: pathname });
     // Pages of other sites are refused.
     if (req.method === 'POST' && req.headers.origin !== undefined) return void send(res, 403);
     void readAll(req)
-      .then((text) => (req.method === 'GET' ? get(pathname, searchParams, res) : post(pathname, text, res)))
+      .then((body) => {
+        if (req.method === 'GET') return get(pathname, searchParams, res);
+        if (pathname === '/upload/image') return upload(body, req.headers['content-type'] ?? '', res);
+        return post(pathname, body.toString('utf8'), res);
+      })
       .catch(() => send(res, 500));
   });
   server.on('connection', (socket) => {
@@ -170,11 +207,14 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     port: isAddress(address) ? address.port : options.port,
     seen,
     workflows,
+    uploads,
     order: queue.order,
     behave: (patch) => (behaviour = { ...behaviour, ...patch }),
+    sockets: comfySockets.open,
     queue: queue.view,
     async close() {
       queue.stop();
+      comfySockets.close();
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
@@ -190,10 +230,10 @@ function send(res: ServerResponse, status: number, body?: object): void {
   else res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-async function readAll(req: IncomingMessage): Promise<string> {
+async function readAll(req: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of req) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }
 
 /** As Python reads it: integers of any size. */

@@ -18,6 +18,7 @@ const options = {
   'disable-metadata': flag,
   'disable-all-custom-nodes': flag,
   'disable-api-nodes': flag,
+  'preview-method': text,
   cpu: flag,
   lowvram: flag,
 };
@@ -40,6 +41,7 @@ const comfy = await startComfy({
   outputDirectory: values['output-directory'],
   crash: () => process.abort(),
   withMetadata: values['disable-metadata'] !== true,
+  behaviour: { previews: /^(auto|latent2rgb|taesd)$/.test(values['preview-method'] ?? '') },
 });
-console.log(`To see the GUI go to: http://${values.listen}:${comfy.port}`);
+console.log('To see the GUI go to: http://%s:%d', values.listen, comfy.port);
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void comfy.close().then(() => process.exit(0)));

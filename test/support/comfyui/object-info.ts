@@ -1,6 +1,6 @@
 /**
  * What `/object_info` of ComfyUI 0.3.64 says about the nodes that workflows of this project use: the types, ranges and choices of their inputs, and what they put out. Recorded from a
- * real server; the choices of samplers and schedulers are those that it offers, and names of files are filled in by the stand-in.
+ * real server, unless a comment says otherwise; names of files are filled in by the stand-in.
  */
 
 export type InputInfo =
@@ -27,6 +27,7 @@ const flag: InputInfo = { kind: 'flag' };
 const modelFile: InputInfo = { kind: 'file', of: 'model' };
 
 const seed = int(0n, 18_446_744_073_709_551_615n);
+/** A part of the 42 that the server offers: the first four are recorded, the others are read in `comfy/samplers.py`. */
 const sampler = choice(
   'euler',
   'euler_cfg_pp',
@@ -40,6 +41,7 @@ const sampler = choice(
   'ddim',
   'uni_pc',
 );
+/** All nine: the first four are recorded, the others are read in `SCHEDULER_HANDLERS` of `comfy/samplers.py`. */
 const scheduler = choice(
   'simple',
   'sgm_uniform',
@@ -119,6 +121,20 @@ export const NODES: Readonly<Record<string, NodeInfo>> = {
   BasicGuider: { inputs: { model: link('MODEL'), conditioning }, outputs: ['GUIDER'] },
   CFGGuider: { inputs: { model: link('MODEL'), positive: conditioning, negative: conditioning, cfg: float(0, 100) }, outputs: ['GUIDER'] },
   VAEDecode: { inputs: { samples: link('LATENT'), vae: link('VAE') }, outputs: ['IMAGE'] },
+  LoadImage: { inputs: { image: { kind: 'file', of: 'input' } }, outputs: ['IMAGE', 'MASK'] },
+  ImageScale: {
+    inputs: {
+      image: link('IMAGE'),
+      upscale_method: choice('nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'),
+      width: int(0, 16_384),
+      height: int(0, 16_384),
+      crop: choice('disabled', 'center'),
+    },
+    outputs: ['IMAGE'],
+  },
+  VAEEncode: { inputs: { pixels: link('IMAGE'), vae: link('VAE') }, outputs: ['LATENT'] },
+  RepeatLatentBatch: { inputs: { samples: link('LATENT'), amount: int(1, 64) }, outputs: ['LATENT'] },
+  SetLatentNoiseMask: { inputs: { samples: link('LATENT'), mask: link('MASK') }, outputs: ['LATENT'] },
   SaveImage: { inputs: { images: link('IMAGE'), filename_prefix: text }, outputs: [], isOutput: true },
 };
 

@@ -15,6 +15,19 @@ export function pngOf(width: number, height: number, shade: number, notes: Reado
   return Buffer.concat([signature, chunk('IHDR', head), ...texts, chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]);
 }
 
+/** A mask that is transparent everywhere; `width` and `height` may be any claim about it. */
+export function maskOf(width: number, height: number, claim = { width, height }): Buffer {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(claim.width, 0);
+  head.writeUInt32BE(claim.height, 4);
+  // 8 bits of grey, and 8 bits of transparency.
+  head.writeUInt8(8, 8);
+  head.writeUInt8(4, 9);
+  const pixels = deflateSync(Buffer.alloc(height * (2 * width + 1)));
+  const signature = Buffer.from('\u0089PNG\r\n\u001a\n', 'latin1');
+  return Buffer.concat([signature, chunk('IHDR', head), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]);
+}
+
 function chunk(type: string, data: Buffer): Buffer {
   const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
   const frame = Buffer.alloc(8);

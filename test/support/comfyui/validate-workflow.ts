@@ -21,7 +21,15 @@ interface InputError {
 const Node = z.object({ class_type: z.string(), inputs: z.record(z.string(), z.unknown()) });
 const Link = z.tuple([z.string(), z.int().min(0)]);
 
-export function validateWorkflow(workflow: unknown, models: readonly string[]): Checked {
+/** Names of files that the server has. */
+export interface ServerFiles {
+  readonly models: readonly string[];
+  /** Uploaded images. */
+  readonly inputs: readonly string[];
+}
+
+export function validateWorkflow(workflow: unknown, models: readonly string[], inputs: readonly string[] = []): Checked {
+  const files = { models, inputs };
   const entries = z.record(z.string(), z.unknown()).safeParse(workflow).data;
   if (entries === undefined) return refuse('no_prompt', 'No prompt provided', 'No prompt provided');
   const nodes = new Map<string, CheckedNode>();
@@ -39,7 +47,7 @@ export function validateWorkflow(workflow: unknown, models: readonly string[]): 
   if (outputs.length === 0) return refuse('prompt_no_outputs', 'Prompt has no outputs', '');
   const nodeErrors: Record<string, object> = {};
   for (const [id, node] of nodes) {
-    const errors = errorsOf(node, nodes, models);
+    const errors = errorsOf(node, nodes, files);
     if (errors.length > 0) nodeErrors[id] = { errors, dependent_outputs: outputs, class_type: node.className };
   }
   if (Object.keys(nodeErrors).length === 0) return { ok: true, nodes, outputs };
@@ -51,7 +59,7 @@ function refuse(type: string, message: string, details: string): Checked {
   return { ok: false, body: { error: { type, message, details, extra_info: {} }, node_errors: {} } };
 }
 
-function errorsOf(node: CheckedNode, nodes: ReadonlyMap<string, CheckedNode>, models: readonly string[]): readonly InputError[] {
+function errorsOf(node: CheckedNode, nodes: ReadonlyMap<string, CheckedNode>, files: ServerFiles): readonly InputError[] {
   return Object.entries(NODES[node.className]?.inputs ?? {}).flatMap(([name, info]) => {
     const error = (type: string, message: string, details = name): InputError => ({
       type,
@@ -76,7 +84,7 @@ function errorsOf(node: CheckedNode, nodes: ReadonlyMap<string, CheckedNode>, mo
             ),
           ];
     }
-    const found = problemOf(info, value, models);
+    const found = problemOf(info, value, files);
     return found === undefined ? [] : [error(found.type, found.message, `${name}: ${String(value)} ${found.details ?? ''}`.trim())];
   });
 }
@@ -87,7 +95,7 @@ interface Problem {
   readonly details?: string;
 }
 
-function problemOf(info: InputInfo, value: unknown, models: readonly string[]): Problem | undefined {
+function problemOf(info: InputInfo, value: unknown, { models, inputs }: ServerFiles): Problem | undefined {
   const wrongType = { type: 'invalid_input_type', message: 'Failed to convert an input value' };
   switch (info.kind) {
     case 'link':
@@ -104,8 +112,14 @@ function problemOf(info: InputInfo, value: unknown, models: readonly string[]): 
       return typeof value === 'boolean' ? undefined : wrongType;
     case 'choice':
     case 'file': {
-      const choices = info.kind === 'choice' ? info.choices : info.of === 'model' ? models : [];
+      const choices = info.kind === 'choice' ? info.choices : info.of === 'model' ? models : inputs;
       const isListed = typeof value === 'string' && choices.includes(value);
+      if (!isListed && info.kind === 'file' && info.of === 'input')
+        return {
+          type: 'custom_validation_failed',
+          message: 'Custom validation failed for node',
+          details: `Invalid image file: ${String(value)}`,
+        };
       return isListed
         ? undefined
         : { type: 'value_not_in_list', message: 'Value not in list', details: `not in ${JSON.stringify(choices)}` };

@@ -28,7 +28,7 @@ type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
     readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[];
   };
 
-function slotLine({ name, state, model, provider, backend, conditions }: LineFacts, { inFlight, parked }: SlotTraffic): Line {
+function slotLine({ name, state, model, provider, backend, conditions }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
   return {
     name,
@@ -41,5 +41,6 @@ function slotLine({ name, state, model, provider, backend, conditions }: LineFac
     message,
     in_flight: inFlight,
     parked,
+    progress: progress ?? null,
   };
 }

@@ -5,7 +5,7 @@
 import { FAMILIES, type FamilyName } from './image-families.ts';
 import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
 import type { ImageParameters } from './image-parameters.ts';
-import { node, type Link, type Workflow, type WorkflowNode } from './workflow-graph.ts';
+import { node, type Link, type Workflow } from './workflow-graph.ts';
 
 export interface WorkflowRequest {
   readonly model: ImageModel;
@@ -15,6 +15,17 @@ export interface WorkflowRequest {
   readonly seed: bigint;
   /** Unique for each request: an image with a name that exists would be one of an earlier request. */
   readonly filenamePrefix: string;
+  /** The image that is changed; undefined: a new one is drawn. */
+  readonly source?: ImageSource | undefined;
+}
+
+/** Files in the input directory of the server. */
+export interface ImageSource {
+  readonly image: string;
+  /** Its transparent parts are those that are changed; undefined: all of the image. */
+  readonly mask: string | undefined;
+  /** How much is changed, up to 1. */
+  readonly strength: number;
 }
 
 export interface BuiltWorkflow {
@@ -35,6 +46,7 @@ interface TemplateInputs {
   readonly seed: bigint;
   readonly steps: number;
   readonly cfg: number;
+  readonly source: ImageSource | undefined;
 }
 
 /** What is left to be decoded and saved: the samples, and the decoder. */
@@ -51,7 +63,7 @@ export const SAVE_NODE = '9';
 
 const NO_COMPANIONS: Companions = { t5: '', clip: '', vae: '' };
 
-export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePrefix }: WorkflowRequest): BuiltWorkflow {
+export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePrefix, source }: WorkflowRequest): BuiltWorkflow {
   const name = workflowNameOf(model);
   const { side } = FAMILIES[model.family];
   const { width, height } = parameters.size ?? { width: side, height: side };
@@ -62,7 +74,7 @@ export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePre
     clip: besideCheckpoint(checkpoint, clip),
     vae: besideCheckpoint(checkpoint, vae),
   };
-  const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg });
+  const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg, source });
   return {
     name,
     workflow: {
@@ -101,17 +113,38 @@ function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs)
   };
 }
 
-function emptyImage(className: 'EmptyLatentImage' | 'EmptySD3LatentImage', { width, height, n }: TemplateInputs): WorkflowNode {
-  return node(className, { width, height, batch_size: n });
+/** What the sampler begins with, in the node `5`: nothing, or the image that is changed. */
+function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'EmptySD3LatentImage', vae: Link): Workflow {
+  const { width, height, n, source } = inputs;
+  if (source === undefined) return { '5': node(className, { width, height, batch_size: n }) };
+  const { image, mask } = source;
+  const pixels = {
+    '20': node('LoadImage', { image }),
+    '21': node('ImageScale', { image: ['20', 0], upscale_method: 'bicubic', width, height, crop: 'disabled' }),
+  };
+  const encoded = node('VAEEncode', { pixels: ['21', 0], vae });
+  if (mask === undefined) return { ...pixels, '22': encoded, '5': node('RepeatLatentBatch', { samples: ['22', 0], amount: n }) };
+  return {
+    ...pixels,
+    '22': encoded,
+    '23': node('RepeatLatentBatch', { samples: ['22', 0], amount: n }),
+    '24': node('LoadImage', { image: mask }),
+    // The second output is 1 where the file is transparent, and the sampler changes what is 1.
+    '5': node('SetLatentNoiseMask', { samples: ['23', 0], mask: ['24', 1] }),
+  };
+}
+
+function denoiseOf({ source }: TemplateInputs): number {
+  return source?.strength ?? 1;
 }
 
 function stableDiffusion(inputs: TemplateInputs): Drawn {
   const { seed, steps, cfg } = inputs;
-  const sampler = { seed, steps, cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras', denoise: 1 };
+  const sampler = { seed, steps, cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras', denoise: denoiseOf(inputs) };
   return {
     nodes: {
       ...checkpointNodes(inputs),
-      '5': emptyImage('EmptyLatentImage', inputs),
+      ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
       '3': node('KSampler', { ...sampler, model: ['4', 0], positive: ['6', 0], negative: ['7', 0], latent_image: ['5', 0] }),
     },
     samples: ['3', 0],
@@ -125,9 +158,9 @@ function turbo(inputs: TemplateInputs): Drawn {
   return {
     nodes: {
       ...checkpointNodes(inputs),
-      '5': emptyImage('EmptyLatentImage', inputs),
+      ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
       '10': node('KSamplerSelect', { sampler_name: 'euler_ancestral' }),
-      '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: 1 }),
+      '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: denoiseOf(inputs) }),
       '3': node('SamplerCustom', {
         model: ['4', 0],
         add_noise: true,
@@ -148,12 +181,12 @@ function turbo(inputs: TemplateInputs): Drawn {
 /** `guided`: `cfg` is a number that the model was trained with, and no second computation with the negative prompt. */
 function fluxCheckpoint(inputs: TemplateInputs, guided: boolean): Drawn {
   const { seed, steps, cfg } = inputs;
-  const sampler = { seed, steps, cfg: guided ? 1 : cfg, sampler_name: 'euler', scheduler: 'simple', denoise: 1 };
+  const sampler = { seed, steps, cfg: guided ? 1 : cfg, sampler_name: 'euler', scheduler: 'simple', denoise: denoiseOf(inputs) };
   return {
     nodes: {
       ...checkpointNodes(inputs),
       ...guidance(guided, cfg),
-      '5': emptyImage('EmptySD3LatentImage', inputs),
+      ...firstLatent(inputs, 'EmptySD3LatentImage', ['4', 2]),
       '3': node('KSampler', {
         ...sampler,
         model: ['4', 0],
@@ -182,11 +215,11 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
       '6': node('CLIPTextEncode', { text: prompt, clip: ['13', 0] }),
       ...(plain ? {} : { '7': node('CLIPTextEncode', { text: negativePrompt, clip: ['13', 0] }) }),
       ...guidance(guided, cfg),
-      '5': emptyImage('EmptySD3LatentImage', inputs),
+      ...firstLatent(inputs, 'EmptySD3LatentImage', ['14', 0]),
       '15': guider,
       '16': node('RandomNoise', { noise_seed: seed }),
       '10': node('KSamplerSelect', { sampler_name: 'euler' }),
-      '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: 1 }),
+      '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: denoiseOf(inputs) }),
       '3': node('SamplerCustomAdvanced', {
         noise: ['16', 0],
         guider: ['15', 0],

@@ -113,6 +113,11 @@ export function parseQueued({ status, body }: UpstreamAnswer): boolean {
   return status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
 }
 
+/** Where the server has put a file that it was sent. */
+export function parseUploaded({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined {
+  return status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
+}
+
 function jsonOf(body: Uint8Array): unknown {
   return parseJson(new TextDecoder().decode(body));
 }

@@ -21,6 +21,12 @@ export interface ImageParameters {
   readonly responseFormat: 'url' | 'b64_json';
   /** Of `b64_json`. */
   readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
+  /** The answer consists of events. Its images are in base64. */
+  readonly stream: boolean;
+  /** How many previews the client wants while the image is drawn. */
+  readonly partialImages: number;
+  /** How much of an image is changed, up to 1; undefined: what fits the request. */
+  readonly strength: number | undefined;
   /** Of JPEG and WebP, from 1 to 100. */
   readonly quality: number;
 }
@@ -37,6 +43,7 @@ export type ReadParameters =
   | { readonly ok: false; readonly problem: ParameterProblem };
 
 const MOST_IMAGES = 10;
+const MOST_PARTIAL_IMAGES = 3;
 const MOST_CFG = 30;
 /** Of a prompt, in UTF-8: far beyond what the text encoders of these models read. */
 const MOST_PROMPT_BYTES = 32 * 1024;
@@ -68,8 +75,9 @@ type Field = (name: string) => unknown;
 
 function parametersOf(field: Field, family: FamilyName): ImageParameters {
   const { steps, mostSteps, cfg, title } = FAMILIES[family];
-  const isStream = field('stream');
-  if (isStream === true || isStream === 'true') throw invalid('stream', 'Leave out "stream", or set it to false: images are not streamed');
+  const stream = flagOf(field, 'stream');
+  if (stream && field('response_format') === 'url')
+    throw invalid('response_format', 'Leave out "response_format", or set it to "b64_json": images that are streamed have no URL');
   return {
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
@@ -80,6 +88,9 @@ function parametersOf(field: Field, family: FamilyName): ImageParameters {
     cfg: numberOf(field, 'cfg', { least: 0, most: MOST_CFG, otherwise: cfg }),
     responseFormat: choiceOf(field, 'response_format', ['url', 'b64_json']),
     outputFormat: choiceOf(field, 'output_format', OUTPUT_FORMATS),
+    stream,
+    partialImages: wholeOf(field, 'partial_images', { least: 0, most: MOST_PARTIAL_IMAGES, otherwise: 0 }),
+    strength: field('strength') === undefined ? undefined : numberOf(field, 'strength', { least: 0.05, most: 1, otherwise: 1 }),
     quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
   };
 }
@@ -124,6 +135,14 @@ function textOf(field: Field, name: string, otherwise?: string): string {
   const bytes = new TextEncoder().encode(value).length;
   if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Send a "${name}" of at most ${MOST_PROMPT_BYTES} bytes: this one has ${bytes}`);
   return value;
+}
+
+/** Forms have texts only. */
+function flagOf(field: Field, name: string): boolean {
+  const value = field(name) ?? false;
+  if (value === true || value === 'true') return true;
+  if (value === false || value === 'false') return false;
+  throw invalid(name, `Set "${name}" to true or false`);
 }
 
 interface Range {

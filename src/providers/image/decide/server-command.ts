@@ -38,6 +38,9 @@ export function serverCommand({ listen, spec }: SlotContext): readonly [string, 
     // These would run programs that were not part of the image, and call services on the internet.
     '--disable-all-custom-nodes',
     '--disable-api-nodes',
+    // Without it, there are no previews. This method computes almost nothing, and needs no files.
+    '--preview-method',
+    'latent2rgb',
     ...(spec.resources.gpus === 0 ? ['--cpu'] : []),
     ...spec.model.args,
   ];

@@ -54,6 +54,17 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
     );
   });
 
+  test.each(['svc/a-mask.png', undefined])('is accepted for changing an image with the mask %p, whatever a client may ask for', (mask) => {
+    const source = { image: 'svc/a-image.png', mask, strength: 0.4 };
+    const { workflow } = buildWorkflow({ ...requestFor(model, { n: 10, size: { width: 64, height: 2048 } }), source });
+    expect(validateWorkflow(workflow, LISTED, ['svc/a-image.png', 'svc/a-mask.png'])).toMatchObject({ ok: true, outputs: ['9'] });
+    const text = workflowJson(workflow);
+    expect(text).toContain('"denoise":0.4');
+    expect(text).not.toContain('Empty');
+    expect(text.includes('SetLatentNoiseMask')).toBe(mask !== undefined);
+    expect(validateWorkflow(workflow, LISTED, [])).toMatchObject({ ok: false });
+  });
+
   test('contains the prompt, the number of images and the name of the files', () => {
     const text = workflowJson(buildWorkflow(requestFor(model, { n: 3 })).workflow);
     const { side } = FAMILIES[model.family];

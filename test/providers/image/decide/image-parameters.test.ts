@@ -23,7 +23,7 @@ function refused(body: object, family?: FamilyName) {
 
 test('a request with a prompt alone gets one image as a URL, with what fits the family', () => {
   const common = { prompt: 'a red fox', negativePrompt: '', n: 1, size: undefined, seed: undefined };
-  const answer = { responseFormat: 'url', outputFormat: 'png', quality: 95 };
+  const answer = { responseFormat: 'url', outputFormat: 'png', quality: 95, stream: false, partialImages: 0 };
   expect(accepted({})).toEqual({ ...common, steps: 25, cfg: 7, ...answer });
   expect(accepted({}, 'sdxl-turbo')).toEqual({ ...common, steps: 1, cfg: 1, ...answer });
   expect(accepted({}, 'flux-schnell')).toEqual({ ...common, steps: 4, cfg: 1, ...answer });
@@ -139,7 +139,10 @@ describe('other fields', () => {
     [{ response_format: 'png' }, 'response_format'],
     [{ output_format: 'gif' }, 'output_format'],
     [{ output_compression: 101 }, 'output_compression'],
-    [{ stream: true }, 'stream'],
+    [{ stream: 'yes' }, 'stream'],
+    [{ stream: true, response_format: 'url' }, 'response_format'],
+    [{ partial_images: 4 }, 'partial_images'],
+    [{ partial_images: -1 }, 'partial_images'],
   ])('%p is refused', (body, param) => expect(refused(body)).toMatchObject({ code: 'request.invalid', param }));
 
   test('a turbo model has at most ten steps', () => {

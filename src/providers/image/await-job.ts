@@ -1,0 +1,82 @@
+/**
+ * Waits for a job of ComfyUI. Its WebSocket says at once how far the job is and that it has ended; what became of it is in history. Without the WebSocket, history is asked again
+ * and again, and every few seconds in any case, since a WebSocket may be silent though nothing has broken it.
+ */
+import { askBriefly, nextMessage, reportProgress, wait } from '../translation-steps.ts';
+import type { RequestProgress, Steps } from '../translation.ts';
+import { SAVE_NODE } from './decide/build-workflow.ts';
+import { isQueued, parseHistory, type JobOutcome } from './decide/comfy-answers.ts';
+import { parseEvent, type Preview } from './decide/comfy-events.ts';
+
+/** An answer to `/queue` contains every workflow that waits. */
+const MOST_QUEUE_BYTES = 64 * 1024 * 1024;
+/** How often history is asked for without a WebSocket, by how long the request waits: an image of two seconds is noticed within 50 ms, and a long queue is asked rarely. */
+const PACE = [
+  { untilMs: 4000, everyMs: 40 },
+  { untilMs: 30_000, everyMs: 200 },
+] as const;
+const SLOW_PACE_MS = 500;
+/** A server that was restarted has forgotten the job. */
+const CHECK_EVERY_MS = 5000;
+/** A job leaves the queue a moment before it enters history. */
+const MOST_MISSES = 2;
+
+/** Called with each preview, and with how far the job is. */
+export type OnPreview = (preview: Preview, progress: RequestProgress) => Steps<void>;
+
+interface Watch {
+  readonly id: string;
+  readonly onPreview: OnPreview | undefined;
+  progress: RequestProgress | undefined;
+  isListening: boolean;
+  /** The server has said that the job ends. */
+  isEnding: boolean;
+}
+
+/** After `listen`. `unknown`: the server has lost the job. */
+export function* awaitJob(id: string, onPreview?: OnPreview): Steps<JobOutcome> {
+  const watch: Watch = { id, onPreview, progress: undefined, isListening: true, isEnding: false };
+  let waitedMs = 0;
+  let checkedMs = 0;
+  let misses = 0;
+  for (;;) {
+    waitedMs += yield* rest(watch, pauseMs(watch, waitedMs, misses));
+    const outcome = parseHistory(yield* askBriefly({ method: 'GET', path: `/history/${id}` }, MOST_QUEUE_BYTES), id, SAVE_NODE);
+    if (outcome.kind !== 'unknown' || misses > MOST_MISSES) return outcome;
+    if (waitedMs - checkedMs < CHECK_EVERY_MS && misses === 0) continue;
+    checkedMs = waitedMs;
+    const queued = isQueued(yield* askBriefly({ method: 'GET', path: '/queue' }, MOST_QUEUE_BYTES), id);
+    misses = queued === true ? 0 : misses + 1;
+  }
+}
+
+function pauseMs({ isListening, isEnding }: Watch, waitedMs: number, misses: number): number {
+  if (isListening && !isEnding && misses === 0) return CHECK_EVERY_MS;
+  return PACE.find(({ untilMs }) => waitedMs < untilMs)?.everyMs ?? SLOW_PACE_MS;
+}
+
+/** Waits, until the job has ended at the latest. Returns how long it was, in milliseconds. */
+function* rest(watch: Watch, ms: number): Steps<number> {
+  if (!watch.isListening) {
+    yield* wait(ms);
+    return ms;
+  }
+  let waited = 0;
+  for (let until = ms; waited < until;) {
+    const { message, waitedMs } = yield* nextMessage(until - waited);
+    waited += waitedMs;
+    if (message.kind === 'closed') watch.isListening = false;
+    if (message.kind === 'closed' || message.kind === 'none') return waited;
+    const event = parseEvent(message, watch.id);
+    watch.isEnding ||= event.kind === 'ending' || event.kind === 'ended';
+    if (event.kind === 'ended') return waited;
+    if (event.kind === 'ending') until = Math.min(until, waited + PACE[0].everyMs);
+    if (event.kind === 'progress') {
+      watch.progress = event.progress;
+      yield* reportProgress(event.progress);
+    }
+    if (event.kind === 'preview' && watch.onPreview !== undefined && watch.progress !== undefined)
+      yield* watch.onPreview(event.preview, watch.progress);
+  }
+  return waited;
+}

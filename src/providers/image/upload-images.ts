@@ -1,0 +1,79 @@
+/** Looks at the files of a request to change an image, and sends them to the server piece by piece: none of them is in memory as a whole. */
+import { ask, formBody, readFile } from '../translation-steps.ts';
+import type { FormFile, Steps, TranslatableRequest, TranslationEnd } from '../translation.ts';
+import type { ImageSource } from './decide/build-workflow.ts';
+import { parseUploaded } from './decide/comfy-answers.ts';
+import { imageFailed } from './decide/describe-failure.ts';
+import { chooseFiles, editSize, judgeImage, judgeMask } from './decide/edit-files.ts';
+import { endsAs } from './decide/image-bytes.ts';
+import { FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
+import { FAMILIES, type FamilyName } from './decide/image-families.ts';
+import type { ImageParameters } from './decide/image-parameters.ts';
+
+/** Without a mask, so much of an image is changed that its composition stays. */
+const STRENGTH_WITHOUT_MASK = 0.75;
+/** The directory, as for what is drawn. */
+const SUBFOLDER = 'svc';
+const TAIL_BYTES = 16;
+
+interface Upload {
+  readonly source: ImageSource;
+  readonly size: { readonly width: number; readonly height: number };
+}
+
+interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
+  readonly family: FamilyName;
+}
+
+/** `id`: of the job, which the files are named after. */
+export function* uploadImages(
+  { body, boundary }: TranslatableRequest,
+  id: string,
+  { family, size, strength }: UploadFor,
+): Steps<Upload | TranslationEnd> {
+  const chosen = chooseFiles(body, FAMILIES[family].title);
+  if (!chosen.ok) return { kind: 'refuse', ...chosen.problem };
+  const { image, mask } = chosen.files;
+  const facts = yield* look(image);
+  const problem = judgeImage(facts.facts, facts.isWhole);
+  if (problem !== undefined || facts.facts === undefined) return refusal(problem);
+  if (mask !== undefined) {
+    const looked = yield* look(mask);
+    const maskProblem = judgeMask(looked.facts, looked.isWhole, facts.facts);
+    if (maskProblem !== undefined) return refusal(maskProblem);
+  }
+  const names = { image: `${id}-image.${facts.facts.format}`, mask: `${id}-mask.png` };
+  if (!(yield* upload(image, names.image, boundary))) return NOT_TAKEN;
+  if (mask !== undefined && !(yield* upload(mask, names.mask, boundary))) return NOT_TAKEN;
+  const source = {
+    image: `${SUBFOLDER}/${names.image}`,
+    mask: mask === undefined ? undefined : `${SUBFOLDER}/${names.mask}`,
+    strength: strength ?? (mask === undefined ? STRENGTH_WITHOUT_MASK : 1),
+  };
+  return { source, size: size ?? editSize(facts.facts, family) };
+}
+
+const NOT_TAKEN = imageFailed('Read the log of the slot: the image server did not take the image that is to be changed');
+
+function refusal(problem: ReturnType<typeof judgeImage>): TranslationEnd {
+  return problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };
+}
+
+function* look(file: FormFile): Steps<{ readonly facts: ImageFacts | undefined; readonly isWhole: boolean }> {
+  const facts = readImageFacts(yield* readFile(file, 0, Math.min(FACTS_BYTES, file.bytes)));
+  const tail = yield* readFile(file, Math.max(0, file.bytes - TAIL_BYTES), Math.min(TAIL_BYTES, file.bytes));
+  // What follows the end of a JPEG image, as cameras write it, does no harm.
+  return { facts, isWhole: facts?.format !== 'png' || endsAs('png', tail) };
+}
+
+/** Returns whether the server has it under this name. */
+function* upload(file: FormFile, fileName: string, boundary: string): Steps<boolean> {
+  const fields = [
+    { name: 'type', value: 'input' },
+    { name: 'subfolder', value: SUBFOLDER },
+    { name: 'overwrite', value: 'true' },
+  ];
+  const answer = yield* ask({ method: 'POST', path: '/upload/image', ...formBody(boundary, fields, [{ name: 'image', fileName, file }]) });
+  const uploaded = parseUploaded(answer);
+  return uploaded?.name === fileName && uploaded.subfolder === SUBFOLDER;
+}
