@@ -16,7 +16,7 @@ import { ensureEngine } from '../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../src/providers/speech/host-program.ts';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
 
-const SERVICE = ['src', 'package.json', 'toolboxes/manifest.json', 'toolboxes/embedded', 'toolboxes/speech', 'LICENSE', 'CHANGELOG.md'];
+const SERVICE = ['src', 'package.json', 'dashboard/dist', 'toolboxes/manifest.json', 'toolboxes/embedded', 'toolboxes/speech', 'LICENSE', 'CHANGELOG.md'];
 const INSTALLER = ['installer/install.sh', 'installer/lib', 'installer/templates'];
 const SHELLS = ['bash', 'zsh', 'fish'];
 /** Links for shells, the sources that node-llama-cpp could build itself from, and what it has for other machines. */

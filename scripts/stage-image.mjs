@@ -7,7 +7,7 @@ import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-pack
 
 const INSTALLED_IN = 'opt/svc';
 /** Copied in addition to the packages. */
-const SERVICE = ['src', 'package.json', 'toolboxes/manifest.json', 'LICENSE'];
+const SERVICE = ['src', 'package.json', 'dashboard/dist', 'toolboxes/manifest.json', 'LICENSE'];
 
 function stage(to) {
   stageNode(join(to, 'node'));

@@ -28,7 +28,8 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   ignoreOutputErrors();
   const stop = stopSignal();
   const toolboxManifest = path.join(CHECKOUT, 'toolboxes/manifest.json');
-  const started = await createService({ settings, version, log, env: process.env, toolboxManifest, providers: PROVIDERS });
+  const dashboard = path.join(CHECKOUT, 'dashboard/dist');
+  const started = await createService({ settings, version, log, env: process.env, toolboxManifest, dashboard, providers: PROVIDERS });
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   const inCluster = service.runtime === 'kube';
