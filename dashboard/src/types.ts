@@ -16,6 +16,7 @@ export type Explanation = z.output<typeof answers.Explanation>;
 export type Plan = z.output<typeof answers.Plan>;
 export type ModelEntry = z.output<typeof answers.ModelEntry>;
 export type Models = z.output<typeof answers.Models>;
+export type FitAnswer = z.output<typeof answers.FitAnswer>;
 export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

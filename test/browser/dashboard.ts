@@ -23,7 +23,14 @@ export interface VisitorOptions {
   readonly height?: number;
 }
 
-const FLAGS = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const FLAGS = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
 /** Chromium reports each answer with an error status; the page shows it to the user. */
 const ANSWERED = /Failed to load resource: the server responded with a status of 4\d\d/;
 
@@ -35,7 +42,11 @@ export function buildDashboard(): void {
 
 export const launch = (): Promise<Browser> => chromium.launch({ executablePath: BROWSER, args: FLAGS });
 
-export async function visit(browser: Browser, url: string, { theme = 'light', width = 1280, height = 900 }: VisitorOptions = {}): Promise<Visitor> {
+export async function visit(
+  browser: Browser,
+  url: string,
+  { theme = 'light', width = 1280, height = 900 }: VisitorOptions = {},
+): Promise<Visitor> {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   const faults: string[] = [];
@@ -45,7 +56,9 @@ export async function visit(browser: Browser, url: string, { theme = 'light', wi
     page,
     faults,
     async accessibilityFaults() {
-      const { violations } = await new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']).analyze();
+      const { violations } = await new AxeBuilder({ page })
+        .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
+        .analyze();
       return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary ?? ''}`));
     },
     close: () => context.close(),

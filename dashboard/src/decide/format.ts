@@ -10,7 +10,7 @@ export function formatBytes(bytes: number): string {
     value /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
+  return `${unit === 0 || value >= 999.5 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
 }
 
 /** The largest unit alone, as in "3 min": what is shown changes often. */
@@ -21,6 +21,11 @@ export function formatSeconds(seconds: number): string {
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** Whole seconds at least, because it grows while somebody looks at it. */
+export function formatAge(seconds: number): string {
+  return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : formatSeconds(seconds);
 }
 
 /** Undefined where the time is not known. */

@@ -24,7 +24,8 @@ export function readTotals(text: string): ReadonlyMap<string, SlotTotals> {
   for (const line of text.split('\n')) {
     const parsed = /^(\w+)\{(.*)\} (\S+)/.exec(line);
     const field = Object.entries(FIELDS).find(([name]) => name === parsed?.[1])?.[1];
-    const [labels = '', value = Number.NaN] = [parsed?.[2], Number(parsed?.[3])];
+    const labels = parsed?.[2] ?? '';
+    const value = Number(parsed?.[3]);
     const slot = /(?:^|,)slot="([^"]*)"/.exec(labels)?.[1];
     if (field === undefined || slot === undefined || !Number.isFinite(value)) continue;
     if (field === 'outputTokens' && !labels.includes('gen_ai_token_type="output"')) continue;

@@ -2,19 +2,27 @@
 import type { ModelEntry, Pull, Slot } from '../types.ts';
 
 export function matchesModel(model: ModelEntry, search: string): boolean {
-  const words = search.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
   const text = [model.id, model.family, model.provider, model.kind ?? '', model.license ?? ''].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
 /** Files that are here, in whatever state, apart from what can be had. */
-export function splitModels(models: readonly ModelEntry[]): { readonly here: readonly ModelEntry[]; readonly others: readonly ModelEntry[] } {
+export function splitModels(models: readonly ModelEntry[]): {
+  readonly here: readonly ModelEntry[];
+  readonly others: readonly ModelEntry[];
+} {
   return { here: models.filter(({ present }) => present), others: models.filter(({ present }) => !present) };
 }
 
 /** The slots that could serve a model: those with its provider. */
 export function slotsFor(model: ModelEntry, slots: readonly Slot[]): readonly string[] {
-  return slots.filter(({ spec, status }) => spec !== null && (status.provider === null || status.provider === model.provider)).map(({ name }) => name);
+  return slots
+    .filter(({ spec, status }) => spec !== null && (status.provider === null || status.provider === model.provider))
+    .map(({ name }) => name);
 }
 
 export function pullOf(model: ModelEntry, pulls: readonly Pull[]): Pull | undefined {

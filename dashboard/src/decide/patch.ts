@@ -43,7 +43,8 @@ export function listChanges(from: Table, to: Table, prefix = ''): readonly Chang
     const key = prefix + name;
     const [before, after] = [from[name], to[name]];
     if (isSame(before, after)) return [];
-    if ((isTable(before) || before === undefined) && (isTable(after) || after === undefined)) return listChanges(before ?? {}, after ?? {}, `${key}.`);
+    if ((isTable(before) || before === undefined) && (isTable(after) || after === undefined))
+      return listChanges(before ?? {}, after ?? {}, `${key}.`);
     return [{ key, before: text(before), after: text(after) }];
   });
 }

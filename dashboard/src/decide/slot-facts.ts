@@ -38,9 +38,32 @@ export function orderSlots(slots: readonly Slot[]): readonly string[] {
   return slots.toSorted((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
 }
 
+export interface Summary {
+  readonly needPerson: number;
+  /** In the order of the states, without those that no slot is in. */
+  readonly states: readonly { readonly state: SlotState; readonly count: number }[];
+  readonly memoryBytes: number;
+}
+
+const STATES: readonly SlotState[] = ['serving', 'ready', 'idle', 'warming', 'starting', 'pulling', 'unloading', 'offline'];
+
+/** Memory is that of slots that run: the others would only need theirs. */
+export function summarize(slots: readonly Slot[]): Summary {
+  return {
+    needPerson: slots.filter((slot) => needsPerson(slot) !== undefined).length,
+    states: STATES.map((state) => ({ state, count: slots.filter(({ status }) => status.state === state).length })).filter(
+      ({ count }) => count > 0,
+    ),
+    memoryBytes: slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memory_bytes ?? 0)), 0),
+  };
+}
+
 /** Whether a slot is found by what a user typed: its name, its model or its state. */
 export function matchesSearch(slot: Slot, search: string): boolean {
-  const words = search.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
   const text = [slot.name, slot.status.model ?? '', slot.status.state, slot.status.backend ?? ''].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }

@@ -20,7 +20,10 @@ export function readEvents(rest: SseRest, piece: string): { readonly events: rea
   const joined = rest.text + piece;
   // A "\r" at the end may be half of a "\r\n".
   const held = joined.endsWith('\r') ? '\r' : '';
-  const blocks = joined.slice(0, joined.length - held.length).replace(/\r\n?/g, '\n').split('\n\n');
+  const blocks = joined
+    .slice(0, joined.length - held.length)
+    .replace(/\r\n?/g, '\n')
+    .split('\n\n');
   const text = (blocks.pop() ?? '') + held;
   const events: ServerEvent[] = [];
   let { id } = rest;

@@ -41,7 +41,13 @@ export function ModelsPage(): JSX.Element {
             {formatBytes(machine.memory_available_bytes)} {T.available}
           </p>
         )}
-        <input type="search" aria-label={T.modelSearch} placeholder={T.modelSearch} value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          aria-label={T.modelSearch}
+          placeholder={T.modelSearch}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
       </div>
       {models.kind === 'loading' && <p role="status">{T.loading}</p>}
       {models.kind === 'failed' && <p role="alert">{models.message}</p>}

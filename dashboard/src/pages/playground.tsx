@@ -1,6 +1,6 @@
 /** A place to try a chat model, with the request that a program would send. */
 import type { JSX } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { EMPTY_ANSWER, extendAnswer, requestBody, type ChatMessage } from '../decide/chat.ts';
 import { chatSnippet, SNIPPETS, type SnippetName } from '../decide/snippets.ts';
@@ -9,29 +9,52 @@ import { messageOf, type Client } from '../io/client.ts';
 import { Markdown } from '../parts/markdown.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
+interface Conversation {
+  readonly messages: readonly ChatMessage[];
+  /** What is being written. */
+  readonly answer: ChatMessage | undefined;
+  ask(model: string, prompt: string): void;
+  stop(): void;
+  clear(): void;
+}
+
+function useConversation(client: Client): Conversation {
+  const [messages, setMessages] = useState<readonly ChatMessage[]>([]);
+  const [answer, setAnswer] = useState<ChatMessage>();
+  const running = useRef<AbortController>(null);
+  const send = async (model: string, prompt: string): Promise<void> => {
+    const asked: readonly ChatMessage[] = [...messages, { ...EMPTY_ANSWER, role: 'user', content: prompt }];
+    const stop = new AbortController();
+    running.current = stop;
+    setMessages(asked);
+    setAnswer(EMPTY_ANSWER);
+    const last = await readAnswer(client, requestBody(model, asked), stop.signal, setAnswer);
+    setMessages([...asked, last]);
+    setAnswer(undefined);
+  };
+  // Nobody reads an answer on a page that is gone.
+  useEffect(() => () => running.current?.abort(), []);
+  return {
+    messages,
+    answer,
+    ask: (model, prompt) => void send(model, prompt),
+    stop: () => running.current?.abort(),
+    clear: () => setMessages([]),
+  };
+}
+
 export function PlaygroundPage(): JSX.Element {
   const { client, store } = useApp();
   const slots = (store.names.value ?? []).filter((name) => store.of(name)?.slot.value.status.capabilities.includes('chat') === true);
   const [chosen, setChosen] = useState('');
   const [prompt, setPrompt] = useState('');
-  const [messages, setMessages] = useState<readonly ChatMessage[]>([]);
-  const [answer, setAnswer] = useState<ChatMessage>();
-  const running = useRef<AbortController>(null);
+  const { messages, answer, ask, stop, clear } = useConversation(client);
   const slot = slots.includes(chosen) ? chosen : (slots[0] ?? '');
-  const send = async (): Promise<void> => {
-    const asked: readonly ChatMessage[] = [...messages, { ...EMPTY_ANSWER, role: 'user', content: prompt }];
-    const stop = new AbortController();
-    running.current = stop;
-    setMessages(asked);
-    setPrompt('');
-    setAnswer(EMPTY_ANSWER);
-    const last = await readAnswer(client, requestBody(slot, asked), stop.signal, setAnswer);
-    setMessages([...asked, last]);
-    setAnswer(undefined);
-  };
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (answer === undefined && prompt.trim() !== '' && slot !== '') void send();
+    if (answer !== undefined || prompt.trim() === '' || slot === '') return;
+    ask(slot, prompt);
+    setPrompt('');
   };
   return (
     <>
@@ -45,7 +68,7 @@ export function PlaygroundPage(): JSX.Element {
             ))}
           </select>
         </label>
-        <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={() => setMessages([])}>
+        <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={clear}>
           {T.clear}
         </button>
       </div>
@@ -55,30 +78,51 @@ export function PlaygroundPage(): JSX.Element {
           <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={slot} />
         ))}
       </section>
-      <form class="ask" onSubmit={submit}>
-        <label>
-          {T.prompt}
-          <textarea
-            rows={3}
-            value={prompt}
-            onInput={(event) => setPrompt(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event);
-            }}
-          />
-        </label>
-        {answer === undefined ? (
-          <button type="submit" class="main" disabled={slot === '' || prompt.trim() === ''}>
-            {T.send}
-          </button>
-        ) : (
-          <button type="button" onClick={() => running.current?.abort()}>
-            {T.stop}
-          </button>
-        )}
-      </form>
+      <AskForm
+        prompt={prompt}
+        setPrompt={setPrompt}
+        canSend={slot !== '' && prompt.trim() !== ''}
+        onSend={submit}
+        onStop={answer === undefined ? undefined : stop}
+      />
       <Snippets model={slot} prompt={prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello')} />
     </>
+  );
+}
+
+interface AskFormProps {
+  readonly prompt: string;
+  readonly setPrompt: (prompt: string) => void;
+  readonly canSend: boolean;
+  readonly onSend: (event: Event) => void;
+  /** Set while an answer is being written. */
+  readonly onStop: (() => void) | undefined;
+}
+
+function AskForm({ prompt, setPrompt, canSend, onSend, onStop }: AskFormProps): JSX.Element {
+  return (
+    <form class="ask" onSubmit={onSend}>
+      <label>
+        {T.prompt}
+        <textarea
+          rows={3}
+          value={prompt}
+          onInput={(event) => setPrompt(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) onSend(event);
+          }}
+        />
+      </label>
+      {onStop === undefined ? (
+        <button type="submit" class="main" disabled={!canSend}>
+          {T.send}
+        </button>
+      ) : (
+        <button type="button" onClick={onStop}>
+          {T.stop}
+        </button>
+      )}
+    </form>
   );
 }
 
@@ -135,7 +179,12 @@ function Snippets({ model, prompt }: { readonly model: string; readonly prompt: 
 }
 
 /** Calls back with the answer as it grows, at most once for each frame. Failures are part of the conversation. */
-async function readAnswer(client: Client, body: object, signal: AbortSignal, onAnswer: (answer: ChatMessage) => void): Promise<ChatMessage> {
+async function readAnswer(
+  client: Client,
+  body: object,
+  signal: AbortSignal,
+  onAnswer: (answer: ChatMessage) => void,
+): Promise<ChatMessage> {
   let answer = EMPTY_ANSWER;
   let drawing = 0;
   try {

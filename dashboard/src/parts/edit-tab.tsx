@@ -7,10 +7,10 @@ import { lineOfKey } from '../decide/locate-key.ts';
 import { ApiProblem, messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { Plan, Slot } from '../types.ts';
-import type { TomlTools } from './toml-editor.ts';
 import { PlanView } from './plan-view.tsx';
-import type { TabProps } from './slot-drawer.tsx';
-import { TomlField, type TextMark } from './toml-field.tsx';
+import type { TabProps } from './tab-props.ts';
+import { TomlField } from './toml-field.tsx';
+import type { TextMark, TomlTools } from './toml-tools.ts';
 import { useLoaded } from './use-loaded.ts';
 
 const TYPING_MS = 350;
@@ -75,31 +75,58 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
         <TomlField tools={tools} initial={initial} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
         <div aria-live="polite">
           {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
-          {known?.kind === 'unchanged' && <p>{T.unchanged}</p>}
-          {known?.kind === 'wrong' && <Mistake mark={known.mark} />}
-          {known?.kind === 'planned' && <PlanView plan={known.plan} />}
-          {known?.kind === 'planned' && <ChangeList title={T.yourChanges} changes={listChanges(base, applyPatch(base, known.patch))} />}
+          {known !== undefined && <Judgement outcome={known} base={base} />}
         </div>
       </div>
       {conflict !== undefined && known?.kind === 'planned' && (
-        <section class="alarm" role="alert">
-          <h3>{T.conflict}</h3>
-          <ChangeList title={T.theirChanges} changes={listChanges(base, conflict.spec ?? {})} />
-          <button type="button" class="main" onClick={() => begin(known.patch)}>
-            {T.keepMine}
-          </button>
-          <button type="button" onClick={() => begin({})}>
-            {T.takeTheirs}
-          </button>
-        </section>
+        <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => begin(known.patch)} onDrop={() => begin({})} />
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
       <footer>
-        <button type="button" class="main" disabled={!ready || conflict !== undefined} onClick={() => known?.kind === 'planned' && void save(known.patch)}>
+        <button
+          type="button"
+          class="main"
+          disabled={!ready || conflict !== undefined}
+          onClick={() => known?.kind === 'planned' && void save(known.patch)}
+        >
           {T.apply}
         </button>
       </footer>
     </div>
+  );
+}
+
+function Judgement({ outcome, base }: { readonly outcome: Outcome; readonly base: Table }): JSX.Element {
+  if (outcome.kind === 'unchanged') return <p>{T.unchanged}</p>;
+  if (outcome.kind === 'wrong') return <Mistake mark={outcome.mark} />;
+  return (
+    <>
+      <PlanView plan={outcome.plan} />
+      <ChangeList title={T.yourChanges} changes={listChanges(base, applyPatch(base, outcome.patch))} />
+    </>
+  );
+}
+
+interface ConflictProps {
+  readonly theirs: readonly ChangedKey[];
+  readonly onKeep: () => void;
+  readonly onDrop: () => void;
+}
+
+function Conflict({ theirs, onKeep, onDrop }: ConflictProps): JSX.Element {
+  return (
+    <section class="alarm" role="alert">
+      <h3>{T.conflict}</h3>
+      <ChangeList title={T.theirChanges} changes={theirs} />
+      <div class="buttons">
+        <button type="button" class="main" onClick={onKeep}>
+          {T.keepMine}
+        </button>
+        <button type="button" onClick={onDrop}>
+          {T.takeTheirs}
+        </button>
+      </div>
+    </section>
   );
 }
 

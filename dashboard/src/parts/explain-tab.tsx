@@ -4,7 +4,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
-import type { TabProps } from './slot-drawer.tsx';
+import type { TabProps } from './tab-props.ts';
 import { useLoaded } from './use-loaded.ts';
 
 export function ExplainTab({ name }: TabProps): JSX.Element {
@@ -53,7 +53,11 @@ function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memo
     { kind: 'promised', name: 'slots before this one', bytes: short.promised_bytes },
     { kind: 'own', name: 'this slot', bytes: short.bytes },
   ];
-  const whole = Math.max(1, short.budget_bytes + short.others_bytes, parts.reduce((sum, { bytes }) => sum + bytes, 0));
+  const whole = Math.max(
+    1,
+    short.budget_bytes + short.others_bytes,
+    parts.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
   return (
     <section>
       <h3>

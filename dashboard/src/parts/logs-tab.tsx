@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/log-lines.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
-import type { TabProps } from './slot-drawer.tsx';
+import type { TabProps } from './tab-props.ts';
 
 const WRAP_KEY = 'svc.logs.wrap';
 /** Within this of the end counts as being there. */
@@ -37,7 +37,13 @@ export function LogsTab({ name }: TabProps): JSX.Element {
   return (
     <div class="tab logs">
       <div class="tools">
-        <input type="search" aria-label={T.logSearch} placeholder={T.logSearch} value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          aria-label={T.logSearch}
+          placeholder={T.logSearch}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
         {search !== '' && (
           <span role="status">
             {matches.size} {T.matches}

@@ -7,7 +7,7 @@ import { fitOf, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/safe-link.ts';
 import { messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
-import type { Hardware, ModelEntry, Pull } from '../types.ts';
+import type { FitAnswer, Hardware, ModelEntry, Pull } from '../types.ts';
 import { DownloadBar } from './download-bar.tsx';
 import { loadChange } from './slot-actions.ts';
 
@@ -28,7 +28,15 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
       <div>
         <h3>{model.id}</h3>
         <p class="tags">
-          {[model.kind ?? model.provider, model.family, model.quantization].map((text) => text !== null && text !== '' && <span key={text} class="tag">{text}</span>)}
+          {[model.kind ?? model.provider, model.family, model.quantization].map(
+            (text) =>
+              text !== null &&
+              text !== '' && (
+                <span key={text} class="tag">
+                  {text}
+                </span>
+              ),
+          )}
           <Licence model={model} />
         </p>
         {model.reason !== null && model.reason !== '' && <p class="why">{model.reason}</p>}
@@ -74,6 +82,59 @@ function Licence({ model: { license, license_url: url } }: { readonly model: Mod
   );
 }
 
+interface LoadIntoProps {
+  readonly model: ModelEntry;
+  readonly slots: readonly string[];
+  readonly onLoad: (slot: string) => void;
+}
+
+function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
+  const [chosen, setChosen] = useState('');
+  const slot = slots.includes(chosen) ? chosen : slots[0];
+  if (slot === undefined) return null;
+  return (
+    <div class="load-into">
+      <button type="button" class={slots.length === 1 ? 'main' : ''} onClick={() => onLoad(slot)}>
+        {slots.length === 1 ? `${T.loadInto} ${slot}` : T.loadInto}
+      </button>
+      {slots.length > 1 && (
+        <select aria-label={`${T.loadWhere} ${model.id}`} value={slot} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {slots.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      )}
+    </div>
+  );
+}
+
+/** Asks the service, which reads the model and knows the machine and the other slots. */
+function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element {
+  const { client } = useApp();
+  const [answer, setAnswer] = useState('');
+  const check = async (): Promise<void> => {
+    setAnswer(T.checkingFit);
+    try {
+      const fit = await client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(model.id)}`);
+      const context =
+        fit.largest_context === null ? '' : ` ${T.largestContext} ${fit.largest_context.toLocaleString('en')} ${T.tokenUnit}.`;
+      setAnswer(`${fit.message}${context}`);
+    } catch (error) {
+      setAnswer(messageOf(error));
+    }
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => void check()}>
+        {T.checkFit}
+      </button>
+      <p class="why" role="status">
+        {answer}
+      </p>
+    </>
+  );
+}
+
 type ModelButtonsProps = Pick<ModelRowProps, 'model' | 'target' | 'onPull'> & { readonly pull: Pull | undefined };
 
 function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element {
@@ -99,12 +160,8 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
           {T.cancelDownload}
         </button>
       )}
-      {model.selectable &&
-        fitting.slice(0, 4).map((slot) => (
-          <button key={slot} type="button" class={slot === target ? 'main' : ''} onClick={() => (change.value = loadChange(slot, model.id))}>
-            {T.loadInto} {slot}
-          </button>
-        ))}
+      {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
+      {model.selectable && <FitCheck model={model} />}
       {failure !== '' && <p role="alert">{failure}</p>}
     </div>
   );

@@ -1,7 +1,7 @@
 /** One slot: the same card for each kind of model. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
-import { formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
+import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
 import { hashOf, type SlotTab } from '../decide/route.ts';
 import { canEdit, isWanted, needsPerson, waitsFor } from '../decide/slot-facts.ts';
 import { sparklinePoints } from '../decide/sparkline.ts';
@@ -24,6 +24,12 @@ export function SlotCard({ name, signals }: CardProps): JSX.Element {
   const { lastEvent } = signals;
   return (
     <li class={`card state-${status.state}${alarm === undefined ? '' : ' alarmed'}`} data-slot={name}>
+      <header>
+        <h2>
+          <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
+        </h2>
+        <StateBadge slot={slot} />
+      </header>
       {alarm !== undefined && (
         <p class="alarm">
           <strong>
@@ -32,12 +38,6 @@ export function SlotCard({ name, signals }: CardProps): JSX.Element {
           {alarm.message}
         </p>
       )}
-      <header>
-        <h2>
-          <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
-        </h2>
-        <StateBadge slot={slot} />
-      </header>
       <p class="model" title={status.model ?? ''}>
         {status.model ?? T.none}
         {status.wanted_model !== null && status.wanted_model !== status.model && <span> → {status.wanted_model}</span>}
@@ -45,7 +45,9 @@ export function SlotCard({ name, signals }: CardProps): JSX.Element {
       {status.progress !== null && <DownloadBar progress={status.progress} />}
       <Facts signals={signals} />
       <Sparkline values={signals.history.value} />
-      <p class="last">{waiting?.message ?? lastEvent.value?.message ?? STATE_MEANINGS[status.state]}</p>
+      <p class={waiting === undefined ? 'last' : 'last waits'}>
+        {waiting?.message ?? lastEvent.value?.message ?? STATE_MEANINGS[status.state]}
+      </p>
       <Controls slot={slot} />
     </li>
   );
@@ -60,7 +62,7 @@ function StateBadge({ slot: { status } }: { readonly slot: Slot }): JSX.Element 
       <strong>{status.state}</strong>
       {seconds !== undefined && (
         <small>
-          {T.since} {formatSeconds(Math.max(1, seconds))}
+          {T.since} {formatAge(seconds)}
         </small>
       )}
     </p>

@@ -7,11 +7,8 @@ import { EditTab } from './edit-tab.tsx';
 import { ExplainTab } from './explain-tab.tsx';
 import { LogsTab } from './logs-tab.tsx';
 import { Modal } from './modal.tsx';
+import type { TabProps } from './tab-props.ts';
 import { TimelineTab } from './timeline-tab.tsx';
-
-export interface TabProps {
-  readonly name: string;
-}
 
 const TABS: Readonly<Record<SlotTab, (props: TabProps) => JSX.Element>> = {
   explain: ExplainTab,

@@ -4,7 +4,7 @@ import { useApp } from '../app-context.ts';
 import { T } from '../texts.ts';
 import type { Timeline } from '../types.ts';
 import { EntryList } from './entry-list.tsx';
-import type { TabProps } from './slot-drawer.tsx';
+import type { TabProps } from './tab-props.ts';
 import { useLoaded } from './use-loaded.ts';
 
 export function TimelineTab({ name }: TabProps): JSX.Element {

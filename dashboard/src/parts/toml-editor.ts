@@ -7,20 +7,9 @@ import { EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { parse, stringify, TomlError } from 'smol-toml';
-import { isTable, type Table } from '../decide/patch.ts';
+import { isTable } from '../decide/patch.ts';
 import { T } from '../texts.ts';
-import type { TextMark } from './toml-field.tsx';
-
-export interface TomlEditor {
-  show(mark: TextMark | undefined): void;
-  close(): void;
-}
-
-export interface TomlTools {
-  write(document: Table): string;
-  read(text: string): { readonly ok: true; readonly document: Table } | { readonly ok: false; readonly mark: TextMark };
-  createEditor(parent: HTMLElement, text: string, onText: (text: string) => void): TomlEditor;
-}
+import type { TomlTools } from './toml-tools.ts';
 
 const COLORS = HighlightStyle.define([
   { tag: tags.comment, color: 'var(--muted)' },
@@ -84,7 +73,10 @@ export const TOML: TomlTools = {
       show(mark) {
         const { doc } = view.state;
         const line = mark === undefined ? undefined : doc.line(Math.min(Math.max(1, mark.line), doc.lines));
-        const found = line === undefined || mark === undefined ? [] : [{ from: line.from, to: line.to, severity: 'error' as const, message: mark.message }];
+        const found =
+          line === undefined || mark === undefined
+            ? []
+            : [{ from: line.from, to: line.to, severity: 'error' as const, message: mark.message }];
         view.dispatch(setDiagnostics(view.state, found));
       },
       close: () => view.destroy(),

@@ -1,13 +1,7 @@
 /** The editor as a part of the page: created once, with the text it starts from. */
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { TomlEditor, TomlTools } from './toml-editor.ts';
-
-export interface TextMark {
-  /** From 1. */
-  readonly line: number;
-  readonly message: string;
-}
+import type { TextMark, TomlEditor, TomlTools } from './toml-tools.ts';
 
 interface TomlFieldProps {
   readonly tools: TomlTools;

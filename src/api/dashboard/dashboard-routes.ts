@@ -1,5 +1,5 @@
 /**
- * The dashboard at `/`: one route for each of its files. They are open: they are the same for everyone and contain no data. What the page shows, it asks `/api` for, with the credential of whoever looks at it.
+ * The dashboard at `/`: one route for each of its files. They are open: they are the same for everyone and contain no data. What the page shows, it asks `/api` for, with the credential of the user who looks at it.
  * The routes are not part of the OpenAPI document, which describes what programs use.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -24,7 +24,10 @@ function unbuilt(): Route {
   return {
     ...facts('/'),
     handler() {
-      throw new ApiError('route.not_found', 'Run "npm run build:dashboard" in the checkout and start again: the dashboard has not been built. The API is at "/api/openapi.json"');
+      throw new ApiError(
+        'route.not_found',
+        'Run "npm run build:dashboard" in the checkout and start again: the dashboard has not been built. The API is at "/api/openapi.json"',
+      );
     },
   };
 }

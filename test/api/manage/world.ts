@@ -10,6 +10,8 @@ import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
+import { createDashboardRoutes } from '../../../src/api/dashboard/dashboard-routes.ts';
+import { readPageFiles } from '../../../src/api/dashboard/read-files.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -65,6 +67,8 @@ export interface WorldOptions {
   /** Adds the OpenAI routes, with the gateway behind them. */
   readonly v1?: boolean;
   readonly authorize?: Authorize;
+  /** Directory of the built dashboard. Default: it is not served. */
+  readonly dashboard?: string;
 }
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -230,7 +234,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
   const routes = createRoutes(v1, deps);
   const api = buildServer({
-    routes,
+    routes: [...routes, ...(options.dashboard === undefined ? [] : createDashboardRoutes(readPageFiles(options.dashboard)))],
     settings: parsed.settings,
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
