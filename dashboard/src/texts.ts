@@ -102,7 +102,7 @@ export const T = {
   logNone: 'The slot has no output',
   logEnded: 'The workload has ended. These are its last lines.',
   matches: 'matching lines',
-  activityEmpty: 'Nothing has happened since this page was opened',
+  activityEmpty: 'Nothing has happened yet',
   activityHint: 'Changes of all slots, the newest first',
   when: 'When',
   slot: 'Slot',

@@ -154,6 +154,9 @@ describeWithBrowser('the dashboard', () => {
     { theme: 'dark', width: 360, height: 740 },
   ];
 
+  // The check of accessibility is slow, and these two have each theme and each width.
+  const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
+
   test.each(looks)(
     'has no faults of accessibility, and fits its width: $theme, $width px',
     async (look) => {
@@ -164,7 +167,7 @@ describeWithBrowser('the dashboard', () => {
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
         await eventually('the page has settled', async () => (await page.getByText('Loading', { exact: true }).count()) === 0);
-        expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
+        if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);
         await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);

@@ -11,8 +11,11 @@ import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/safe-link.ts';
 import { chatSnippet } from '../../dashboard/src/decide/snippets.ts';
+import { afterEntry, matchesSearch, needsPerson, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
 import { sparklinePoints } from '../../dashboard/src/decide/sparkline.ts';
 import { readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/sse.ts';
+import type { Condition, Slot } from '../../dashboard/src/types.ts';
+import { SlotName } from '../../src/schema/names.ts';
 import { mergePatch } from '../../src/schema/merge-patch.ts';
 
 describe('events of a stream', () => {
@@ -177,6 +180,69 @@ test('a log keeps whole lines and its newest five thousand, and marks what is lo
   expect(addText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
   expect(matchesOf(['Error: x', 'fine', 'an error'], 'error')).toEqual([0, 2]);
   expect(matchesOf(['a'], ' ')).toEqual([]);
+});
+
+describe('a slot', () => {
+  const slot = (name: string, state: Slot['status']['state'], conditions: readonly Partial<Condition>[] = []): Slot => ({
+    name: SlotName.parse(name),
+    spec: { enabled: true },
+    generation: 1,
+    resource_version: 'a',
+    status: {
+      state,
+      conditions: conditions.map((given) => ({
+        type: 'Ready',
+        status: 'False',
+        reason: 'Crashed',
+        message: 'It crashed',
+        last_transition_at: null,
+        observed_generation: 1,
+        ...given,
+      })),
+      observed_generation: 1,
+      provider: 'gguf',
+      backend: 'cpu',
+      model: 'demo-fox',
+      wanted_model: 'demo-fox',
+      capabilities: [],
+      endpoint: null,
+      memory_bytes: 10,
+      restarts: 0,
+      replicas: null,
+      since: '2026-01-01T00:00:10.000Z',
+      progress: null,
+      problems: [],
+    },
+  });
+  const stalled = slot('z', 'offline', [{ type: 'Stalled', status: 'True', reason: 'CrashLoop' }]);
+
+  test('that needs a person comes first', () => {
+    expect(needsPerson(stalled)?.reason).toBe('CrashLoop');
+    expect(needsPerson(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
+    expect(orderSlots([slot('b', 'ready'), slot('a', 'idle'), stalled])).toEqual(['z', 'a', 'b']);
+    expect(summarize([slot('b', 'ready'), slot('a', 'idle'), slot('c', 'ready'), stalled])).toEqual({
+      needPerson: 1,
+      states: [
+        { state: 'ready', count: 2 },
+        { state: 'idle', count: 1 },
+        { state: 'offline', count: 1 },
+      ],
+      memoryBytes: 30,
+    });
+  });
+
+  test('is found by its name, model and state together', () => {
+    expect(matchesSearch(slot('primary', 'ready'), ' FOX prim ready')).toBe(true);
+    expect(matchesSearch(slot('primary', 'ready'), 'prim owl')).toBe(false);
+  });
+
+  test('is changed by events of now, and not by those of the past', () => {
+    const warming = slot('a', 'warming');
+    const later = afterEntry(warming, { to: 'ready', at: '2026-01-01T00:00:11.000Z' });
+    expect(later.status).toMatchObject({ state: 'ready', since: '2026-01-01T00:00:11.000Z' });
+    expect(afterEntry(warming, { to: 'offline', at: '2026-01-01T00:00:09.000Z' })).toBe(warming);
+    expect(afterEntry(warming, { to: null, at: '2026-01-01T00:00:11.000Z' })).toBe(warming);
+  });
 });
 
 test('pauses between attempts grow up to ten seconds, and differ between pages', () => {

@@ -1,5 +1,5 @@
 /** What a card shows of a slot, and what can be done with it now. Pure. */
-import type { Condition, Slot, SlotState } from '../types.ts';
+import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** Conditions for which a person must act come first: they are shown on top of the card. */
 export function needsPerson(slot: Slot): Condition | undefined {
@@ -30,6 +30,13 @@ const BUSY: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming', 
 /** Its progress is asked for, because the stream of events has no entry for each piece of a download. */
 export function isMoving(state: SlotState): boolean {
   return BUSY.has(state);
+}
+
+/** The slot as an event leaves it. Events of the past, which a stream repeats at its begin, change nothing. */
+export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'at'>): Slot {
+  const { since, state } = slot.status;
+  if (to === null || to === state || (at !== null && since !== null && Date.parse(at) < Date.parse(since))) return slot;
+  return { ...slot, status: { ...slot.status, state: to, since: at } };
 }
 
 /** Slots that need a person first, then in the order of names. */

@@ -17,7 +17,8 @@ export interface EventConnection {
 }
 
 export function connectEvents({ client, onEvent, onOpen, onFreshness }: EventStreamDeps): EventConnection {
-  let lastId = '';
+  // Everything that the service still remembers, for the page of activity.
+  let lastId = '0';
   let attempt = 0;
   let skipWait = (): void => undefined;
 

@@ -2,7 +2,7 @@
 import { batch, signal, type Signal } from '@preact/signals';
 import type { Freshness } from '../decide/freshness.ts';
 import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
-import { isMoving, orderSlots } from '../decide/slot-facts.ts';
+import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';
 import { connectEvents } from './event-stream.ts';
@@ -51,7 +51,14 @@ export function createStore(client: Client): Store {
   function keep(slot: Slot): void {
     const signals = known.get(slot.name);
     if (signals !== undefined) signals.slot.value = slot;
-    else known.set(slot.name, createSignals(slot));
+    else
+      known.set(
+        slot.name,
+        createSignals(
+          slot,
+          recent.peek().find((entry) => entry.slot === slot.name),
+        ),
+      );
   }
 
   function order(): void {
@@ -97,13 +104,13 @@ export function createStore(client: Client): Store {
 
   function onEntry(entry: TimelineEntry): void {
     batch(() => {
+      if (recent.peek().some(({ seq }) => seq === entry.seq)) return;
       recent.value = [entry, ...recent.peek()].slice(0, MOST_RECENT);
       const signals = known.get(entry.slot);
       if (signals === undefined) return;
       signals.lastEvent.value = entry;
-      const { to } = entry;
       // The state itself is shown at once; everything else about the slot is asked for.
-      if (to !== null) signals.slot.value = withState(signals.slot.peek(), to, entry.at);
+      signals.slot.value = afterEntry(signals.slot.peek(), entry);
     });
     markDirty(entry.slot);
   }
@@ -137,18 +144,14 @@ export function createStore(client: Client): Store {
   return { names, of: (name) => known.get(name), freshness, status, recent, failure, reload, retryNow: connection.retryNow };
 }
 
-function createSignals(slot: Slot): SlotSignals {
+function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
   return {
     slot: signal(slot),
     line: signal({ in_flight: 0, parked: 0 }),
     rates: signal<SlotRates | undefined>(undefined),
     history: signal<readonly number[]>([]),
-    lastEvent: signal<TimelineEntry | undefined>(undefined),
+    lastEvent: signal(lastEvent),
   };
-}
-
-function withState(slot: Slot, state: Slot['status']['state'], since: string | null): Slot {
-  return { ...slot, status: { ...slot.status, state, since } };
 }
 
 function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {

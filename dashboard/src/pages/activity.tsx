@@ -4,9 +4,11 @@ import { useApp } from '../app-context.ts';
 import { EntryList } from '../parts/entry-list.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
+const MOST_SHOWN = 200;
+
 export function ActivityPage(): JSX.Element {
   const { store } = useApp();
-  const entries = store.recent.value;
+  const entries = store.recent.value.slice(0, MOST_SHOWN);
   return (
     <>
       <div class="page-head">
