@@ -29,7 +29,7 @@ export async function buildDashboard() {
   // A folder of its own, so that two builds at once, or one that is interrupted, leave no half of a dashboard.
   const made = mkdtempSync(join(DASHBOARD, 'dist-'));
   try {
-    await build({ root: DASHBOARD, configFile: join(DASHBOARD, 'vite.config.mjs'), logLevel: 'warn', build: { outDir: made } });
+    await build({ root: DASHBOARD, configFile: join(DASHBOARD, 'vite.config.mjs'), logLevel: 'error', build: { outDir: made } });
     compress(made);
     writeFileSync(join(made, STAMP), stamp);
     rmSync(DIST, { recursive: true, force: true });

@@ -1,4 +1,5 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
+import { pageRoutes } from './page-routes.ts';
 import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
@@ -10,8 +11,6 @@ import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
-import { createDashboardRoutes } from '../../../src/api/dashboard/dashboard-routes.ts';
-import { readPageFiles } from '../../../src/api/dashboard/read-files.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -67,7 +66,6 @@ export interface WorldOptions {
   /** Adds the OpenAI routes, with the gateway behind them. */
   readonly v1?: boolean;
   readonly authorize?: Authorize;
-  /** Directory of the built dashboard. Default: it is not served. */
   readonly dashboard?: string;
 }
 
@@ -210,7 +208,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
   };
   let installed = false;
-
   async function* stream(lines: readonly string[], follow: boolean, signal: AbortSignal) {
     openLogs += 1;
     try {
@@ -231,10 +228,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     report: metrics.requestFinished,
     onFault: () => undefined,
   });
-  const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
-  const routes = createRoutes(v1, deps);
+  const routes = createRoutes(options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [], deps);
   const api = buildServer({
-    routes: [...routes, ...(options.dashboard === undefined ? [] : createDashboardRoutes(readPageFiles(options.dashboard)))],
+    routes: [...routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
