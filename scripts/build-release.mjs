@@ -14,11 +14,13 @@ import { parseArgs } from 'node:util';
 import { EMBEDDED_ENGINE } from '../src/providers/gguf/host-program.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../src/providers/speech/host-program.ts';
+import { buildDashboard } from './stage/build-dashboard.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
 
 const SERVICE = [
   'src',
   'package.json',
+  'dashboard/dist',
   'manifests/toolboxes.toml',
   'toolboxes/embedded',
   'toolboxes/gguf',
@@ -45,6 +47,7 @@ async function buildRelease({ out, version }) {
   const work = mkdtempSync(join(tmpdir(), 'svc-release-'));
   try {
     const root = join(work, name);
+    await buildDashboard();
     stageNode(root);
     stagePackages(root);
     for (const path of [...SERVICE, ...INSTALLER]) cpSync(join(ROOT, path), join(root, path), { recursive: true });

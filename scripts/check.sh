@@ -36,6 +36,7 @@ shell_scripts_parse() {
 
 began=$(now_ms)
 step types tsc --noEmit --project .
+step page-types tsc --noEmit --project dashboard
 step lint oxlint --type-aware --deny-warnings --report-unused-disable-directives
 step dead-code knip --no-progress
 step format oxfmt --check

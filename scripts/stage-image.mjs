@@ -3,11 +3,12 @@
  */
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { buildDashboard } from './stage/build-dashboard.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
 
 const INSTALLED_IN = 'opt/svc';
 /** Copied in addition to the packages. */
-const SERVICE = ['src', 'package.json', 'manifests/toolboxes.toml', 'LICENSE'];
+const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'LICENSE'];
 
 function stage(to) {
   stageNode(join(to, 'node'));
@@ -26,4 +27,5 @@ function stageService(to) {
 
 const [, , directory] = process.argv;
 if (directory === undefined) throw new Error('Pass the directory to stage into');
+await buildDashboard();
 stage(resolve(directory));

@@ -9,9 +9,12 @@ export function pathInCheckout(filename) {
   return filename.startsWith(ROOT) ? filename.slice(ROOT.length).replaceAll(sep, '/') : undefined;
 }
 
-/** Where a file lies in src/: its first folder (or its own name, for a file of src/ itself) and its path below src/. */
+const DASHBOARD = 'dashboard/src/';
+
+/** Where a file lies in src/: its first folder (or its own name, for a file of src/ itself) and its path below src/. The sources of the dashboard count as a folder of it. */
 export function placeInSource(filename) {
   const path = pathInCheckout(filename);
+  if (path?.startsWith(DASHBOARD) === true) return { folder: 'dashboard', path: `dashboard/${path.slice(DASHBOARD.length)}` };
   if (path === undefined || !path.startsWith('src/')) return undefined;
   const [, folder, ...rest] = path.split('/');
   return { folder, path: [folder, ...rest].join('/') };

@@ -2,6 +2,8 @@
 import type { Manage } from '../api/ports.ts';
 import { createAuditTrail } from '../api/manage/audit-trail.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
+import { createDashboardRoutes } from '../api/dashboard/dashboard-routes.ts';
+import { readPageFiles } from '../api/dashboard/read-files.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server.ts';
 import { createSiteGuard } from '../api/site-guard.ts';
@@ -81,7 +83,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     stopping,
   });
   return buildServer({
-    routes,
+    routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway,
     site: createSiteGuard(readSitePolicy(settings, runtime.traits.network === 'pods')),

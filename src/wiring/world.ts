@@ -22,6 +22,8 @@ export interface ServiceOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Path of the shipped `manifests/toolboxes.toml`. */
   readonly toolboxManifest: string;
+  /** Directory of the built dashboard. Undefined or not there: it is not served. */
+  readonly dashboard?: string;
   readonly providers: ProviderRegistry;
 }
 

@@ -9,7 +9,7 @@ import { json } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { isSameValue } from '../../schema/same-value.ts';
-import { Applied, Plan } from './answers.ts';
+import { Applied, Plan } from '../../schema/answers.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 

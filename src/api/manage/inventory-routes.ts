@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { json, type Immutable } from '../answer.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { Hardware, Models, Providers, Pulls } from './answers.ts';
+import { Hardware, Models, Providers, Pulls } from '../../schema/answers.ts';
 import { viewHardware } from './decide/hardware-view.ts';
 import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -7,7 +7,7 @@ import { ApiError } from '../api-error.ts';
 import { empty, json } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { FitAnswer, ModelDetail, PullRequested } from './answers.ts';
+import { FitAnswer, ModelDetail, PullRequested } from '../../schema/answers.ts';
 import { viewModelDetail } from './decide/inventory-view.ts';
 import { viewFit } from './decide/memory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -6,7 +6,7 @@ import { formatProblem } from '../../schema/spec-problem.ts';
 import { json, text } from '../answer.ts';
 import { defineRoute } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { Explanation, Timeline } from './answers.ts';
+import { Explanation, Timeline } from '../../schema/answers.ts';
 import { viewMemory } from './decide/memory-view.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';

@@ -8,7 +8,7 @@ import { empty, json } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { Slot, SlotList } from './answers.ts';
+import { Slot, SlotList } from '../../schema/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -6,7 +6,7 @@ import { json, text, type Answers, type ReplyTo } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
-import { Status } from './answers.ts';
+import { Status } from '../../schema/answers.ts';
 import { publicUrls } from './decide/public-urls.ts';
 import { viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
 import * as errors from '../error-schema.ts';
-import * as manage from '../manage/answers.ts';
+import * as manage from '../../schema/answers.ts';
 import * as system from '../manage/system-answers.ts';
 import * as inference from '../v1/inference-schemas.ts';
 import * as models from '../v1/model-schemas.ts';

@@ -33,6 +33,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
     log,
     env: process.env,
     toolboxManifest: TOOLBOX_MANIFEST,
+    dashboard: path.join(CHECKOUT, 'dashboard/dist'),
     providers: PROVIDERS,
   });
   if (!started.ok) return refuse(started.failure.message);

@@ -1,4 +1,5 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
+import { pageRoutes } from './page-routes.ts';
 import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
@@ -65,6 +66,7 @@ export interface WorldOptions {
   /** Adds the OpenAI routes, with the gateway behind them. */
   readonly v1?: boolean;
   readonly authorize?: Authorize;
+  readonly dashboard?: string;
 }
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -206,7 +208,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
   };
   let installed = false;
-
   async function* stream(lines: readonly string[], follow: boolean, signal: AbortSignal) {
     openLogs += 1;
     try {
@@ -227,10 +228,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     report: metrics.requestFinished,
     onFault: () => undefined,
   });
-  const v1 = options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [];
-  const routes = createRoutes(v1, deps);
+  const routes = createRoutes(options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [], deps);
   const api = buildServer({
-    routes,
+    routes: [...routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../answer.ts';
 import type { ModelDetail, ModelListing, ProviderListing, PullListing } from '../../ports.ts';
-import type { ModelDetail as ModelDetailAnswer, ModelEntry, ProviderEntry, Pulls } from '../answers.ts';
+import type { ModelDetail as ModelDetailAnswer, ModelEntry, ProviderEntry, Pulls } from '../../../schema/answers.ts';
 import { viewProgress } from './slot-view.ts';
 
 /** Pure. */

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { BoardSlot } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../answer.ts';
 import type { FitListing } from '../../ports.ts';
-import type { FitAnswer, MemoryShare } from '../answers.ts';
+import type { FitAnswer, MemoryShare } from '../../../schema/answers.ts';
 
 export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<typeof MemoryShare>> | null {
   if (memory === undefined) return null;

@@ -10,7 +10,7 @@ import { parseSlot } from '../../../schema/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { Immutable } from '../../answer.ts';
-import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../answers.ts';
+import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../../../schema/answers.ts';
 import { hideEnvironment } from './hide-environment.ts';
 import { isoTime } from './iso-time.ts';
 

@@ -6,7 +6,7 @@ import { formatProblem } from '../../../schema/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
 import type { SlotTraffic } from '../../../gateway/traffic.ts';
 import type { Immutable } from '../../answer.ts';
-import type { SlotLine } from '../answers.ts';
+import type { SlotLine } from '../../../schema/answers.ts';
 
 /** Pure, as long as `traffic` is. */
 export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {

@@ -1,10 +1,10 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
-import { MODEL_ABILITIES, MODEL_KINDS } from '../../schema/model-kinds.ts';
-import { SlotName } from '../../schema/names.ts';
-import { DEVICE_VENDORS } from '../../schema/hardware.ts';
-import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
-import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from '../../schema/slot-status.ts';
+import { MODEL_ABILITIES, MODEL_KINDS } from './model-kinds.ts';
+import { SlotName } from './names.ts';
+import { DEVICE_VENDORS } from './hardware.ts';
+import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
+import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
 const Count = z.int().min(0);
 const Bytes = z.number().min(0);

@@ -1,0 +1,43 @@
+/** Numbers as people read them. Pure. */
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Three digits: "512 B", "1.50 GiB". */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 999.5 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
+}
+
+/** The largest unit alone, as in "3 min": what is shown changes often. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 0.9995) return `${Math.round(Math.max(0, seconds) * 1000)} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** Whole seconds at least, because it grows while somebody looks at it. */
+export function formatAge(seconds: number): string {
+  return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : formatSeconds(seconds);
+}
+
+/** Undefined where the time is not known. */
+export function secondsSince(time: string | null, nowMs: number): number | undefined {
+  const at = time === null ? Number.NaN : Date.parse(time);
+  return Number.isNaN(at) ? undefined : Math.max(0, (nowMs - at) / 1000);
+}
+
+/** "14:03:22", or with the date if it was on another day. In the time zone of the reader. */
+export function formatTime(time: string | null, nowMs: number): string {
+  if (time === null) return '';
+  const at = new Date(time);
+  const clock = at.toLocaleTimeString('en-GB');
+  return at.toDateString() === new Date(nowMs).toDateString() ? clock : `${at.toLocaleDateString('en-CA')} ${clock}`;
+}

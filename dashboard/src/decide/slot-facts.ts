@@ -1,0 +1,76 @@
+/** What a card shows of a slot, and what can be done with it now. Pure. */
+import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
+
+/** Conditions for which a person must act come first: they are shown on top of the card. */
+export function needsPerson(slot: Slot): Condition | undefined {
+  const { conditions } = slot.status;
+  const is = (type: string, status: string) => conditions.find((condition) => condition.type === type && condition.status === status);
+  return is('Stalled', 'True') ?? is('SpecValid', 'False');
+}
+
+/** What is wrong or awaited, though the controller works on it. */
+export function waitsFor(slot: Slot): Condition | undefined {
+  if (!isWanted(slot)) return undefined;
+  const failing = slot.status.conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
+  const drift = slot.status.conditions.find(({ type, status }) => type === 'DriftDetected' && status === 'True');
+  return failing !== undefined && failing.message !== '' ? failing : drift;
+}
+
+export function isWanted(slot: Slot): boolean {
+  return slot.spec !== null && slot.spec['enabled'] !== false;
+}
+
+/** A slot without a document is one whose workload is being removed. */
+export function canEdit(slot: Slot): boolean {
+  return slot.spec !== null;
+}
+
+const BUSY: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming', 'unloading']);
+
+/** Its progress is asked for, because the stream of events has no entry for each piece of a download. */
+export function isMoving(state: SlotState): boolean {
+  return BUSY.has(state);
+}
+
+/** The slot as an event leaves it. Events of the past, which a stream repeats at its begin, change nothing. */
+export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'at'>): Slot {
+  const { since, state } = slot.status;
+  if (to === null || to === state || (at !== null && since !== null && Date.parse(at) < Date.parse(since))) return slot;
+  return { ...slot, status: { ...slot.status, state: to, since: at } };
+}
+
+/** Slots that need a person first, then in the order of names. */
+export function orderSlots(slots: readonly Slot[]): readonly string[] {
+  const rank = (slot: Slot): number => (needsPerson(slot) === undefined ? 1 : 0);
+  return slots.toSorted((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
+}
+
+export interface Summary {
+  readonly needPerson: number;
+  /** In the order of the states, without those that no slot is in. */
+  readonly states: readonly { readonly state: SlotState; readonly count: number }[];
+  readonly memoryBytes: number;
+}
+
+const STATES: readonly SlotState[] = ['serving', 'ready', 'idle', 'warming', 'starting', 'pulling', 'unloading', 'offline'];
+
+/** Memory is that of slots that run: the others would only need theirs. */
+export function summarize(slots: readonly Slot[]): Summary {
+  return {
+    needPerson: slots.filter((slot) => needsPerson(slot) !== undefined).length,
+    states: STATES.map((state) => ({ state, count: slots.filter(({ status }) => status.state === state).length })).filter(
+      ({ count }) => count > 0,
+    ),
+    memoryBytes: slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memory_bytes ?? 0)), 0),
+  };
+}
+
+/** Whether a slot is found by what a user typed: its name, its model or its state. */
+export function matchesSearch(slot: Slot, search: string): boolean {
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  const text = [slot.name, slot.status.model ?? '', slot.status.state, slot.status.backend ?? ''].join(' ').toLowerCase();
+  return words.every((word) => text.includes(word));
+}

@@ -1,0 +1,66 @@
+/** The live connection to the service: it resumes after the last event, and notices silence, so that the page never shows an old state as the present one. */
+import { SILENCE_MS, retryDelayMs, type Freshness } from '../decide/freshness.ts';
+import { readEvents, SSE_BEGIN, type ServerEvent } from '../decide/sse.ts';
+import type { Client } from './client.ts';
+
+export interface EventStreamDeps {
+  readonly client: Client;
+  readonly onEvent: (event: ServerEvent) => void;
+  /** With each connection: what happened before it must be asked for. */
+  readonly onOpen: () => void;
+  readonly onFreshness: (freshness: Freshness) => void;
+}
+
+export interface EventConnection {
+  /** Tries at once, for instance after a person has typed a token. */
+  retryNow(): void;
+}
+
+export function connectEvents({ client, onEvent, onOpen, onFreshness }: EventStreamDeps): EventConnection {
+  // Everything that the service still remembers, for the page of activity.
+  let lastId = '0';
+  let attempt = 0;
+  let skipWait = (): void => undefined;
+
+  async function readOnce(): Promise<void> {
+    const quiet = new AbortController();
+    let timer = setTimeout(() => quiet.abort(), SILENCE_MS);
+    try {
+      const response = await client.open('/api/events', { lastEventId: lastId, signal: quiet.signal });
+      onFreshness('live');
+      onOpen();
+      attempt = 0;
+      let rest = { ...SSE_BEGIN, id: lastId };
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
+        clearTimeout(timer);
+        timer = setTimeout(() => quiet.abort(), SILENCE_MS);
+        const read = readEvents(rest, part.value);
+        rest = read.rest;
+        for (const event of read.events) onEvent(event);
+        lastId = rest.id;
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function run(): Promise<never> {
+    for (;;) {
+      await readOnce().catch(() => undefined);
+      onFreshness('stale');
+      await new Promise<void>((resolve) => {
+        skipWait = resolve;
+        setTimeout(resolve, retryDelayMs(attempt, Math.random()));
+      });
+      attempt += 1;
+    }
+  }
+
+  void run();
+  window.addEventListener('online', () => skipWait());
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) skipWait();
+  });
+  return { retryNow: () => skipWait() };
+}

@@ -1,0 +1,195 @@
+/** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
+import { batch, signal, type Signal } from '@preact/signals';
+import type { Freshness } from '../decide/freshness.ts';
+import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
+import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
+import { ApiProblem, type Client } from './client.ts';
+import { connectEvents } from './event-stream.ts';
+
+export interface SlotSignals {
+  readonly slot: Signal<Slot>;
+  readonly line: Signal<Pick<SlotLine, 'in_flight' | 'parked'>>;
+  readonly rates: Signal<SlotRates | undefined>;
+  /** Output tokens per second, oldest first. */
+  readonly history: Signal<readonly number[]>;
+  readonly lastEvent: Signal<TimelineEntry | undefined>;
+}
+
+export interface Store {
+  /** Undefined until the first answer. */
+  readonly names: Signal<readonly string[] | undefined>;
+  of(name: string): SlotSignals | undefined;
+  readonly freshness: Signal<Freshness>;
+  readonly status: Signal<Omit<Status, 'slots'> | undefined>;
+  /** Of all slots, newest first. */
+  readonly recent: Signal<readonly TimelineEntry[]>;
+  readonly failure: Signal<string>;
+  reload(): Promise<void>;
+  retryNow(): void;
+}
+
+/** One request for many events: a slot that starts has several within a second. */
+const GATHER_MS = 200;
+const STATUS_MS = 2000;
+const METRICS_MS = 6000;
+/** From here on, one list costs less than single slots. */
+const MANY = 5;
+const MOST_RECENT = 500;
+export const MOST_HISTORY = 60;
+
+export function createStore(client: Client): Store {
+  const known = new Map<string, SlotSignals>();
+  const names = signal<readonly string[] | undefined>(undefined);
+  const freshness = signal<Freshness>('connecting');
+  const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
+  const recent = signal<readonly TimelineEntry[]>([]);
+  const failure = signal('');
+  const dirty = new Set<string>();
+  let gathering = false;
+
+  function keep(slot: Slot): void {
+    const signals = known.get(slot.name);
+    if (signals !== undefined) signals.slot.value = slot;
+    else
+      known.set(
+        slot.name,
+        createSignals(
+          slot,
+          recent.peek().find((entry) => entry.slot === slot.name),
+        ),
+      );
+  }
+
+  function order(): void {
+    const next = orderSlots([...known.values()].map(({ slot }) => slot.peek()));
+    if (next.join('\n') !== names.peek()?.join('\n') || names.peek() === undefined) names.value = next;
+  }
+
+  async function reload(): Promise<void> {
+    const { slots } = await client.ask<SlotList>('/api/slots');
+    batch(() => {
+      for (const slot of slots) keep(slot);
+      const present = new Set<string>(slots.map(({ name }) => name));
+      for (const name of known.keys()) if (!present.has(name)) known.delete(name);
+      order();
+      failure.value = '';
+    });
+  }
+
+  async function refresh(wanted: readonly string[]): Promise<void> {
+    if (wanted.length > MANY) return reload();
+    for (const name of wanted) {
+      try {
+        keep(await client.ask<Slot>(`/api/slots/${encodeURIComponent(name)}`));
+      } catch (error) {
+        if (!(error instanceof ApiProblem) || error.status !== 404) throw error;
+        known.delete(name);
+      }
+    }
+    order();
+  }
+
+  function markDirty(name: string): void {
+    dirty.add(name);
+    if (gathering) return;
+    gathering = true;
+    setTimeout(() => {
+      gathering = false;
+      const wanted = [...dirty];
+      dirty.clear();
+      void tell(failure, refresh(wanted));
+    }, GATHER_MS);
+  }
+
+  function onEntry(entry: TimelineEntry): void {
+    batch(() => {
+      if (recent.peek().some(({ seq }) => seq === entry.seq)) return;
+      recent.value = [entry, ...recent.peek()].slice(0, MOST_RECENT);
+      const signals = known.get(entry.slot);
+      if (signals === undefined) return;
+      signals.lastEvent.value = entry;
+      // The state itself is shown at once; everything else about the slot is asked for.
+      signals.slot.value = afterEntry(signals.slot.peek(), entry);
+    });
+    markDirty(entry.slot);
+  }
+
+  function onStatus({ slots, ...rest }: Status): void {
+    batch(() => {
+      status.value = rest;
+      for (const line of slots) {
+        const signals = known.get(line.name);
+        if (signals === undefined) continue;
+        const { in_flight, parked } = signals.line.peek();
+        if (in_flight !== line.in_flight || parked !== line.parked) signals.line.value = line;
+      }
+    });
+    const present = new Set<string>(slots.map(({ name }) => name));
+    if (slots.some(({ name }) => !known.has(name))) void tell(failure, reload());
+    for (const [name, { slot }] of known) {
+      const line = slots.find((each) => each.name === name);
+      if (!present.has(name) || isMoving(slot.peek().status.state) || line?.state !== slot.peek().status.state) markDirty(name);
+    }
+  }
+
+  const connection = connectEvents({
+    client,
+    onEvent: ({ event, data }) => (event === 'timeline' ? onEntry(JSON.parse(data)) : void tell(failure, reload())),
+    onOpen: () => void tell(failure, reload()),
+    onFreshness: (next) => (freshness.value = next),
+  });
+  repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
+  repeat(METRICS_MS, createRateReader(client, known));
+  return { names, of: (name) => known.get(name), freshness, status, recent, failure, reload, retryNow: connection.retryNow };
+}
+
+function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
+  return {
+    slot: signal(slot),
+    line: signal({ in_flight: 0, parked: 0 }),
+    rates: signal<SlotRates | undefined>(undefined),
+    history: signal<readonly number[]>([]),
+    lastEvent: signal(lastEvent),
+  };
+}
+
+function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
+  let before: ReadonlyMap<string, SlotTotals> | undefined;
+  let readAt = 0;
+  return async () => {
+    const text = await (await client.open('/api/metrics')).text();
+    const [totals, now] = [readTotals(text), performance.now()];
+    const seconds = (now - readAt) / 1000;
+    const last = before;
+    [before, readAt] = [totals, now];
+    if (last === undefined) return;
+    batch(() => {
+      for (const [name, { rates, history }] of known) {
+        const after = totals.get(name);
+        const next = after === undefined ? undefined : ratesBetween(last.get(name), after, seconds);
+        const shown = next?.firstTokenSeconds ?? rates.peek()?.firstTokenSeconds;
+        if (next !== undefined) rates.value = { ...next, firstTokenSeconds: shown };
+        const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MOST_HISTORY);
+        // Nothing is drawn for a slot that has computed nothing.
+        if (values.some((value) => value > 0) || history.peek().some((value) => value > 0)) history.value = values;
+      }
+    });
+  };
+}
+
+/** At once and then with a pause after each end, and not while nobody looks. */
+function repeat(everyMs: number, work: () => Promise<void>): void {
+  const run = async (): Promise<void> => {
+    // The live connection reports that the service cannot be reached.
+    if (!document.hidden) await work().catch(() => undefined);
+    setTimeout(() => void run(), everyMs);
+  };
+  void run();
+}
+
+async function tell(failure: Signal<string>, work: Promise<void>): Promise<void> {
+  await work.catch((error: unknown) => {
+    failure.value = error instanceof Error ? error.message : String(error);
+  });
+}

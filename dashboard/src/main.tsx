@@ -1,0 +1,34 @@
+/** Puts the page together. */
+import { signal } from '@preact/signals';
+import { render } from 'preact';
+import { AppContext, type App, type Change } from './app-context.ts';
+import { Shell } from './shell.tsx';
+import { readPlace } from './decide/route.ts';
+import { createClient } from './io/client.ts';
+import { createStore } from './io/store.ts';
+import './tokens.css';
+import './styles.css';
+import './pages.css';
+
+const SECOND_MS = 1000;
+
+function start(root: Element): void {
+  const needsToken = signal(false);
+  const client = createClient(() => (needsToken.value = true));
+  const place = signal(readPlace(location.hash));
+  const now = signal(Date.now());
+  const app: App = { client, store: createStore(client), place, change: signal<Change | undefined>(undefined), needsToken, now };
+  window.addEventListener('hashchange', () => (place.value = readPlace(location.hash)));
+  setInterval(() => {
+    if (!document.hidden) now.value = Date.now();
+  }, SECOND_MS);
+  render(
+    <AppContext.Provider value={app}>
+      <Shell />
+    </AppContext.Provider>,
+    root,
+  );
+}
+
+const root = document.querySelector('#app');
+if (root !== null) start(root);

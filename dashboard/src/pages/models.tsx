@@ -1,0 +1,83 @@
+/** The models that are here and those that can be had, and into which slot each can be loaded. */
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { matchesModel, splitModels } from '../decide/model-facts.ts';
+import { ModelRow } from '../parts/model-row.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { PAGE_NAMES, T } from '../texts.ts';
+import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';
+
+const PULLS_MS = 1500;
+
+export function ModelsPage(): JSX.Element {
+  const { client, place } = useApp();
+  const [search, setSearch] = useState('');
+  const { pulls, again, round } = usePulls();
+  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [round]);
+  const hardware = useLoaded((signal) => client.ask<Hardware>('/api/hardware', { signal }), []);
+  const machine = hardware.kind === 'done' ? hardware.value : undefined;
+  const found = models.kind === 'done' ? models.value.models.filter((model) => matchesModel(model, search)) : [];
+  const { here, others } = splitModels(found);
+  const target = place.value.slot;
+  const list = (title: string, entries: readonly ModelEntry[]): JSX.Element | null =>
+    entries.length === 0 ? null : (
+      <section>
+        <h2>{title}</h2>
+        <ul class="models">
+          {entries.map((model) => (
+            <ModelRow key={model.id} model={model} machine={machine} pulls={pulls} target={target} onPull={again} />
+          ))}
+        </ul>
+      </section>
+    );
+  return (
+    <>
+      <div class="page-head">
+        <h1>{target === undefined ? PAGE_NAMES.models : `${T.changeModel}: ${target}`}</h1>
+        {typeof machine?.memory_available_bytes === 'number' && (
+          <p>
+            {formatBytes(machine.memory_available_bytes)} {T.available}
+          </p>
+        )}
+        <input
+          type="search"
+          aria-label={T.modelSearch}
+          placeholder={T.modelSearch}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
+      {models.kind === 'loading' && <p role="status">{T.loading}</p>}
+      {models.kind === 'failed' && <p role="alert">{models.message}</p>}
+      {models.kind === 'done' && found.length === 0 && <p>{T.noModels}</p>}
+      {list(T.modelsHere, here)}
+      {list(T.modelsCatalogue, others)}
+    </>
+  );
+}
+
+/** Asks for the downloads as long as there are any, and for the models again when one has ended. */
+function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => void; readonly round: string } {
+  const { client } = useApp();
+  const [pulls, setPulls] = useState<readonly Pull[]>([]);
+  const [asked, setAsked] = useState(0);
+  const running = pulls.filter(({ failed }) => !failed).length;
+  useEffect(() => {
+    const leave = new AbortController();
+    const read = (): void => {
+      client.ask<Pulls>('/api/pulls', { signal: leave.signal }).then(
+        (answer) => setPulls(answer.pulls),
+        () => undefined,
+      );
+    };
+    read();
+    const timer = setInterval(read, PULLS_MS);
+    return () => {
+      leave.abort();
+      clearInterval(timer);
+    };
+  }, [asked]);
+  return { pulls, again: () => setAsked(asked + 1), round: `${running} ${asked}` };
+}

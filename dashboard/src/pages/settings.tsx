@@ -1,0 +1,147 @@
+/** Authentication and tokens, and what the service is. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatTime } from '../decide/format.ts';
+import { messageOf } from '../io/client.ts';
+import { CreateToken, NewToken } from '../parts/create-token.tsx';
+import { Modal } from '../parts/modal.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { PAGE_NAMES, T } from '../texts.ts';
+import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
+
+export function SettingsPage(): JSX.Element {
+  const { client, store } = useApp();
+  const [round, setRound] = useState(0);
+  const [creating, setCreating] = useState(false);
+  const [created, setCreated] = useState<CreatedToken>();
+  const [revoking, setRevoking] = useState<TokenEntry>();
+  const auth = useLoaded((signal) => client.ask<AuthStatus>('/api/auth/status', { signal }), []);
+  const tokens = useLoaded((signal) => client.ask<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }), [round]);
+  const status = store.status.value;
+  const again = (): void => setRound(round + 1);
+  return (
+    <>
+      <div class="page-head">
+        <h1>{PAGE_NAMES.settings}</h1>
+      </div>
+      <section class="panel">
+        <h2>{T.authentication}</h2>
+        {auth.kind === 'done' && <p>{auth.value.auth_enabled ? T.authOn : T.authOff}</p>}
+        <div class="row">
+          <h3>{T.tokens}</h3>
+          <button type="button" class="main" onClick={() => setCreating(true)}>
+            {T.createToken}
+          </button>
+        </div>
+        {tokens.kind === 'failed' && <p role="alert">{tokens.message}</p>}
+        {tokens.kind === 'done' && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
+      </section>
+      {status !== undefined && (
+        <section class="panel">
+          <h2>{T.service}</h2>
+          <dl class="facts">
+            <div>
+              <dt>{T.version}</dt>
+              <dd>{status.version}</dd>
+            </div>
+            <div>
+              <dt>{T.runtime}</dt>
+              <dd>{status.runtime}</dd>
+            </div>
+          </dl>
+        </section>
+      )}
+      {creating && (
+        <CreateToken
+          onClose={() => setCreating(false)}
+          onCreated={(token) => {
+            setCreating(false);
+            setCreated(token);
+            again();
+          }}
+        />
+      )}
+      {created !== undefined && <NewToken token={created} onClose={() => setCreated(undefined)} />}
+      {revoking !== undefined && <Revoke token={revoking} onClose={() => setRevoking(undefined)} onDone={again} />}
+    </>
+  );
+}
+
+interface TokenTableProps {
+  readonly tokens: readonly TokenEntry[];
+  readonly onRevoke: (token: TokenEntry) => void;
+}
+
+function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
+  const { now } = useApp();
+  if (tokens.length === 0) return <p>{T.noTokens}</p>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={T.tokens}>
+      <table>
+        <thead>
+          <tr>
+            <th>{T.label}</th>
+            <th>{T.scope}</th>
+            <th>{T.created}</th>
+            <th>{T.lastUsed}</th>
+            <th>{T.actions}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {tokens.map((token) => (
+            <tr key={token.id}>
+              <td>
+                {token.label} <small>{token.id}</small>
+              </td>
+              <td>
+                <span class="tag">{token.scope}</span>
+              </td>
+              <td>{formatTime(token.created_at, now.peek())}</td>
+              <td>{token.last_used_at === null ? T.never : formatTime(token.last_used_at, now.peek())}</td>
+              <td>
+                <button type="button" aria-label={`${T.revoke} ${token.label}`} onClick={() => onRevoke(token)}>
+                  {T.revoke}
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface RevokeProps {
+  readonly token: TokenEntry;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function Revoke({ token, onClose, onDone }: RevokeProps): JSX.Element {
+  const { client } = useApp();
+  const [failure, setFailure] = useState('');
+  const revoke = (): void => {
+    client.ask(`/api/auth/tokens/${encodeURIComponent(token.id)}`, { method: 'DELETE' }).then(
+      () => {
+        onClose();
+        onDone();
+      },
+      (error: unknown) => setFailure(messageOf(error)),
+    );
+  };
+  return (
+    <Modal kind="dialog" title={`${T.revokeTitle} "${token.label}"`} onClose={onClose}>
+      <p>{T.revokeWhy}</p>
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <footer>
+        <button type="button" onClick={onClose}>
+          {T.cancel}
+        </button>
+        <button type="button" class="danger" onClick={revoke}>
+          {T.revoke}
+        </button>
+      </footer>
+    </Modal>
+  );
+}

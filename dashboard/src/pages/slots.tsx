@@ -1,0 +1,70 @@
+/** Every slot at a glance. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { matchesSearch, summarize } from '../decide/slot-facts.ts';
+import { SlotCard } from '../parts/slot-card.tsx';
+import { PAGE_NAMES, T } from '../texts.ts';
+
+function SummaryLine(): JSX.Element {
+  const { store } = useApp();
+  const slots = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? []);
+  const { needPerson, states, memoryBytes } = summarize(slots);
+  return (
+    <ul class="summary">
+      {needPerson > 0 && <li class="needs">{T.needPerson(needPerson)}</li>}
+      {states.map(({ state, count }) => (
+        <li key={state} class={`state-${state}`}>
+          <span class="dot" aria-hidden="true" />
+          {count} {state}
+        </li>
+      ))}
+      {memoryBytes > 0 && (
+        <li>
+          {formatBytes(memoryBytes)} {T.inUse}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+export function SlotsPage(): JSX.Element {
+  const { store } = useApp();
+  const [search, setSearch] = useState('');
+  const names = store.names.value;
+  const shown = (names ?? []).flatMap((name) => {
+    const signals = store.of(name);
+    if (signals === undefined) return [];
+    return search === '' || matchesSearch(signals.slot.value, search) ? [{ name, signals }] : [];
+  });
+  return (
+    <>
+      <div class="page-head">
+        <h1>{PAGE_NAMES.slots}</h1>
+        <SummaryLine />
+        <input
+          type="search"
+          aria-label={T.search}
+          placeholder={T.search}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
+      {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}
+      {names === undefined && <p role="status">{T.loading}</p>}
+      {names?.length === 0 && (
+        <div class="panel">
+          <h2>{T.noSlots}</h2>
+          <p>{T.noSlotsHint}</p>
+        </div>
+      )}
+      {search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
+      <ul class={store.freshness.value === 'stale' ? 'grid stale' : 'grid'}>
+        {shown.map(({ name, signals }) => (
+          <SlotCard key={name} name={name} signals={signals} />
+        ))}
+      </ul>
+    </>
+  );
+}

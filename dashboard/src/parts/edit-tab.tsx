@@ -1,0 +1,183 @@
+/** The text of a slot, with the plan of what saving it would do beside it. */
+import type { JSX } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { applyPatch, diffTables, listChanges, type ChangedKey, type Table } from '../decide/patch.ts';
+import { lineOfKey } from '../decide/locate-key.ts';
+import { ApiProblem, messageOf, type Client } from '../io/client.ts';
+import { T } from '../texts.ts';
+import type { Plan, Slot } from '../types.ts';
+import { PlanView } from './plan-view.tsx';
+import type { TabProps } from './tab-props.ts';
+import { TomlField } from './toml-field.tsx';
+import type { TextMark, TomlTools } from './toml-tools.ts';
+import { useLoaded } from './use-loaded.ts';
+
+const TYPING_MS = 350;
+
+export function EditTab({ name }: TabProps): JSX.Element {
+  const { client } = useApp();
+  const [round, setRound] = useState<{ readonly count: number; readonly patch: Table }>({ count: 0, patch: {} });
+  const loaded = useLoaded(
+    async (signal) => {
+      const [tools, slot] = await Promise.all([import('./toml-editor.ts'), client.ask<Slot>(pathOf(name), { signal })]);
+      return { tools: tools.TOML, slot, round };
+    },
+    [name, round],
+  );
+  if (loaded.kind === 'loading' || (loaded.kind === 'done' && loaded.value.round !== round)) return <p role="status">{T.editorLoading}</p>;
+  if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
+  const begin = (patch: Table): void => setRound({ count: round.count + 1, patch });
+  return <Editing key={round.count} {...loaded.value} patch={round.patch} begin={begin} />;
+}
+
+interface EditingProps {
+  readonly tools: TomlTools;
+  readonly slot: Slot;
+  /** Edits that were made on an earlier version of the slot. */
+  readonly patch: Table;
+  /** Starts again from the present document, with these changes on top. */
+  readonly begin: (patch: Table) => void;
+}
+
+type Outcome =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'wrong'; readonly mark: TextMark }
+  | { readonly kind: 'planned'; readonly plan: Plan; readonly patch: Table };
+
+function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
+  const { client } = useApp();
+  const base = slot.spec ?? {};
+  const initial = useMemo(() => tools.write(applyPatch(base, patch)), [slot]);
+  const [text, setText] = useState(initial);
+  const [settled, setSettled] = useState(initial);
+  const [conflict, setConflict] = useState<Slot>();
+  const [failure, setFailure] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const outcome = useLoaded((signal) => judge({ client, tools, slot, text: settled }, signal), [settled]);
+  const known = outcome.kind === 'done' ? outcome.value : undefined;
+  const save = async (changes: Table): Promise<void> => {
+    try {
+      await client.ask(pathOf(slot.name), { method: 'PATCH', body: { spec: changes }, ifMatch: slot.resource_version });
+      begin({});
+    } catch (error) {
+      if (error instanceof ApiProblem && error.code === 'slot.conflict') setConflict(await client.ask<Slot>(pathOf(slot.name)));
+      else setFailure(messageOf(error));
+    }
+  };
+  const ready = known?.kind === 'planned' && text === settled;
+  return (
+    <div class="tab edit">
+      <div class="side-by-side">
+        <TomlField tools={tools} initial={initial} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
+        <div aria-live="polite">
+          {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
+          {known !== undefined && <Judgement outcome={known} base={base} />}
+        </div>
+      </div>
+      {conflict !== undefined && known?.kind === 'planned' && (
+        <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => begin(known.patch)} onDrop={() => begin({})} />
+      )}
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <footer>
+        <button
+          type="button"
+          class="main"
+          disabled={!ready || conflict !== undefined}
+          onClick={() => known?.kind === 'planned' && void save(known.patch)}
+        >
+          {T.apply}
+        </button>
+      </footer>
+    </div>
+  );
+}
+
+function Judgement({ outcome, base }: { readonly outcome: Outcome; readonly base: Table }): JSX.Element {
+  if (outcome.kind === 'unchanged') return <p>{T.unchanged}</p>;
+  if (outcome.kind === 'wrong') return <Mistake mark={outcome.mark} />;
+  return (
+    <>
+      <PlanView plan={outcome.plan} />
+      <ChangeList title={T.yourChanges} changes={listChanges(base, applyPatch(base, outcome.patch))} />
+    </>
+  );
+}
+
+interface ConflictProps {
+  readonly theirs: readonly ChangedKey[];
+  readonly onKeep: () => void;
+  readonly onDrop: () => void;
+}
+
+function Conflict({ theirs, onKeep, onDrop }: ConflictProps): JSX.Element {
+  return (
+    <section class="alarm" role="alert">
+      <h3>{T.conflict}</h3>
+      <ChangeList title={T.theirChanges} changes={theirs} />
+      <div class="buttons">
+        <button type="button" class="main" onClick={onKeep}>
+          {T.keepMine}
+        </button>
+        <button type="button" onClick={onDrop}>
+          {T.takeTheirs}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function Mistake({ mark }: { readonly mark: TextMark }): JSX.Element {
+  return (
+    <div class="alarm">
+      <h3>{T.fixFirst}</h3>
+      <p>
+        {T.line} {mark.line}: {mark.message}
+      </p>
+    </div>
+  );
+}
+
+function ChangeList({ title, changes }: { readonly title: string; readonly changes: readonly ChangedKey[] }): JSX.Element {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ul class="changes">
+        {changes.map(({ key, before, after }) => (
+          <li key={key}>
+            <code>{key}</code> {before !== undefined && <del>{before}</del>} {after !== undefined && <ins>{after}</ins>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface Judged {
+  readonly client: Client;
+  readonly tools: TomlTools;
+  readonly slot: Slot;
+  readonly text: string;
+}
+
+/** What saving this text would do, or where its mistake is. */
+async function judge({ client, tools, slot, text }: Judged, signal: AbortSignal): Promise<Outcome> {
+  const parsed = tools.read(text);
+  if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark };
+  const patch = diffTables(slot.spec ?? {}, parsed.document);
+  if (Object.keys(patch).length === 0) return { kind: 'unchanged' };
+  try {
+    const body = { slots: [{ name: slot.name, spec: parsed.document }] };
+    return { kind: 'planned', patch, plan: await client.ask<Plan>('/api/plan', { method: 'POST', body, signal }) };
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.status >= 500) throw error;
+    return { kind: 'wrong', mark: { line: lineOfKey(text, error.param), message: error.message } };
+  }
+}
+
+function pathOf(name: string): string {
+  return `/api/slots/${encodeURIComponent(name)}`;
+}

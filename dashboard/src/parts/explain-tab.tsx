@@ -1,0 +1,80 @@
+/** The findings behind the state of a slot, its conditions, and how memory was shared out. */
+import type { JSX } from 'preact';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { T } from '../texts.ts';
+import type { Explanation } from '../types.ts';
+import type { TabProps } from './tab-props.ts';
+import { useLoaded } from './use-loaded.ts';
+
+export function ExplainTab({ name }: TabProps): JSX.Element {
+  const { client, store } = useApp();
+  const slot = store.of(name)?.slot.value;
+  const loaded = useLoaded((signal) => client.ask<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }), [name, slot]);
+  return (
+    <div class="tab">
+      {loaded.kind === 'loading' && <p role="status">{T.loading}</p>}
+      {loaded.kind === 'failed' && <p role="alert">{loaded.message}</p>}
+      {loaded.kind === 'done' && (
+        <>
+          {loaded.value.problems.length > 0 && (
+            <section class="alarm">
+              <h3>{T.explainProblems}</h3>
+              <ul>
+                {loaded.value.problems.map((problem) => (
+                  <li key={problem}>{problem}</li>
+                ))}
+              </ul>
+            </section>
+          )}
+          <pre tabIndex={0}>{loaded.value.text}</pre>
+          {loaded.value.memory !== null && <MemoryPart memory={loaded.value.memory} />}
+        </>
+      )}
+      <h3>{T.conditions}</h3>
+      <ul class="conditions">
+        {slot?.status.conditions.map(({ type, status, reason, message }) => (
+          <li key={type}>
+            <strong>{type}</strong> <span class="tag">{status}</span> {reason}
+            {message !== '' && <p>{message}</p>}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** What of the memory that decides is promised to others, used by other programs, and asked for. */
+function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memory']> }): JSX.Element | null {
+  const { short } = memory;
+  if (short === null) return null;
+  const parts = [
+    { kind: 'others', name: 'other programs', bytes: short.others_bytes },
+    { kind: 'promised', name: 'slots before this one', bytes: short.promised_bytes },
+    { kind: 'own', name: 'this slot', bytes: short.bytes },
+  ];
+  const whole = Math.max(
+    1,
+    short.budget_bytes + short.others_bytes,
+    parts.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
+  return (
+    <section>
+      <h3>
+        {T.memoryShort} ({short.memory}): {formatBytes(short.budget_bytes)}
+      </h3>
+      <div class="memory-bar" aria-hidden="true">
+        {parts.map(({ kind, bytes }) => (
+          <span key={kind} class={kind} style={{ width: `${(bytes / whole) * 100}%` }} />
+        ))}
+      </div>
+      <ul class="legend">
+        {parts.map(({ kind, name, bytes }) => (
+          <li key={kind} class={kind}>
+            {name}: {formatBytes(bytes)}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,112 @@
+/** The output of a slot's server as it is written. Reading further up stops following; the view never moves away from what is being read. */
+import type { JSX } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/log-lines.ts';
+import { messageOf, type Client } from '../io/client.ts';
+import { T } from '../texts.ts';
+import type { TabProps } from './tab-props.ts';
+
+const WRAP_KEY = 'svc.logs.wrap';
+/** Within this of the end counts as being there. */
+const END_PX = 24;
+
+interface Log extends LogLines {
+  readonly note: string;
+  readonly done: boolean;
+}
+
+export function LogsTab({ name }: TabProps): JSX.Element {
+  const log = useLog(name);
+  const [search, setSearch] = useState('');
+  const [wrap, setWrap] = useState(() => localStorage.getItem(WRAP_KEY) !== 'no');
+  const [follow, setFollow] = useState(true);
+  const box = useRef<HTMLDivElement>(null);
+  const lines = log.open === '' ? log.lines : [...log.lines, log.open];
+  const matches = useMemo(() => new Set(matchesOf(lines, search)), [log, search]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (follow && element !== null) element.scrollTop = element.scrollHeight;
+  }, [log, follow, wrap]);
+  const onScroll = ({ currentTarget: { scrollTop, clientHeight, scrollHeight } }: { readonly currentTarget: HTMLDivElement }): void =>
+    setFollow(scrollHeight - scrollTop - clientHeight < END_PX);
+  const changeWrap = (next: boolean): void => {
+    localStorage.setItem(WRAP_KEY, next ? 'yes' : 'no');
+    setWrap(next);
+  };
+  return (
+    <div class="tab logs">
+      <div class="tools">
+        <input
+          type="search"
+          aria-label={T.logSearch}
+          placeholder={T.logSearch}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+        {search !== '' && (
+          <span role="status">
+            {matches.size} {T.matches}
+          </span>
+        )}
+        <Check label={T.logFollow} checked={follow} onChange={setFollow} />
+        <Check label={T.logWrap} checked={wrap} onChange={changeWrap} />
+      </div>
+      {log.note !== '' && <p role="status">{log.note}</p>}
+      <div ref={box} class={wrap ? 'log wrap' : 'log'} tabIndex={0} role="log" aria-live="off" aria-label={T.logFollow} onScroll={onScroll}>
+        {lines.map((line, index) => (
+          <div key={index} class={search === '' ? '' : matches.has(index) ? 'match' : 'dim'}>
+            {line}
+          </div>
+        ))}
+      </div>
+      {log.done && lines.length === 0 && <p>{T.logNone}</p>}
+    </div>
+  );
+}
+
+interface CheckProps {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly onChange: (checked: boolean) => void;
+}
+
+function Check({ label, checked, onChange }: CheckProps): JSX.Element {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
+      {label}
+    </label>
+  );
+}
+
+function useLog(name: string): Log {
+  const { client } = useApp();
+  const [log, setLog] = useState<Log>({ ...NO_LINES, note: '', done: false });
+  useEffect(() => {
+    const leave = new AbortController();
+    readLog(client, name, leave.signal, {
+      text: (text) => setLog((before) => ({ ...before, ...addText(before, text) })),
+      note: (note) => setLog((before) => ({ ...before, note })),
+    }).then(
+      () => setLog((before) => ({ ...before, done: true })),
+      (error: unknown) => {
+        if (!leave.signal.aborted) setLog((before) => ({ ...before, note: messageOf(error), done: true }));
+      },
+    );
+    return () => leave.abort();
+  }, [name]);
+  return log;
+}
+
+interface LogSink {
+  readonly text: (text: string) => void;
+  readonly note: (note: string) => void;
+}
+
+async function readLog(client: Client, name: string, signal: AbortSignal, sink: LogSink): Promise<void> {
+  const response = await client.open(`/api/slots/${encodeURIComponent(name)}/logs?follow=1&tail=1000`, { signal });
+  if (response.headers.get('x-svc-workload') === 'ended') sink.note(T.logEnded);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) sink.text(part.value);
+}

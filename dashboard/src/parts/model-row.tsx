@@ -1,0 +1,168 @@
+/** One model: what it is, what it needs, its licence, and what can be done with it. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { fitOf, pullOf, slotsFor } from '../decide/model-facts.ts';
+import { safeLink } from '../decide/safe-link.ts';
+import { messageOf } from '../io/client.ts';
+import { T } from '../texts.ts';
+import type { FitAnswer, Hardware, ModelEntry, Pull } from '../types.ts';
+import { DownloadBar } from './download-bar.tsx';
+import { loadChange } from './slot-actions.ts';
+
+interface ModelRowProps {
+  readonly model: ModelEntry;
+  readonly machine: Hardware | undefined;
+  readonly pulls: readonly Pull[];
+  /** The slot that gets another model, if the person came from its card. */
+  readonly target: string | undefined;
+  readonly onPull: () => void;
+}
+
+export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProps): JSX.Element {
+  const fit = fitOf(model, machine?.memory_available_bytes ?? null, machine?.memory_total_bytes ?? null);
+  const pull = pullOf(model, pulls);
+  return (
+    <li class="model-row">
+      <div>
+        <h3>{model.id}</h3>
+        <p class="tags">
+          {[model.kind ?? model.provider, model.family, model.quantization].map(
+            (text) =>
+              text !== null &&
+              text !== '' && (
+                <span key={text} class="tag">
+                  {text}
+                </span>
+              ),
+          )}
+          <Licence model={model} />
+        </p>
+        {model.reason !== null && model.reason !== '' && <p class="why">{model.reason}</p>}
+        {pull !== undefined && !pull.failed && <DownloadBar progress={pull} />}
+        {pull?.failed === true && (
+          <p class="why" role="alert">
+            {T.failed}: {pull.message}
+          </p>
+        )}
+      </div>
+      <dl class="facts">
+        <Fact name={T.size} value={model.size_bytes === null ? T.unknown : formatBytes(model.size_bytes)} />
+        <Fact name={T.needs} value={needs(model)} kind={fit} />
+        <Fact name={T.context} value={model.context === null ? T.none : model.context.toLocaleString('en')} />
+      </dl>
+      <ModelButtons model={model} pull={pull} target={target} onPull={onPull} />
+    </li>
+  );
+}
+
+function needs({ memory_bytes: memory, min_memory_bytes: least }: ModelEntry): string {
+  const bytes = memory ?? least;
+  return bytes === null ? T.unknown : formatBytes(bytes);
+}
+
+function Fact({ name, value, kind }: { readonly name: string; readonly value: string; readonly kind?: string }): JSX.Element {
+  return (
+    <div class={kind}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Licence({ model: { license, license_url: url } }: { readonly model: ModelEntry }): JSX.Element | null {
+  if (license === null) return null;
+  const href = safeLink(url ?? '');
+  if (href === undefined) return <span class="tag">{license}</span>;
+  return (
+    <a class="tag" href={href} target="_blank" rel="noreferrer noopener">
+      {T.licence}: {license}
+    </a>
+  );
+}
+
+interface LoadIntoProps {
+  readonly model: ModelEntry;
+  readonly slots: readonly string[];
+  readonly onLoad: (slot: string) => void;
+}
+
+function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
+  const [chosen, setChosen] = useState('');
+  const slot = slots.includes(chosen) ? chosen : slots[0];
+  if (slot === undefined) return null;
+  return (
+    <div class="load-into">
+      <button type="button" class={slots.length === 1 ? 'main' : ''} onClick={() => onLoad(slot)}>
+        {slots.length === 1 ? `${T.loadInto} ${slot}` : T.loadInto}
+      </button>
+      {slots.length > 1 && (
+        <select aria-label={`${T.loadWhere} ${model.id}`} value={slot} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {slots.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      )}
+    </div>
+  );
+}
+
+/** Asks the service, which reads the model and knows the machine and the other slots. */
+function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element {
+  const { client } = useApp();
+  const [answer, setAnswer] = useState('');
+  const check = async (): Promise<void> => {
+    setAnswer(T.checkingFit);
+    try {
+      const fit = await client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(model.id)}`);
+      const context =
+        fit.largest_context === null ? '' : ` ${T.largestContext} ${fit.largest_context.toLocaleString('en')} ${T.tokenUnit}.`;
+      setAnswer(`${fit.message}${context}`);
+    } catch (error) {
+      setAnswer(messageOf(error));
+    }
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => void check()}>
+        {T.checkFit}
+      </button>
+      <p class="why" role="status">
+        {answer}
+      </p>
+    </>
+  );
+}
+
+type ModelButtonsProps = Pick<ModelRowProps, 'model' | 'target' | 'onPull'> & { readonly pull: Pull | undefined };
+
+function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element {
+  const { client, store, change } = useApp();
+  const [failure, setFailure] = useState('');
+  const path = `/api/models/${encodeURIComponent(model.id)}`;
+  const send = (method: 'POST' | 'DELETE', to: string): void => {
+    setFailure('');
+    client.ask(to, { method }).then(onPull, (error: unknown) => setFailure(messageOf(error)));
+  };
+  const all = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.peek() ?? []);
+  const fitting = target === undefined ? slotsFor(model, all) : [target];
+  const pulling = pull !== undefined && !pull.failed;
+  return (
+    <div class="buttons" role="group" aria-label={`${T.actions}: ${model.id}`}>
+      {!model.present && !pulling && (
+        <button type="button" disabled={!model.selectable} onClick={() => send('POST', `${path}/pull`)}>
+          {pull === undefined ? T.download : T.resumeDownload}
+        </button>
+      )}
+      {pulling && (
+        <button type="button" onClick={() => send('DELETE', path)}>
+          {T.cancelDownload}
+        </button>
+      )}
+      {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
+      {model.selectable && <FitCheck model={model} />}
+      {failure !== '' && <p role="alert">{failure}</p>}
+    </div>
+  );
+}

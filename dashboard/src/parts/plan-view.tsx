@@ -1,0 +1,30 @@
+/** A plan as a list of what will be done, each with its reason. */
+import type { JSX } from 'preact';
+import type { Plan } from '../types.ts';
+import { T } from '../texts.ts';
+
+export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
+  return (
+    <section class="plan" aria-label={T.planHeading}>
+      <h3>{T.planHeading}</h3>
+      {plan.changes.length === 0 ? (
+        <p>{T.planNothing}</p>
+      ) : (
+        <ol>
+          {plan.changes.map(({ slot, action, because, message }, index) => (
+            <li key={index}>
+              <span class="tag">{action}</span> <strong>{slot}</strong> {message}
+              <small>
+                {T.because} {because}
+              </small>
+            </li>
+          ))}
+        </ol>
+      )}
+      <details>
+        <summary>{T.planText}</summary>
+        <pre tabIndex={0}>{plan.text}</pre>
+      </details>
+    </section>
+  );
+}

@@ -1,0 +1,42 @@
+/** The answers of the API, from the schemas that the service itself is built from. */
+import type { z } from 'zod';
+import type { Scope } from '../../src/schema/access.ts';
+import type * as answers from '../../src/schema/answers.ts';
+
+export type Slot = z.output<typeof answers.Slot>;
+export type SlotState = Slot['status']['state'];
+export type Condition = z.output<typeof answers.Condition>;
+export type Progress = z.output<typeof answers.Progress>;
+export type SlotList = z.output<typeof answers.SlotList>;
+export type SlotLine = z.output<typeof answers.SlotLine>;
+export type Status = z.output<typeof answers.Status>;
+export type TimelineEntry = z.output<typeof answers.TimelineEntry>;
+export type Timeline = z.output<typeof answers.Timeline>;
+export type Explanation = z.output<typeof answers.Explanation>;
+export type Plan = z.output<typeof answers.Plan>;
+export type ModelEntry = z.output<typeof answers.ModelEntry>;
+export type Models = z.output<typeof answers.Models>;
+export type FitAnswer = z.output<typeof answers.FitAnswer>;
+export type Pulls = z.output<typeof answers.Pulls>;
+export type Pull = Pulls['pulls'][number];
+export type Hardware = z.output<typeof answers.Hardware>;
+
+export type { Scope } from '../../src/schema/access.ts';
+
+export interface TokenEntry {
+  readonly id: string;
+  readonly label: string;
+  readonly scope: Scope;
+  readonly created_at: string;
+  readonly last_used_at: string | null;
+}
+
+export interface CreatedToken extends Omit<TokenEntry, 'last_used_at'> {
+  /** The whole token, which the service shows only once. */
+  readonly token: string;
+}
+
+export interface AuthStatus {
+  readonly auth_enabled: boolean;
+  readonly mode: 'off' | 'basic';
+}

@@ -1,0 +1,196 @@
+/** The dashboard, from a user's point of view: a real service with a real model server, and a real browser. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { eventually } from '../support/eventually.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { isAnswering, startService, type Service } from '../support/service.ts';
+import { buildDashboard, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
+
+const PRIMARY = 'enabled = false\nbackend = "cpu"\n\n[model]\n# The fox stays.\ndefault = "demo-fox"\n';
+
+describeWithBrowser('the dashboard', () => {
+  let service: Service;
+  let browser: Browser;
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    buildDashboard();
+    service = await startService({ runtime: 'process' });
+    await service.save('embed', 'enabled = false\nbackend = "cpu"\n[model]\ndefault = "demo-embed"\n');
+    await service.save('broken', 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\ncontext = 1\n');
+    browser = await launch();
+  }, 120_000);
+  afterAll(async () => {
+    await browser.close();
+    await service.dispose();
+  });
+  beforeEach(async () => {
+    await service.save('primary', PRIMARY);
+    await service.until('primary', 'offline', (slot) => slot?.status.state === 'offline');
+  });
+  afterEach(async () => {
+    await visitor.close();
+    expect(visitor.faults).toEqual([]);
+  });
+
+  const open = async (hash: string, options?: VisitorOptions) => (visitor = await visit(browser, `${service.url}/${hash}`, options)).page;
+  const load = () => service.save('primary', PRIMARY.replace('false', 'true'));
+  const until = (what: Parameters<typeof service.until>[2]) => service.until('primary', 'as wanted', what);
+
+  test('shows the plan of a load, loads the slot, and shows its states as they pass', async () => {
+    const page = await open('');
+    const card = page.locator('[data-slot=primary]');
+    await card.locator('.badge strong', { hasText: 'offline' }).waitFor();
+    await page.evaluate(`(() => {
+      const badge = document.querySelector('[data-slot=primary] .badge strong');
+      window.states = [badge.textContent];
+      new MutationObserver(() => window.states.push(badge.textContent)).observe(badge, { characterData: true, childList: true, subtree: true });
+    })()`);
+    await card.getByRole('button', { name: 'Load', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Load slot "primary"' });
+    await dialog.locator('.plan li').first().waitFor();
+    await picture(page, 'load-plan');
+    expect(await visitor.accessibilityFaults()).toEqual([]);
+    await dialog.getByRole('button', { name: 'Apply' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await card.locator('.badge strong', { hasText: /^ready$/ }).waitFor();
+    const states: unknown = await page.evaluate('window.states');
+    expect(states).toEqual(expect.arrayContaining(['offline', 'warming', 'ready']));
+    expect(await service.slot('primary')).toMatchObject({ status: { state: 'ready' } });
+  }, 60_000);
+
+  test('streams a chat, and shows what is wrong with a slot above everything else', async () => {
+    await load();
+    await until(isAnswering);
+    const page = await open('#/slots');
+    expect(await page.locator('.card').first().getAttribute('data-slot')).toBe('broken');
+    expect(await page.locator('[data-slot=broken] .alarm').textContent()).toContain('context');
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByLabel('Message').fill('Hello');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('button', { name: 'Send' }).waitFor();
+    expect((await page.locator('.message.assistant .markdown').textContent())?.length).toBeGreaterThan(10);
+    await picture(page, 'playground');
+  }, 60_000);
+
+  test('says that it is not connected while the service is away, and resumes', async () => {
+    const page = await open('');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await service.kill('SIGTERM');
+    await page.getByText('what you see may be old').waitFor();
+    await page.locator('.grid.stale').waitFor();
+    await picture(page, 'stale');
+    await service.start();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await load();
+    await page.locator('[data-slot=primary] .badge strong', { hasText: /^ready$/ }).waitFor();
+    visitor.faults.splice(0, visitor.faults.length, ...visitor.faults.filter((fault) => !fault.includes('ERR_')));
+  }, 60_000);
+
+  test('shows a mistake in the text at its line, the plan of an edit, and the changes of somebody else', async () => {
+    const page = await open('#/slots/primary/edit');
+    const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
+    await editor.waitFor();
+    const replaceAll = async (text: string): Promise<void> => {
+      await editor.click();
+      await page.keyboard.press('ControlOrMeta+a');
+      // Chromium would otherwise give the new text the colours of the old one, by a style that the policy forbids.
+      await page.keyboard.press('Delete');
+      await page.keyboard.insertText(text);
+    };
+    await replaceAll('enabled = false\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\ncontext = 3\n');
+    await page.getByText('Line 5:').waitFor();
+    await replaceAll('enabled = = false\n');
+    await page.getByText('Line 1:').waitFor();
+    await picture(page, 'edit-mistake');
+    await replaceAll('enabled = true\nbackend = "cpu"\n[model]\ndefault = "demo-owl"\n');
+    await page.locator('.plan li').first().waitFor();
+    await picture(page, 'edit-plan');
+    expect(await visitor.accessibilityFaults()).toEqual([]);
+    await service.save('primary', `priority = 7\n${PRIMARY}`);
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByText('Somebody else has changed this slot').waitFor();
+    expect(await page.getByRole('alert').textContent()).toContain('priority');
+    await picture(page, 'edit-conflict');
+    await page.getByRole('button', { name: 'Put my changes on top of theirs' }).click();
+    await page.locator('.plan li').first().waitFor();
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await until((slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
+    const stored: unknown = await (await fetch(`${service.url}/api/slots/primary`)).json();
+    expect(stored).toMatchObject({ spec: { priority: 7, enabled: true, model: { default: 'demo-owl' } } });
+  }, 60_000);
+
+  test('creates a token that is shown once, and revokes it', async () => {
+    const page = await open('#/settings');
+    await page.getByRole('button', { name: 'Create token' }).click();
+    await page.getByLabel('Label').fill('laptop');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create token' }).click();
+    const secret = page.getByRole('textbox', { name: 'laptop' });
+    await secret.waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    expect(await secret.inputValue()).toMatch(/^svc_/);
+    await picture(page, 'token');
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Revoke laptop' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('No token exists yet').waitFor();
+  }, 60_000);
+
+  const places = [
+    'slots',
+    'slots/primary/explain',
+    'slots/primary/timeline',
+    'slots/primary/logs',
+    'models',
+    'playground',
+    'activity',
+    'settings',
+  ];
+  const looks: readonly VisitorOptions[] = [
+    { theme: 'light', width: 1280, height: 900 },
+    { theme: 'dark', width: 1280, height: 900 },
+    { theme: 'light', width: 360, height: 740 },
+    { theme: 'dark', width: 360, height: 740 },
+  ];
+
+  // The check of accessibility is slow, and these two have each theme and each width.
+  const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
+
+  test.each(looks)(
+    'has no faults of accessibility, and fits its width: $theme, $width px',
+    async (look) => {
+      await load();
+      await until(isAnswering);
+      const page = await open('#/slots', look);
+      await page.locator('.card').first().waitFor();
+      for (const place of places) {
+        await page.evaluate(`location.hash = '#/${place}'`);
+        await eventually('the page has settled', async () => (await page.getByText('Loading', { exact: true }).count()) === 0);
+        if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
+        const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect([place, wide]).toEqual([place, 0]);
+        await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
+      }
+    },
+    120_000,
+  );
+
+  test('can be used with the keyboard alone', async () => {
+    const page = await open('#/slots');
+    await page.locator('[data-slot=primary]').waitFor();
+    const focused = () => page.evaluate('document.activeElement.textContent');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    const load = page.locator('[data-slot=primary]').getByRole('button', { name: 'Load', exact: true });
+    for (let presses = 0; presses < 60 && !(await load.evaluate((button) => button === button.ownerDocument.activeElement)); presses += 1) {
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(await focused()).toBe('Load');
+  }, 60_000);
+});

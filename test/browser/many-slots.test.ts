@@ -1,0 +1,59 @@
+/** The dashboard with many slots that change all the time. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { SlotName } from '../../src/schema/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { buildDashboard, launch, picture, visit } from './dashboard.ts';
+
+const SLOTS = 200;
+const EVENTS = 2000;
+
+describeWithBrowser('the dashboard with two hundred slots', () => {
+  let world: World;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    buildDashboard();
+    world = await startWorld({ dashboard: 'dashboard/dist' });
+    for (let index = 0; index < SLOTS; index += 1) {
+      world.save(
+        SlotName.parse(`slot-${String(index).padStart(3, '0')}`),
+        `provider = "gguf"\nbackend = "cpu"\nenabled = ${index % 3 !== 0}\n[model]\ndefault = "demo-fox"\n`,
+      );
+    }
+    await world.idle();
+    browser = await launch();
+  }, 120_000);
+  afterAll(async () => {
+    await browser.close();
+    await world.close();
+  });
+
+  test('shows them all, finds one, and draws the card of an event and no other', async () => {
+    const { page, faults, close } = await visit(browser, world.url);
+    await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
+    expect(await page.locator('.card').count()).toBe(SLOTS);
+    await picture(page, 'two-hundred-slots');
+    await page.evaluate(`(() => {
+      window.drawn = new Set();
+      new MutationObserver((records) => records.forEach(({ target }) => {
+        const card = (target.nodeType === 1 ? target : target.parentElement).closest('.card');
+        if (card?.querySelector('.last')?.contains(target)) window.drawn.add(card.dataset.slot);
+      })).observe(document.querySelector('.grid'), { characterData: true, childList: true, subtree: true });
+    })()`);
+    world.feed.add({ at: Date.now(), slot: SlotName.parse('slot-007'), kind: 'action', message: 'Something happened here', cause: 'test' });
+    await page.getByText('Something happened here').waitFor();
+    expect(await page.evaluate('[...window.drawn]')).toEqual(['slot-007']);
+    for (let index = 0; index < EVENTS; index += 1) {
+      const slot = SlotName.parse(`slot-${String(index % SLOTS).padStart(3, '0')}`);
+      world.feed.add({ at: Date.now(), slot, kind: 'action', message: `Event ${index}`, cause: 'test' });
+    }
+    await page.getByText(`Event ${EVENTS - 1}`, { exact: true }).waitFor();
+    await page.getByRole('searchbox').fill('slot-042 demo');
+    await page.locator('[data-slot=slot-000]').waitFor({ state: 'detached' });
+    expect(await page.locator('.card').count()).toBe(1);
+    await close();
+    expect(faults).toEqual([]);
+  }, 120_000);
+});

@@ -1,0 +1,51 @@
+/** The dashboard where authentication is on and no proxy has signed the user in. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { REQUIRED } from '../../src/auth/decide/decide-access.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { buildDashboard, launch, picture, visit } from './dashboard.ts';
+
+describeWithBrowser('the dashboard with authentication', () => {
+  let world: World;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    buildDashboard();
+    world = await startWorld({
+      dashboard: 'dashboard/dist',
+      authorize: (access, { headers }) =>
+        access === 'open' || headers.authorization === 'Bearer svc_good'
+          ? { ok: true, caller: { identity: 'me', scope: 'admin' } }
+          : REQUIRED,
+    });
+    world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    await world.idle();
+    browser = await launch();
+  }, 120_000);
+  afterAll(async () => {
+    await browser.close();
+    await world.close();
+  });
+
+  test('shows no slot without a token, asks for one again if it is wrong, and keeps none', async () => {
+    const visitor = await visit(browser, world.url);
+    const { page } = visitor;
+    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+    expect(await page.locator('.card').count()).toBe(0);
+    expect(await visitor.accessibilityFaults()).toEqual([]);
+    await picture(page, 'sign-in');
+    for (const token of ['svc_bad', 'svc_good']) {
+      await page.getByLabel('Token').fill(token);
+      await page.getByRole('button', { name: 'Use this token' }).click();
+      if (token === 'svc_bad') await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+    }
+    await page.locator('[data-slot=primary]').waitFor();
+    expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([0, 0, '']);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+    await visitor.close();
+    expect(visitor.faults).toEqual([]);
+  }, 60_000);
+});
