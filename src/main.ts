@@ -9,7 +9,7 @@
  */
 import type { ListenFacts } from './api/decide/describe-listening.ts';
 import { createLocalSocket } from './api/local-socket.ts';
-import { collectWhenIdle } from './platform/heap/collect-when-idle.ts';
+import { collectWhenIdle } from './wiring/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
 import { ok, type Result } from './schema/failure.ts';

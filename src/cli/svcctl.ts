@@ -2,7 +2,7 @@
 /** The entry of the command line. Loads only what the verb needs. */
 import { enableCompileCache } from 'node:module';
 import { codeOf } from '../platform/error-text.ts';
-import { keepYoungHeapSmall } from '../platform/heap/heap-limits.ts';
+import { keepYoungHeapSmall } from '../wiring/heap/heap-limits.ts';
 
 enableCompileCache();
 keepYoungHeapSmall();

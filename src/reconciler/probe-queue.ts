@@ -2,6 +2,7 @@
  * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the probes of thousands of servers are due in the same
  * pass; all at once they would hold up requests for seconds, take over 100 MB, and time out because of each other.
  */
+import { createPlaces } from '../platform/places.ts';
 import type { Clock } from './ports.ts';
 
 /** Resolves with undefined if the signal aborts while the work still waits for its turn. */
@@ -13,41 +14,12 @@ export const ASKED_AT_ONCE = 64;
 export const COUNTS_FOR_MS = 1000;
 
 export function createProbeQueue(clock: Pick<Clock, 'now' | 'at'>): ProbeQueue {
-  const waiting = new Set<() => void>();
-  let asked = 0;
-
-  /** Resolves to whether there is a place; false once the signal aborts. */
-  async function takePlace(signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted) return false;
-    if (asked < ASKED_AT_ONCE) {
-      asked += 1;
-      return true;
-    }
-    return await new Promise<boolean>((resolve) => {
-      const finish = (entered: boolean): void => {
-        waiting.delete(enter);
-        signal.removeEventListener('abort', giveUp);
-        resolve(entered);
-      };
-      const enter = (): void => finish(true);
-      const giveUp = (): void => finish(false);
-      waiting.add(enter);
-      signal.addEventListener('abort', giveUp, { once: true });
-    });
-  }
-
-  /** The next one that waits gets the place. */
-  function leavePlace(): void {
-    const [next] = waiting;
-    if (next === undefined) asked -= 1;
-    else next();
-  }
-
+  const places = createPlaces(ASKED_AT_ONCE);
   return async (signal, work) => {
-    if (!(await takePlace(signal))) return undefined;
+    if (!(await places.take(signal))) return undefined;
     let counts = true;
     const leave = (): void => {
-      if (counts) leavePlace();
+      if (counts) places.leave();
       counts = false;
     };
     const cancel = clock.at(clock.now() + COUNTS_FOR_MS, leave);

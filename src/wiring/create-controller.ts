@@ -6,7 +6,7 @@ import { createEventFeed } from '../files/event-feed.ts';
 import { createStatusFiles } from '../files/status-files.ts';
 import { createTraffic } from '../gateway/traffic.ts';
 import { createClock } from '../platform/clock.ts';
-import { createHeapLimits } from '../platform/heap/heap-limits.ts';
+import { createHeapLimits } from './heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { createLoop } from '../reconciler/loop.ts';

@@ -8,21 +8,9 @@ import { SCOPES, type Scope } from '../../src/schema/access.ts';
 import { createTokenManager } from '../../src/auth/manage-tokens.ts';
 import { createInMemoryTokenStore } from '../api/manage/in-memory-tokens.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
+import { OPEN_ROUTES } from '../support/open-routes.ts';
 
-const OPEN = [
-  'GET /api/health/system',
-  // For probes of load balancers and kubelets, which have no credentials.
-  'GET /api/health/ready',
-  'GET /api/status',
-  'GET /api/metrics',
-  'GET /api/features',
-  'GET /api/install/state',
-  'POST /api/install/complete',
-  'GET /api/config/urls',
-  'GET /api/auth/status',
-  'POST /api/auth/login',
-  'GET /v1/models',
-];
+const OPEN = [...OPEN_ROUTES, 'GET /v1/models'];
 const MAY: Readonly<Record<Scope, (route: string) => boolean>> = {
   admin: () => true,
   all: (route) => isInference(route) || (route.startsWith('GET /api/') && !route.includes('/api/auth/')),

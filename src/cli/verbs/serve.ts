@@ -5,7 +5,7 @@ import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
-import { TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
+import { CHECKOUT, TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
 import type { Cli } from '../cli.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';

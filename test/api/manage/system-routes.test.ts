@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import { SlotName } from '../../../src/schema/names.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
+import { OPEN_ROUTES } from '../../support/open-routes.ts';
 import { startWorld, type World } from './world.ts';
 
 let world: World;
@@ -15,24 +16,10 @@ const get = async (path: string) => {
   return { status: response.status, body: JSON.parse(await response.text()) };
 };
 
-/** The open routes of the specification (section 4) under `/api`, and readiness, which a cluster needs. */
-const OPEN = [
-  'GET /api/health/system',
-  'GET /api/health/ready',
-  'GET /api/status',
-  'GET /api/metrics',
-  'GET /api/features',
-  'GET /api/install/state',
-  'POST /api/install/complete',
-  'GET /api/config/urls',
-  'GET /api/auth/status',
-  'POST /api/auth/login',
-];
-
 describe('the route table', () => {
   test('requires no credential for exactly these routes', () => {
     const open = world.routes.filter(({ access }) => access === 'open').map(({ method, path }) => `${method} ${path}`);
-    expect(open.toSorted()).toEqual(OPEN.toSorted());
+    expect(open.toSorted()).toEqual(OPEN_ROUTES.toSorted());
   });
 
   test('has an access class for every route, and allows changes to admin only', () => {

@@ -1,46 +1,18 @@
 /** Archives that somebody made to do harm, or that are damaged: each is refused with a reason, and nothing of it is visible or anywhere else. */
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { packTar, type TarEntry } from 'modern-tar';
-import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
-import { createModelStore } from '../../../src/models/store.ts';
-import { ModelId } from '../../../src/schema/names.ts';
-import { archiveOf, ENTRIES, fileEntry, startArchiveServer, type ArchiveServer } from '../../support/archives/archive-server.ts';
+import { archiveOf, ENTRIES, fileEntry } from '../../support/archives/archive-server.ts';
+import { type ArchiveStore, openArchiveStore } from '../../support/archives/archive-store.ts';
 import { encodeBzip2 } from '../../support/archives/encode-bzip2.ts';
-import { toyFormat } from '../../support/toy-provider/toy-format.ts';
 
-const PARROT = ModelId.parse('parrot');
-const signal = new AbortController().signal;
-const formats = [toyFormat];
-let outside = '';
-let root = '';
-let server: ArchiveServer | undefined;
+let store: ArchiveStore;
 
 beforeEach(async () => {
-  outside = await mkdtemp(path.join(tmpdir(), 'svc-hostile-'));
-  root = path.join(outside, 'models');
-  await mkdir(root);
+  store = await openArchiveStore();
 });
-afterEach(async () => {
-  server?.close();
-  server = undefined;
-  await rm(outside, { recursive: true, force: true });
-});
-
-async function serve(archive: Uint8Array, more: Parameters<typeof startArchiveServer>[1] = {}): Promise<ArchiveServer> {
-  server?.close();
-  server = await startArchiveServer(archive, more);
-  return server;
-}
-
-const fetch = ({ catalogue }: ArchiveServer, more: Partial<FetchModel> = {}) =>
-  fetchModel({ root, formats, id: PARROT, catalogue, writer: 'me', onProgress: () => {}, ...more }, signal);
-const presenceOf = async ({ catalogue }: ArchiveServer) =>
-  (await createModelStore({ root, formats, catalogue }).observe([PARROT], signal)).get(PARROT);
-const contents = async (): Promise<readonly string[]> => (await readdir(root, { recursive: true })).toSorted();
+afterEach(() => store.close());
 
 const link = (type: 'symlink' | 'link', linkname: string): TarEntry => ({ header: { name: 'parrot-v1/link', size: 0, type, linkname } });
 
@@ -64,20 +36,20 @@ describe('a hostile archive is refused, and nothing of it is visible', () => {
     ['a list of its own', [...ENTRIES, fileEntry('parrot-v1/.svc-files.json', '{}')], /kept for the list/],
     ['nothing in it', [], /no files/],
   ])('with %s', async (_, entries, message) => {
-    const from = await serve(await archiveOf(entries));
-    const done = await fetch(from);
+    const from = await store.serve(await archiveOf(entries));
+    const done = await store.fetch(from);
     expect(done).toMatchObject({
       ok: false,
       failure: { kind: 'stalled', reason: 'ModelUnusable', message: expect.stringMatching(message) },
     });
-    expect(await contents()).toEqual(['catalogue', 'catalogue/parrot']);
-    expect(await readdir(outside)).toEqual(['models']);
-    expect(await presenceOf(from)).toMatchObject({ kind: 'pullable' });
+    expect(await store.contents()).toEqual(['catalogue', 'catalogue/parrot']);
+    expect(await readdir(store.outside)).toEqual(['models']);
+    expect(await store.presenceOf(from)).toMatchObject({ kind: 'pullable' });
   });
 
   test('that unpacks to more than its source states, or to far more than its own size', async () => {
-    const stated = await serve(await archiveOf(ENTRIES), { archive: { unpackedBytes: 50_000 } });
-    expect(await fetch(stated)).toMatchObject({ ok: false, failure: { message: expect.stringContaining('more than 50000 bytes') } });
+    const stated = await store.serve(await archiveOf(ENTRIES), { archive: { unpackedBytes: 50_000 } });
+    expect(await store.fetch(stated)).toMatchObject({ ok: false, failure: { message: expect.stringContaining('more than 50000 bytes') } });
     // 300 MB of zeros take a few hundred bytes.
     const header = { name: 'zeros', size: 300_000_000, type: 'file' as const };
     const tar = await packTar([{ header: { ...header, size: 0 } }]);
@@ -86,9 +58,12 @@ describe('a hostile archive is refused, and nothing of it is visible', () => {
     lying.write('        ', 148, 'latin1');
     const sum = lying.subarray(0, 512).reduce((total, byte) => total + byte, 0);
     lying.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
-    const bomb = await serve(encodeBzip2(lying));
-    expect(await fetch(bomb)).toMatchObject({ ok: false, failure: { message: expect.stringMatching(/more than \d+ bytes of files/) } });
-    expect(await contents()).toEqual(['catalogue', 'catalogue/parrot']);
+    const bomb = await store.serve(encodeBzip2(lying));
+    expect(await store.fetch(bomb)).toMatchObject({
+      ok: false,
+      failure: { message: expect.stringMatching(/more than \d+ bytes of files/) },
+    });
+    expect(await store.contents()).toEqual(['catalogue', 'catalogue/parrot']);
   });
 
   test.each<readonly [string, (archive: Uint8Array) => Uint8Array]>([
@@ -98,17 +73,17 @@ describe('a hostile archive is refused, and nothing of it is visible', () => {
     ['compressed, but no archive', () => encodeBzip2(randomBytes(5000))],
     ['empty', () => encodeBzip2(new Uint8Array())],
   ])('that is %s', async (_, alter) => {
-    const from = await serve(alter(await archiveOf(ENTRIES)));
-    expect(await fetch(from)).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'ModelUnusable' } });
-    expect(await contents()).toEqual(['catalogue', 'catalogue/parrot']);
+    const from = await store.serve(alter(await archiveOf(ENTRIES)));
+    expect(await store.fetch(from)).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'ModelUnusable' } });
+    expect(await store.contents()).toEqual(['catalogue', 'catalogue/parrot']);
   });
 
   test('with another hash than stated, before any byte of it is unpacked', async () => {
-    const from = await serve(await archiveOf(ENTRIES), { from: { sha256: 'a'.repeat(64) } });
+    const from = await store.serve(await archiveOf(ENTRIES), { from: { sha256: 'a'.repeat(64) } });
     const reported: string[] = [];
-    const done = await fetch(from, { onProgress: ({ what }) => void reported.push(what) });
+    const done = await store.fetch(from, { onProgress: ({ what }) => void reported.push(what) });
     expect(done).toMatchObject({ ok: false, failure: { reason: 'ModelHashMismatch' } });
     expect(reported.join()).not.toContain('unpacking');
-    expect((await contents()).filter((name) => !name.endsWith('.part'))).toEqual(['catalogue', 'catalogue/parrot']);
+    expect((await store.contents()).filter((name) => !name.endsWith('.part'))).toEqual(['catalogue', 'catalogue/parrot']);
   });
 });

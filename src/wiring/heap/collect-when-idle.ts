@@ -5,8 +5,8 @@
 import { getHeapStatistics } from 'node:v8';
 import type { Traffic } from '../../reconciler/ports.ts';
 import { hadRequests, NEVER_COLLECTED, timeToCollect } from './decide/time-to-collect.ts';
-import { messageOf } from '../error-text.ts';
-import type { Log } from '../log.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import type { Log } from '../../platform/log.ts';
 
 const CHECK_MS = 10_000;
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
-const MODULE = new URL('../../../src/platform/heap/collect-when-idle.ts', import.meta.url).href;
+const MODULE = new URL('../../../src/wiring/heap/collect-when-idle.ts', import.meta.url).href;
 
 /** Makes 200 MB of garbage and is idle afterwards. */
 const PROGRAM = `
