@@ -112,7 +112,7 @@ describe('the decisions', () => {
 
   test('an entry is replaced where it stands', () => {
     const text = 'a = 1\n[ gguf . cpu ] # mine\nimage = "x"\nid = "y"\n[tts.cpu]\nimage = "z"\n';
-    expect(withPin(text, 'gguf', 'cpu', { image: 'localhost/n', id: ID })).toBe(
+    expect(withPin(text, 'gguf', 'cpu', { image: 'localhost/n', by: 'id', sha256: ID })).toBe(
       `a = 1\n[gguf.cpu]\nimage = "localhost/n"\nid = "sha256:${ID}"\n\n[tts.cpu]\nimage = "z"\n`,
     );
   });

@@ -140,18 +140,30 @@ describeWithPodman('Toolbox images', () => {
     await pin(`[gguf.cpu]\nimage = "${slowHost}/svc/slow:v1"\ndigest = "${digest}"\n`);
     await service.save(box, chatSlot);
     const parts = new Set<number>();
-    await eventually('the progress of the download', async () => {
-      const progress = Pulling.safeParse(await service.slot(box)).data?.status.progress;
-      if (progress !== undefined && progress !== null) {
-        expect([progress.what, progress.total_bytes]).toEqual([reference, expect.any(Number)]);
-        expect(progress.total_bytes).toBeGreaterThanOrEqual(LAYER_BYTES);
-        parts.add(progress.done_bytes);
-      }
-      return parts.size >= 2;
-    }, 60_000);
-    expect((await svcctl(['explain', box, '--server', service.url])).out).toContain(`pulled ${reference}`);
-    await eventually('the image is here', async () => (await podman('images', '--quiet', '--filter', `reference=${slowHost}/svc/slow`)) !== '', 60_000);
-    const { entries }: { entries: { message: string }[] } = JSON.parse(await (await fetch(`${service.url}/api/slots/${box}/timeline`)).text());
+    await eventually(
+      'the progress of the download',
+      async () => {
+        const progress = Pulling.safeParse(await service.slot(box)).data?.status.progress;
+        if (progress !== undefined && progress !== null) {
+          expect([progress.what, progress.total_bytes]).toEqual([reference, expect.any(Number)]);
+          expect(progress.total_bytes).toBeGreaterThanOrEqual(LAYER_BYTES);
+          parts.add(progress.done_bytes);
+        }
+        return parts.size >= 2;
+      },
+      60_000,
+    );
+    expect((await svcctl(['explain', box, '--server', service.url])).out).toMatch(
+      new RegExp(`pulled [\\d.]+ [KM]iB of 16\\.0 MiB, (?:.*, )?${reference}`),
+    );
+    await eventually(
+      'the image is here',
+      async () => (await podman('images', '--quiet', '--filter', `reference=${slowHost}/svc/slow`)) !== '',
+      60_000,
+    );
+    const { entries }: { entries: { message: string }[] } = JSON.parse(
+      await (await fetch(`${service.url}/api/slots/${box}/timeline`)).text(),
+    );
     expect(entries.map(({ message }) => message).join('\n')).toContain(reference);
     await service.remove(box);
     await podman('rmi', '--force', reference);

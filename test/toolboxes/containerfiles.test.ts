@@ -48,6 +48,7 @@ CMD ["a"]
     ['packages of Python by name', (text) => `${text}RUN pip install torch\n`, 2],
     ['packages of npm without a lock file', (text) => `${text}RUN npm install left-pad\n`, 2],
     ['install scripts of npm', (text) => `${text}RUN npm ci\n`, 2],
+    ['a package of npm in any version', (text) => `${text}RUN npm install --ignore-scripts left-pad\n`, 2],
     ['a script from the internet', (text) => `${text}RUN curl https://a.example | sh\n`, 2],
     ['no user', (text) => text.replace(/USER.*\n/, ''), 3],
     ['a user by name', (text) => text.replace('RUN_AS=65534:65534', 'RUN_AS=nobody'), 3],
@@ -69,7 +70,9 @@ test.each(FOLDERS)('toolboxes/%s/Containerfile keeps to the rules', async (folde
 
 test('every folder with an image is one of them, and belongs to a provider', async () => {
   const found = await Promise.all(
-    (await readdir(toolboxes)).map(async (name) => ((await stat(path.join(toolboxes, name, 'Containerfile')).catch(() => undefined)) ? name : [])),
+    (await readdir(toolboxes)).map(async (name) =>
+      (await stat(path.join(toolboxes, name, 'Containerfile')).catch(() => undefined)) ? name : [],
+    ),
   );
   expect(found.flat()).toEqual(FOLDERS);
   const built = PROVIDER_KIND_NAMES.map((kind) => planBuild(kind)).map((plan) => (typeof plan === 'string' ? plan : plan.folder));
@@ -82,7 +85,7 @@ describe('the arguments', () => {
     gguf: ['BASE', 'BACKEND', 'APT_OPTIONS', 'RUN_AS'],
     image: ['BASE', 'APT_OPTIONS', 'PIP_OPTIONS', 'COMFYUI_COMMIT', 'COMFYUI_SOURCE', 'RUN_AS'],
     npu: ['BASE', 'FLM_DEB', 'FLM_SHA256', 'XRT_SUITE', 'APT_OPTIONS', 'MODELS', 'RUN_AS'],
-    speech: ['BASE', 'APT_OPTIONS', 'NPM_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'RUN_AS'],
+    speech: ['BASE', 'APT_OPTIONS', 'NODE_VERSION', 'NPM_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'RUN_AS'],
   } as const;
 
   test.each(FOLDERS)('of toolboxes/%s have defaults, are used, and are described for users', async (folder) => {
@@ -90,7 +93,10 @@ describe('the arguments', () => {
     expect([...file.defaults.keys()]).toEqual(ARGUMENTS[folder]);
     const readme = await readFile(path.join(toolboxes, 'README.md'), 'utf8');
     const [, section = ''] = new RegExp(`^## Building the ${SECTIONS[folder]}\\n([^]*?)(?=^## |(?![^]))`, 'm').exec(readme) ?? [];
-    const used = file.instructions.filter(({ name }) => name !== 'ARG').map(({ text }) => text).join('\n');
+    const used = file.instructions
+      .filter(({ name }) => name !== 'ARG')
+      .map(({ text }) => text)
+      .join('\n');
     for (const [name, value] of file.defaults) {
       expect([name, value]).toEqual([name, expect.any(String)]);
       // npm reads its variable itself.
@@ -148,15 +154,24 @@ describe('the image of ComfyUI', () => {
     const dir = await mkdtemp(path.join(tmpdir(), 'svc-comfyui-'));
     try {
       // In the place of Python: it writes down its arguments, and ends when it is told to.
-      await writeFile(path.join(dir, 'python3'), `#!/bin/sh\nprintf '%s\\n' "$@" > ${dir}/arguments\nuntil [ -e ${dir}/stop ]; do sleep 0.05; done\n`, {
-        mode: 0o755,
-      });
+      await writeFile(
+        path.join(dir, 'python3'),
+        `#!/bin/sh\nprintf '%s\\n' "$@" > ${dir}/arguments\nuntil [ -e ${dir}/stop ]; do sleep 0.05; done\n`,
+        {
+          mode: 0o755,
+        },
+      );
       const home = path.join(dir, 'home');
       await mkdir(path.join(home, 'output/svc'), { recursive: true });
       const [old, young] = [path.join(home, 'output/svc/old.png'), path.join(home, 'output/svc/young.png')];
       for (const file of [old, young]) await writeFile(file, '');
       await utimes(old, 0, 0);
-      const env = { PATH: `${dir}:${process.env['PATH'] ?? ''}`, COMFYUI_HOME: home, COMFYUI_PROGRAM: '/opt/comfyui', COMFYUI_SWEEP_SECONDS: '0.1' };
+      const env = {
+        PATH: `${dir}:${process.env['PATH'] ?? ''}`,
+        COMFYUI_HOME: home,
+        COMFYUI_PROGRAM: '/opt/comfyui',
+        COMFYUI_SWEEP_SECONDS: '0.1',
+      };
       const ended = run(path.join(toolboxes, 'image/comfyui'), ['--listen', '0.0.0.0', '--cpu'], { env });
       await eventually('the old file is gone', async () => (await stat(old).catch(() => undefined)) === undefined);
       await writeFile(path.join(dir, 'stop'), '');

@@ -40,6 +40,16 @@ function lastStage({ instructions, defaults }: Containerfile): Containerfile {
   return { instructions: instructions.slice(instructions.findLastIndex(({ name }) => name === 'FROM')), defaults };
 }
 
+/** What shells run, one by one. */
+const commands = (file: Containerfile): readonly string[] =>
+  all(file, 'RUN').flatMap((text) => text.split(/&&|;/).map((each) => each.trim()));
+
+/** With a lock file, or a single package whose version is an argument. */
+const isPinnedNpm = (command: string): boolean =>
+  command.includes(' --ignore-scripts') &&
+  (/^npm ci\b/.test(command) ||
+    /^npm install (?:--?\S+ (?:\/\S+ )?|\$\{NPM_OPTIONS\} )*"[^" ]+(?: [^"@]+)?@\$\{\w+_VERSION\}"$/.test(command));
+
 const complain = (texts: readonly string[], message: string): readonly string[] => texts.map((text) => `${message}: ${text.slice(0, 80)}`);
 
 export const RULES: Readonly<Record<string, Rule>> = {
@@ -47,7 +57,10 @@ export const RULES: Readonly<Record<string, Rule>> = {
     const base = file.defaults.get('BASE') ?? '';
     const external = all(file, 'FROM').filter((text) => !/^(?:\$\{BASE\}|[a-z]+(?:-\$\{BACKEND\})?)(?: AS [a-z-]+)?$/.test(text));
     const isNamed = /^[a-z0-9.]+\/[a-z0-9/._-]+:(?!latest$)[\w.-]+(?:@sha256:[0-9a-f]{64})?$/.test(base);
-    return [...complain(external, 'Build FROM "${BASE}" or from a stage'), ...(isNamed ? [] : [`Name the base with its registry and tag: ${base}`])];
+    return [
+      ...complain(external, 'Build FROM "${BASE}" or from a stage'),
+      ...(isNamed ? [] : [`Name the base with its registry and tag: ${base}`]),
+    ];
   },
   'packages of Debian come without recommendations and leave no lists behind': (file) =>
     complain(
@@ -66,7 +79,9 @@ export const RULES: Readonly<Record<string, Rule>> = {
         'Compare the download with a SHA-256',
       ),
       complain(
-        all(file, 'RUN').filter((text) => /\bgit\b.*\b(?:clone|fetch)\b/.test(text) && !/rev-parse HEAD\)" = "\$\{\w+_COMMIT\}"/.test(text)),
+        all(file, 'RUN').filter(
+          (text) => /\bgit\b.*\b(?:clone|fetch)\b/.test(text) && !/rev-parse HEAD\)" = "\$\{\w+_COMMIT\}"/.test(text),
+        ),
         'Compare what git fetched with a commit',
       ),
       complain(
@@ -74,12 +89,16 @@ export const RULES: Readonly<Record<string, Rule>> = {
         'Name every package in a file of requirements',
       ),
       complain(
-        all(file, 'RUN').filter((text) => /\bnpm\b.* (?:install|i|ci)\b|\bnpm (?:install|i|ci)\b/.test(text) && !/\bnpm ci --ignore-scripts\b|--no-install-recommends [^&]*\bnpm\b(?!.*\bnpm install\b)/.test(text)),
-        'Install with "npm ci --ignore-scripts"',
+        commands(file).filter((command) => command.startsWith('npm ') && !isPinnedNpm(command)),
+        'Install with "npm ci --ignore-scripts", or one package by its version',
       ),
       complain(
         all(file, 'RUN').filter((text) => /\|\s*(?:ba)?sh\b/.test(text)),
         'Do not run what was fetched',
+      ),
+      complain(
+        [...file.defaults].filter(([key, value]) => key.endsWith('_VERSION') && !/^\d+\.\d+\.\d+$/.test(value ?? '')).map(([key]) => key),
+        'Give a version three numbers',
       ),
       complain(
         [...file.defaults].filter(([key, value]) => key.endsWith('_COMMIT') && !/^[0-9a-f]{40}$/.test(value ?? '')).map(([key]) => key),
