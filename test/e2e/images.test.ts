@@ -113,7 +113,8 @@ test('a workflow that somebody puts into the model store is a model: listed, loa
   await writeCheckpoint(path.join(path.dirname(file), 'glow.safetensors'), SHAPES.other);
   await writeCheckpoint(path.join(path.dirname(file), 'sdxl-turbo/base.safetensors'), SHAPES.sdxl);
   await writeFile(file, JSON.stringify(PORTRAIT));
-  expect((await svcctl('model', 'list')).stdout).toMatch(/portrait\.workflow\.json .*SDXL \(workflow\)/);
+  expect((await svcctl('model', 'list')).stdout).toMatch(/portrait\.workflow\.json .*yes/);
+  expect(await (await fetch(`${service.url}/api/models`)).text()).toContain('"SDXL (workflow)"');
   await svcctl('slot', 'load', 'img', '--model', id, '--wait');
   const sizeOf = async () => {
     const answer = await client.images.generate({ model: 'img', prompt: 'a red fox' });
