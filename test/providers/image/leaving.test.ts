@@ -25,7 +25,7 @@ describe('a client that leaves', () => {
   test('while its image is drawn has it interrupted', async () => {
     const standIn = await start('sdxl-turbo', { behaviour: { stepMs: 200 } });
     await leave(standIn, () => standIn.queue().running.length === 1);
-    expect(standIn.seen.map(({ path: asked }) => asked)).toContain('/interrupt');
+    expect(standIn.interrupts).toEqual(standIn.order);
     standIn.behave({ stepMs: 1 });
     expect((await draw()).status).toBe(200);
   });
@@ -45,6 +45,10 @@ describe('a client that leaves', () => {
     await leave(standIn, () => standIn.queue().pending.length === 1);
     expect((await other).status).toBe(200);
     expect(standIn.order).toHaveLength(1);
+    // Never that of the other, and never "whatever runs".
+    expect(standIn.interrupts).toHaveLength(1);
+    expect(standIn.order).not.toContain(standIn.interrupts[0]);
+    expect(standIn.interrupts).not.toContain(undefined);
   });
 });
 
