@@ -41,7 +41,7 @@ export interface HoldDeps {
   readonly board: { current(): BoardView };
   /** Called when a workload gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
   readonly onActivity: (change: { readonly draining: boolean }) => void;
-  /** Called when a server has said how far it is; undefined once the request that it was about has ended. Default: nobody is told. */
+  /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
   readonly onProgress?: ProgressListener;
 }
 

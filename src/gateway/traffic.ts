@@ -43,7 +43,7 @@ export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDem
     now,
     board,
     onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS),
-    onProgress: (slot, progress) => listeners.forEach((tell) => tell(slot, progress)),
+    onProgress: (slot, progress) => listeners.forEach((listener) => listener(slot, progress)),
   });
   const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
 

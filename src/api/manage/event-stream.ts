@@ -4,8 +4,7 @@
  * resume with `Last-Event-ID`. In between it gets how far requests are: the latest of each slot, without an id, since nobody needs an older one.
  */
 import { Readable } from 'node:stream';
-import type { GatewayTraffic } from '../../gateway/traffic.ts';
-import type { RequestProgress } from '../../providers/translation.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
 import type { TimelineEntry } from '../../schema/slot-status.ts';
 import type { EventFeed } from '../ports.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
@@ -32,7 +31,7 @@ export function createEventStream(feed: EventFeed, options: EventStreamOptions):
   let hasRoom = false;
   let missed = 0;
   /** Not sent yet. */
-  const progressOf = new Map<string, RequestProgress | undefined>();
+  const progressOf = new Map<string, SlotTraffic['progress']>();
   const stream = new Readable({
     read() {
       hasRoom = true;

@@ -61,18 +61,18 @@ describe('GET /api/events', () => {
     expect(second).not.toContain('event: gap');
   });
 
-  test('tells how far requests are, without an id, and that they have ended', async () => {
+  test('reports how far requests are, without an id, and that they have ended', async () => {
     const reading = listen('/api/events?slot=primary', (text) => text.includes('"progress":null'));
     await connected();
-    world.tellProgress(embed, { done: 1, total: 2 });
-    world.tellProgress(primary, { done: 3, total: 20 });
+    world.feed.reportProgress(embed, { done: 1, total: 2 });
+    world.feed.reportProgress(primary, { done: 3, total: 20 });
     await sleep(20);
-    world.tellProgress(primary, undefined);
+    world.feed.reportProgress(primary, undefined);
     const text = await reading;
     expect(text).toContain('\n\nevent: progress\ndata: {"slot":"primary","progress":{"done":3,"total":20}}\n\n');
     expect(text).toContain('event: progress\ndata: {"slot":"primary","progress":null}\n\n');
     expect(text).not.toContain('embed');
-    while (world.tellProgress(primary, undefined) > 0) await sleep(5);
+    while (world.feed.reportProgress(primary, undefined) > 0) await sleep(5);
   });
 
   test('reports dropped entries and continues with the oldest retained one', async () => {

@@ -4,7 +4,6 @@ import { FILES, MODELS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import type { ProgressListener } from '../../../src/gateway/hold.ts';
 import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic.ts';
 import { allowEveryone } from '../../../src/api/authorize.ts';
 import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
@@ -45,8 +44,6 @@ export interface World {
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, SlotTraffic>;
-  /** Says how far a request of a slot is, as the gateway does. Returns how many listen. */
-  tellProgress: (...progress: Parameters<ProgressListener>) => number;
   /** Number of requests that wait for slot "primary" in the gateway. */
   parked(): number;
   /** Number of open log streams. */
@@ -79,7 +76,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const feed = createInMemoryFeed(options.keptEntries ?? 1000);
   const generations = new Map<SlotName, { text: string; generation: number; readyAt: number }>();
   const traffic = new Map<string, SlotTraffic>();
-  const progressListeners = new Set<ProgressListener>();
   const logs = new Map<string, readonly string[]>();
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -124,7 +120,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board.publish({ version: before.version + 1, at: now, slots: entries, names: new Map(), refused: new Map() });
     if (next < 3_600_000) reconcileSoon(next + 1);
   }
-
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
@@ -202,10 +197,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board,
     metrics,
     traffic: trafficOf,
-    watchProgress(listener) {
-      progressListeners.add(listener);
-      return () => void progressListeners.delete(listener);
-    },
+    watchProgress: feed.watchProgress,
     settings: parsed.settings,
     features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),
@@ -256,10 +248,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     routes,
     logs,
     traffic,
-    tellProgress(...progress) {
-      for (const tell of progressListeners) tell(...progress);
-      return progressListeners.size;
-    },
     parked: () => traffics.ofSlot(SlotName.parse('primary')).parked,
     openLogs: () => openLogs,
     lastPassAgeMs: 0,

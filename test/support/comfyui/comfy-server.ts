@@ -68,6 +68,7 @@ const BehaviourPatch = z.object({
   crash: z.boolean().optional(),
   stepMs: z.number().optional(),
   paused: z.boolean().optional(),
+  noteBytes: z.number().optional(),
   failure: z.enum(['none', 'memory', 'node']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
   socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),

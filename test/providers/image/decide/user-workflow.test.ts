@@ -72,6 +72,10 @@ describe('a workflow that a user has saved', () => {
   });
 });
 
+const SECOND_OUTPUT = Object.fromEntries(
+  Object.entries(PORTRAIT).flatMap(([id, node]): [string, typeof node][] => (id === '12:1' ? [['20', node]] : [])),
+);
+
 describe('what is wrong with one is said with what to do', () => {
   const refused = (workflow: SavedWorkflow | string) => {
     const reading = readUserWorkflow(typeof workflow === 'string' ? workflow : JSON.stringify(workflow));
@@ -96,11 +100,7 @@ describe('what is wrong with one is said with what to do', () => {
     ],
     ['no prompt', changed(PORTRAIT, '3', { title: 'Prompt' }), /^has no prompt: give the title "svc: prompt" to the node/],
     ['no image that is saved', changed(PORTRAIT, '12:1', null), /^saves no image: add the node "Save Image"/],
-    [
-      'two images that are saved',
-      { ...PORTRAIT, '20': changed(PORTRAIT, '12:1', {})['12:1'] ?? PORTRAIT['1'] } as SavedWorkflow,
-      /^saves several images: give the title "svc: output"/,
-    ],
+    ['two images that are saved', { ...PORTRAIT, ...SECOND_OUTPUT }, /^saves several images: give the title "svc: output"/],
     [
       'a parameter that is misspelt',
       changed(PORTRAIT, '3', { title: 'svc: promt' }),
