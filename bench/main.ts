@@ -9,6 +9,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   scale: async () => (await import('./scale.ts')).measureScale(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
   models: async () => (await import('./models.ts')).measureModels(),
+  speech: async () => (await import('./speech.ts')).measureSpeech(),
   memory: async () => (await import('./memory.ts')).measureMemory(),
 };
 

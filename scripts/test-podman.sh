@@ -124,5 +124,10 @@ fi
 make_base_image
 build_image localhost/svc-test-workload:v1 test/host/podman/workload-image
 [ ! -e toolboxes/gguf/Containerfile ] || build_image localhost/svc-toolbox-gguf-cpu:v1 toolboxes/gguf --build-arg BACKEND=cpu
+# npm runs in the build, and trusts what this machine trusts.
+certificates=/etc/ssl/certs/ca-certificates.crt
+if [ -e toolboxes/speech/Containerfile ]; then
+  build_image localhost/svc-toolbox-speech-cpu:v1 toolboxes/speech --volume "$certificates:/run/host-ca.crt:ro" --build-arg NODE_EXTRA_CA_CERTS=/run/host-ca.crt
+fi
 
 printf 'export %s=%q\n' CONTAINERS_CONF "$CONTAINERS_CONF" CONTAINER_HOST "$CONTAINER_HOST" SVC_TEST_REGISTRY "$dir/registry/usr/bin/docker-registry"
