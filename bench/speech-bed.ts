@@ -1,5 +1,5 @@
 /** What the measurement of speech needs: a service with both slots, a voice that is as slow as a trained one, recordings, and the memory of all processes. */
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { speakerModel } from '../src/models/demo/demo-speaker.ts';
 import { encodeOnnx, type OnnxModel } from '../src/models/demo/encode-onnx.ts';
@@ -27,13 +27,10 @@ export interface SpeechBed {
 export async function startSpeechBed(): Promise<SpeechBed> {
   const service = await startService({ runtime: 'process', speech: true, environment: { SVC_AUDIO_LIMIT: AUDIO_LIMIT } });
   const listener = path.join(service.modelsDir, 'demo/demo-listener');
-  const speaker = path.join(service.modelsDir, 'slow/speaker');
-  await cp(path.join(service.modelsDir, 'demo/demo-speaker'), speaker, { recursive: true });
-  // A file of the name "model.onnx" could be a model that listens as well.
-  await rm(path.join(speaker, 'model.onnx'));
-  await writeFile(path.join(speaker, 'voice.onnx'), encodeOnnx(slower(speakerModel())));
+  const speaker = path.join(service.modelsDir, 'demo/demo-speaker');
+  await writeFile(path.join(speaker, 'model.onnx'), encodeOnnx(slower(speakerModel())));
   await service.save('stt', 'load = "always"\n[model]\ndefault = "demo-listener"\n');
-  await service.save('tts', 'load = "always"\n[model]\ndefault = "slow/speaker"\n');
+  await service.save('tts', 'load = "always"\n[model]\ndefault = "demo-speaker"\n');
   for (const slot of ['stt', 'tts']) await service.until(slot, 'ready', isAnswering, 180_000);
   return { service, listener, speaker, memoryMb: async () => memoryMb(service.dir) };
 }

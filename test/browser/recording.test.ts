@@ -69,14 +69,26 @@ describeWithFfmpeg('a service with speech', () => {
       await service.dispose();
     }, 60_000);
 
-    test.each(['audio/webm;codecs=opus', 'audio/mp4'])('transcribes what MediaRecorder recorded as %s', async (type) => {
-      const answer: unknown = await page.evaluate(`(${RECORD})(${JSON.stringify(type)})`);
-      expect(answer).toMatchObject({ status: 200, type: expect.stringContaining(type.split(';', 1)[0] ?? ''), duration: expect.any(Number) });
-      expect(JSON.stringify(answer)).toContain(DEMO_TRANSCRIPT);
-    }, 120_000);
+    test.each(['audio/webm;codecs=opus', 'audio/mp4'])(
+      'transcribes what MediaRecorder recorded as %s',
+      async (type) => {
+        const answer: unknown = await page.evaluate(`(${RECORD})(${JSON.stringify(type)})`);
+        expect(answer).toMatchObject({
+          status: 200,
+          type: expect.stringContaining(type.split(';', 1)[0] ?? ''),
+          duration: expect.any(Number),
+        });
+        expect(JSON.stringify(answer)).toContain(DEMO_TRANSCRIPT);
+      },
+      120_000,
+    );
 
-    test.each(['mp3', 'opus', 'flac', 'wav'])('speaks %s that the browser plays to its end', async (format) => {
-      expect(await page.evaluate(`(${PLAY})(${JSON.stringify(format)})`)).toBeGreaterThan(0.5);
-    }, 120_000);
+    test.each(['mp3', 'opus', 'flac', 'wav'])(
+      'speaks %s that the browser plays to its end',
+      async (format) => {
+        expect(await page.evaluate(`(${PLAY})(${JSON.stringify(format)})`)).toBeGreaterThan(0.5);
+      },
+      120_000,
+    );
   });
 });

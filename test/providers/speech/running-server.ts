@@ -61,10 +61,10 @@ export interface RunningServer {
   stop(): Promise<unknown>;
 }
 
-/** Writes the demo models, and waits until the server passes the readiness check of its provider. */
-export async function startServer(kind: ServerKind, task: SpeechTask, modelsDir: string): Promise<RunningServer> {
-  await writeDemoSpeech(modelsDir);
-  const slot = await slotOf(task, modelsDir);
+/** `model`: default is the demo model, which is written. Waits until the server passes the readiness check of its provider. */
+export async function startServer(kind: ServerKind, task: SpeechTask, modelsDir: string, model?: string): Promise<RunningServer> {
+  if (model === undefined) await writeDemoSpeech(modelsDir);
+  const slot = await slotOf(task, modelsDir, model ?? (task === 'stt' ? 'demo-listener' : 'demo-speaker'));
   const provider = providerOf(slot);
   const [program, ...args] = await kind.command(slot, modelsDir);
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -92,8 +92,7 @@ export async function startServer(kind: ServerKind, task: SpeechTask, modelsDir:
   return server;
 }
 
-async function slotOf(task: SpeechTask, modelsDir: string): Promise<SlotContext> {
-  const model = task === 'stt' ? 'demo-listener' : 'demo-speaker';
+async function slotOf(task: SpeechTask, modelsDir: string, model: string): Promise<SlotContext> {
   const id = ModelId.parse(model);
   const presence = (await createModelStore({ root: modelsDir, formats: MODEL_FORMATS }).observe([id], signal)).get(id);
   if (presence?.kind !== 'present') throw new Error(JSON.stringify(presence));
@@ -108,7 +107,9 @@ const probeIo: ProbeIo = {
       const answer = await fetch(`http://${host}:${port}${route}`, {
         method,
         signal: AbortSignal.timeout(timeoutMs),
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : Buffer.from(body), headers: { 'content-type': contentType } }),
+        ...(body === undefined
+          ? {}
+          : { body: typeof body === 'string' ? body : Buffer.from(body), headers: { 'content-type': contentType } }),
       });
       return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()).toString('latin1') };
     } catch (error) {

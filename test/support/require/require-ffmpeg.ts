@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, test } from '@jest/globals';
 
 const REASON = 'there is no ffmpeg on the PATH';
-export const HAS_FFMPEG = spawnSync('ffmpeg', ['-version'], { stdio: 'ignore' }).status === 0;
+const HAS_FFMPEG = spawnSync('ffmpeg', ['-version'], { stdio: 'ignore' }).status === 0;
 
 export function describeWithFfmpeg(name: string, suite: () => void): void {
   if (HAS_FFMPEG) {

@@ -13,8 +13,8 @@ export const PODMAN: readonly string[] = ['--remote', '--url', `unix://${PODMAN_
 /** A `toolboxes.toml` with the real llama-server, built by the set-up. */
 export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 
-/** The image of both providers for speech, built by the set-up. */
-export const SPEECH_IMAGE = 'localhost/svc-toolbox-speech-cpu:v1';
+/** The image of both providers for speech, which `scripts/test-podman.sh speech` builds. */
+export const SPEECH_IMAGE = 'localhost/svc-test-speech-cpu:v1';
 
 /** The runtimes' own test image. */
 export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';

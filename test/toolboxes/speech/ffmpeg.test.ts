@@ -78,7 +78,10 @@ describeWithFfmpeg('The speech server, with ffmpeg, listens:', () => {
     ['a playlist that names a file of the machine', Buffer.from('ffconcat version 1.0\nfile a.wav\n')],
     ['a playlist of the web', Buffer.from('#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n')],
     ['a description of a session', Buffer.from('v=0\no=- 0 0 IN IP4 127.0.0.1\ns=a\nc=IN IP4 127.0.0.1\nm=audio 9 RTP/AVP 0\n')],
-    ['a picture', Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')],
+    [
+      'a picture',
+      Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64'),
+    ],
     ['a zip archive', Buffer.from('PK\u0003\u0004 and so on')],
     ['an empty file', Buffer.alloc(0)],
   ])('refuses %s', async (_, bytes) => {

@@ -76,7 +76,10 @@ describe(`The speech server, with ${SECONDS} s of silence and noise,`, () => {
     for (const seconds of covered) expect(Math.abs(seconds - PART_SECONDS)).toBeLessThan(2 * MARGIN_SECONDS);
     // No segment is anywhere else.
     const all = segments.reduce((sum, { start, end }) => sum + end - start, 0);
-    expect(all).toBeCloseTo(covered.reduce((sum, seconds) => sum + seconds, 0), 3);
+    expect(all).toBeCloseTo(
+      covered.reduce((sum, seconds) => sum + seconds, 0),
+      3,
+    );
   }, 600_000);
 });
 
