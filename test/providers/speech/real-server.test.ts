@@ -57,7 +57,7 @@ describeWithPodman('whisper.cpp in the toolbox image', () => {
       `"delta":"${TINY_TRANSCRIPT}"`,
       `"delta":" ${TINY_TRANSCRIPT}"`,
     ]);
-  }, 60_000);
+  }, 180_000);
 });
 
 function speechContract(kind: ServerKind): void {

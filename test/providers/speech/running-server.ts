@@ -1,6 +1,7 @@
 /** Starts the command of a provider for speech with the real library: as the process that the service installs, or in the toolbox image. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { request } from 'node:http';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
@@ -17,7 +18,7 @@ import { PODMAN, SPEECH_IMAGE } from '../../support/require/require-podman.ts';
 
 const run = promisify(execFile);
 const signal = new AbortController().signal;
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 120_000;
 
 export interface ServerKind {
   readonly name: string;
@@ -101,19 +102,20 @@ async function slotOf(task: SpeechTask, modelsDir: string, model: string): Promi
   return { name: SlotName.parse(task), spec, model: presence.facts, modelPath: presence.facts.hostPath, listen };
 }
 
+/** Each request has a connection of its own: on a busy machine, one that waits is closed by the server just when it is used again. */
 const probeIo: ProbeIo = {
-  async request({ host, port }, { method, path: route, body, contentType = 'application/json', timeoutMs }) {
-    try {
-      const answer = await fetch(`http://${host}:${port}${route}`, {
-        method,
-        signal: AbortSignal.timeout(timeoutMs),
-        ...(body === undefined
-          ? {}
-          : { body: typeof body === 'string' ? body : Buffer.from(body), headers: { 'content-type': contentType } }),
-      });
-      return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()).toString('latin1') };
-    } catch (error) {
-      return { status: 0, body: '', error: String(error) };
-    }
-  },
+  request: async ({ host, port }, { method, path: route, body, contentType = 'application/json', timeoutMs }) =>
+    new Promise((resolve) => {
+      const fail = (error: Error): void => resolve({ status: 0, body: '', error: error.message });
+      const headers = body === undefined ? {} : { 'content-type': contentType };
+      const outgoing = request(
+        { host, port, method, path: route, headers, agent: false, signal: AbortSignal.timeout(timeoutMs) },
+        (answer) => {
+          let text = '';
+          answer.setEncoding('latin1').on('data', (part: string) => (text += part));
+          answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: text })).on('error', fail);
+        },
+      );
+      outgoing.on('error', fail).end(body);
+    }),
 };

@@ -23,7 +23,10 @@ async function answer(request, response) {
   const head = Buffer.from((await form.get('file')?.arrayBuffer()) ?? []);
   const whole = head.toString('latin1', 0, 4) === 'RIFF' && head.readUInt32LE(40) === head.length - 44;
   if (!whole || form.get('response_format') !== 'verbose_json') return response.writeHead(400).end('Invalid request');
-  const fieldOf = (name) => (typeof form.get(name) === 'string' ? form.get(name) : '');
+  const fieldOf = (name) => {
+    const value = form.get(name);
+    return typeof value === 'string' ? value : '';
+  };
   const text = `${fieldOf('language')}/${fieldOf('translate')}/${fieldOf('temperature')}/${fieldOf('prompt')}`;
   const words = text
     .split(' ')
