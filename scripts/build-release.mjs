@@ -29,7 +29,7 @@ const SERVICE = [
   'LICENSE',
   'CHANGELOG.md',
 ];
-const INSTALLER = ['installer/install.sh', 'installer/lib', 'installer/templates'];
+const INSTALLER = ['installer/install.sh', 'installer/render-chat-env.sh', 'installer/lib', 'installer/templates'];
 const SHELLS = ['bash', 'zsh', 'fish'];
 /** Links for shells, the sources that node-llama-cpp could build itself from, and what it has for other machines. */
 const NOT_FOR_THE_ENGINE =

@@ -144,7 +144,8 @@ report_service() {
   local where=127.0.0.1
   case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
   say "  API      http://$where:$LISTEN_PORT/v1"
-  say "  Status   http://$where:$LISTEN_PORT/api/status"
+  say "  Browser  http://$where:$LISTEN_PORT/"
+  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$(uname -n):3001/  (ready after a minute when it is new)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
   say ''
   say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'

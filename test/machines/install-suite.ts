@@ -6,13 +6,14 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
 import { authSteps } from './auth-steps.ts';
+import { chatSteps } from './chat-steps.ts';
 import { failingPrerequisites } from './failing-prerequisites.ts';
 
 const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
 const FIRST = '0.2.0';
 const SECOND = '0.3.0';
 /** Everything that the installer might change. Lists of packages and logs are the own of the system, and the contents of the state directory that of the service. */
-const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/svc/*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
+const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/svc/*' ! -path '/var/lib/svc-chat/*' ! -path '/var/lib/containers*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
 
 export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
   describeWithMachine(`The installer on Debian "${suite}"`, () => {
@@ -66,7 +67,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     }, 300_000);
 
     test('installs a service that answers on the network, and says where', async () => {
-      const { code, output } = await install();
+      const { code, output } = await install('--chat=off');
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(`svc ${FIRST} is running`) });
       expect(output).toMatch(/API +http:\/\/svc-[a-z]+:8080\/v1/);
       expect(await status()).toMatchObject({ version: FIRST, auth_enabled: false });
@@ -74,6 +75,15 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await machine.shell('stat -c "%U:%G %a" /etc/svc/api.env /var/lib/svc')).toBe('root:svc 640\nsvc:svc 750');
       expect(await machine.shell('source /usr/local/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
     }, 300_000);
+
+    test('serves the dashboard at "/", with its scripts', async () => {
+      const answer = await fetch(`http://${machine.address}:8080/`);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)]);
+      const [, script = ''] = /<script[^>]* src="([^"]+)"/.exec(await answer.text()) ?? [];
+      const loaded = await fetch(new URL(script, answer.url));
+      expect([loaded.status, loaded.headers.get('content-type')]).toEqual([200, expect.stringMatching(/javascript/)]);
+      expect((await loaded.text()).length).toBeGreaterThan(10_000);
+    });
 
     test('the unit is hardened', async () => {
       const rating = await machine.shell('systemd-analyze security --no-pager svc-api.service | tail -n 1');
@@ -107,6 +117,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     }, 300_000);
 
     authSteps(() => machine, snapshot);
+    chatSteps(() => machine, snapshot);
 
     test('an upgrade keeps slots, settings and model servers, and doing it again changes nothing', async () => {
       await makeRelease(SECOND, 'echo >>CHANGELOG.md');

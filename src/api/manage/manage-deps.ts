@@ -13,7 +13,7 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
-  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
+  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   readonly isProxy: (address: string | undefined) => boolean;
