@@ -8,6 +8,7 @@ export LC_ALL=C
 
 PREFIX=/opt/svc
 UNIT=/etc/systemd/system/svc-api.service
+PACKAGE_UNIT=/usr/lib/systemd/system/svc-api.service
 
 usage() {
   cat <<'TEXT'
@@ -106,6 +107,14 @@ check_machine() {
   [ "${version:-0}" -ge 249 ] || fail "Use a distribution with systemd 249 or newer, such as Debian 12: this one has ${version:-an unknown version}"
 }
 
+# One line, for distributions that were not at hand. Programs and packages are looked for by their names, so it is no obstacle.
+note_distribution() {
+  local id='' name=''
+  id=$(sed -n 's/^ID=//p' /etc/os-release 2>/dev/null | tr -d '"' | head -n 1)
+  name=$(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"' | head -n 1)
+  [ "$id" = debian ] || say "Note: this installer was tested on Debian 12 and 13, and not on \"${name:-this distribution}\""
+}
+
 check_user() {
   local entry id
   entry=$(getent passwd svc) || return 0
@@ -119,6 +128,22 @@ check_foreign_files() {
     [ -L "$path" ] || [ ! -e "$path" ] || fail "Move \"$path\" away: it is not a link of this installer"
   done
   [ ! -e "$UNIT" ] || grep -q 'installer of svc' "$UNIT" || fail "Move \"$UNIT\" away: it is not a unit of this installer"
+}
+
+# Of the package for Debian. What belongs to the package is left to the package manager.
+is_packaged() { [ -e "$PACKAGE_UNIT" ]; }
+
+check_package() {
+  is_packaged || return 0
+  case $ACTION in
+  rollback) fail 'Install the package of the previous release: apt-get install --allow-downgrades ./svc_VERSION_ARCHITECTURE.deb. This service is a package' ;;
+  uninstall) fail 'Use the package manager: apt-get remove svc, or apt-get purge svc. This service is a package' ;;
+  install)
+    if [ -n "$ARCHIVE$URL" ] || [[ $(readlink -f "${BASH_SOURCE[0]}") != "$(readlink -f "$PREFIX/current")"/* ]]; then
+      fail 'Upgrade the package instead: apt-get install ./svc_VERSION_ARCHITECTURE.deb. This service is a package'
+    fi
+    ;;
+  esac
 }
 
 # free_mib PATH: free space where the path is, or will be
@@ -234,12 +259,14 @@ main() {
   [ "$ACTION" != help ] || { usage && return; }
   check_machine
   lock
+  check_package
   case $ACTION in
   version)
     find_release
     say "$VERSION"
     ;;
   install)
+    note_distribution
     check_user
     check_foreign_files
     check_space

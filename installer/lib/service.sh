@@ -54,6 +54,7 @@ ensure_directories() {
 }
 
 ensure_program() {
+  ! is_packaged || return 0
   ensure_link /usr/local/bin/svcctl "$PREFIX/current/bin/svcctl"
   ensure_link /usr/local/share/bash-completion/completions/svcctl "$PREFIX/current/completions/svcctl.bash"
   ensure_link /usr/local/share/zsh/site-functions/_svcctl "$PREFIX/current/completions/svcctl.zsh"
@@ -76,6 +77,7 @@ write_first_slots() {
 }
 
 ensure_unit() {
+  ! is_packaged || return 0
   local groups='' group text before=$CHANGES
   for group in render video; do
     if getent group "$group" >/dev/null; then groups+="${groups:+ }$group"; fi

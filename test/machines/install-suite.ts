@@ -8,6 +8,7 @@ import { bootMachine, describeWithMachine, type Machine, type Ran } from '../sup
 import { authSteps } from './auth-steps.ts';
 import { chatSteps } from './chat-steps.ts';
 import { failingPrerequisites } from './failing-prerequisites.ts';
+import { packageSteps } from './package-steps.ts';
 
 const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
 const FIRST = '0.2.0';
@@ -63,6 +64,20 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     test('--dry-run says what would be done, and changes nothing', async () => {
       const { code, output } = await install('--dry-run');
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('would: create the system user svc') });
+      expect(output).not.toContain('Note: this installer was tested on');
+      expect(await snapshot()).toBe(before);
+    }, 300_000);
+
+    test('on another distribution, the installer says that it was not tested there', async () => {
+      const release = `printf 'ID=fedora\nPRETTY_NAME="Fedora Linux 44"\n' >/tmp/os-release && mount --bind /tmp/os-release /etc/os-release`;
+      const { code, output } = await machine.run([
+        'unshare',
+        '--mount',
+        'bash',
+        '-c',
+        `${release} && bash /root/first/install.sh --dry-run`,
+      ]);
+      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('and not on "Fedora Linux 44"') });
       expect(await snapshot()).toBe(before);
     }, 300_000);
 
@@ -179,6 +194,8 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(withoutPackages(await snapshot())).toEqual(withoutPackages(before));
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
     }, 300_000);
+
+    packageSteps(() => machine);
   });
 }
 
