@@ -144,7 +144,7 @@ svcctl_as_service() {
 render_chat_env() {
   local api origin host=0.0.0.0
   api=http://$(local_host):$LISTEN_PORT/v1
-  # Whoever reaches the page past the proxy could claim to be anyone.
+  # Every client that reaches the page past the proxy could claim to be anyone.
   [ "$1" != 1 ] || host=127.0.0.1
   cat <<TEXT
 # Written by the installer of svc: settings of the chat page (Open WebUI). After an edit: systemctl restart svc-chat

@@ -55,6 +55,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     beforeAll(async () => {
       machine = await bootMachine(suite);
       await machine.copy(RELEASE, '/root/first');
+      await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort >/root/packages`);
       before = await snapshot();
     }, 300_000);
     afterAll(async () => await machine.down(), 120_000);
@@ -187,10 +188,9 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
 
     test('--uninstall --purge leaves the machine as it was before the installation', async () => {
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0 });
-      // The proxy is a package of the system, which the installer leaves installed.
-      await machine.shell(
-        'apt-get purge -y -qq caddy >/dev/null 2>&1; rm -rf /var/lib/caddy; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true',
-      );
+      // The proxy and podman are packages of the system, which the installer leaves installed.
+      await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort | comm -13 /root/packages - | xargs apt-get purge -y -qq >/dev/null 2>&1
+        rm -rf /var/lib/caddy /etc/containers/containers.conf.d/20-test.conf /etc/cni /var/lib/cni /var/cache/containers; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true`);
       expect(withoutPackages(await snapshot())).toEqual(withoutPackages(before));
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
     }, 300_000);
