@@ -133,18 +133,34 @@ describeWithCaddy('The proxy', ({ program }) => {
   });
 
   describeWithBrowser('in a browser', () => {
+    test('a page of another origin gets nothing, although the browser sends the password by itself', async () => {
+      const browser = await launch();
+      try {
+        const page = await (await browser.newContext(loggedIn(world))).newPage();
+        await page.goto(`${world.origin}/chat/`);
+        const statusOf = async (script: string, path: string): Promise<unknown> => {
+          const answered = page.waitForResponse((response) => response.url() === `${world.origin}${path}`);
+          await page.evaluate(script);
+          return (await answered).status();
+        };
+        const post = (path: string, body: string) =>
+          `void fetch('${world.origin}${path}', { method: 'POST', mode: 'no-cors', credentials: 'include', body: ${body} }).catch(() => 0)`;
+        // Without the password, the proxy itself would answer 401 under "/api".
+        const token = `'{"label":"mine","scope":"admin"}'`;
+        expect(await statusOf(post('/api/auth/tokens', token), '/api/auth/tokens')).toBe(403);
+        expect(await statusOf(post('/v1/images/edits', 'new FormData()'), '/v1/images/edits')).toBe(403);
+      } finally {
+        await browser.close();
+      }
+      const tokens = await world.send(`${world.origin}/api/auth/tokens`, ['Authorization', BASIC]);
+      expect([tokens.status, tokens.body.includes('mine')]).toEqual([200, false]);
+    }, 60_000);
+
     test('"/chat/" leads to the chat page with its script, its API and its WebSocket, without a second login', async () => {
       world.chat.received.clear();
-      const browser = await chromium.launch({
-        executablePath: BROWSER,
-        args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${HOSTNAME} 127.0.0.1`],
-      });
+      const browser = await launch();
       try {
-        const context = await browser.newContext({
-          ignoreHTTPSErrors: true,
-          httpCredentials: { username: USER, password: PASSWORD, origin: world.origin },
-        });
-        const page = await context.newPage();
+        const page = await (await browser.newContext(loggedIn(world))).newPage();
         await page.goto(`${world.origin}/chat/`);
         expect(page.url()).toBe(`${world.chatOrigin}/`);
         await page.waitForFunction(
@@ -166,6 +182,15 @@ describeWithCaddy('The proxy', ({ program }) => {
     }, 60_000);
   });
 });
+
+const launch = async () =>
+  await chromium.launch({
+    executablePath: BROWSER,
+    args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${HOSTNAME} 127.0.0.1`],
+  });
+
+/** A browser in which somebody has entered the password of the proxy. */
+const loggedIn = ({ origin }: ProxyWorld) => ({ ignoreHTTPSErrors: true, httpCredentials: { username: USER, password: PASSWORD, origin } });
 
 function openai(world: ProxyWorld): OpenAI {
   const fetchHere = async (url: unknown, init: object = {}) => await undiciFetch(String(url), { ...init, dispatcher: world.agent });
