@@ -144,7 +144,13 @@ describeWithBrowser('the dashboard', () => {
     'slots/primary/logs',
     'models',
     'playground',
+    'playground/images',
+    'playground/speak',
+    'playground/transcribe',
+    'playground/similarity',
     'activity',
+    'activity/requests',
+    'hardware',
     'settings',
   ];
   const looks: readonly VisitorOptions[] = [

@@ -1,7 +1,7 @@
 /** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
 import { batch, signal, type Signal } from '@preact/signals';
 import type { Freshness } from '../decide/freshness.ts';
-import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { ratesBetween, readLeads, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';
@@ -9,7 +9,7 @@ import { connectEvents } from './event-stream.ts';
 
 export interface SlotSignals {
   readonly slot: Signal<Slot>;
-  readonly line: Signal<Pick<SlotLine, 'in_flight' | 'parked'>>;
+  readonly line: Signal<Pick<SlotLine, 'in_flight' | 'parked' | 'progress'>>;
   readonly rates: Signal<SlotRates | undefined>;
   /** Output tokens per second, oldest first. */
   readonly history: Signal<readonly number[]>;
@@ -24,6 +24,8 @@ export interface Store {
   readonly status: Signal<Omit<Status, 'slots'> | undefined>;
   /** Of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
+  /** Whether the gateway that answers is the one that executes plans; undefined until it is known. */
+  readonly leads: Signal<boolean | undefined>;
   readonly failure: Signal<string>;
   reload(): Promise<void>;
   retryNow(): void;
@@ -44,6 +46,7 @@ export function createStore(client: Client): Store {
   const freshness = signal<Freshness>('connecting');
   const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
   const recent = signal<readonly TimelineEntry[]>([]);
+  const leads = signal<boolean | undefined>(undefined);
   const failure = signal('');
   const dirty = new Set<string>();
   let gathering = false;
@@ -121,8 +124,9 @@ export function createStore(client: Client): Store {
       for (const line of slots) {
         const signals = known.get(line.name);
         if (signals === undefined) continue;
-        const { in_flight, parked } = signals.line.peek();
-        if (in_flight !== line.in_flight || parked !== line.parked) signals.line.value = line;
+        const { in_flight, parked, progress } = signals.line.peek();
+        const isSame = in_flight === line.in_flight && parked === line.parked && progress?.done === line.progress?.done;
+        if (!isSame) signals.line.value = line;
       }
     });
     const present = new Set<string>(slots.map(({ name }) => name));
@@ -140,25 +144,26 @@ export function createStore(client: Client): Store {
     onFreshness: (next) => (freshness.value = next),
   });
   repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
-  repeat(METRICS_MS, createRateReader(client, known));
-  return { names, of: (name) => known.get(name), freshness, status, recent, failure, reload, retryNow: connection.retryNow };
+  repeat(METRICS_MS, createRateReader(client, known, leads));
+  return { names, of: (name) => known.get(name), freshness, status, recent, leads, failure, reload, retryNow: connection.retryNow };
 }
 
 function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
   return {
     slot: signal(slot),
-    line: signal({ in_flight: 0, parked: 0 }),
+    line: signal<SlotSignals['line']['value']>({ in_flight: 0, parked: 0, progress: null }),
     rates: signal<SlotRates | undefined>(undefined),
     history: signal<readonly number[]>([]),
     lastEvent: signal(lastEvent),
   };
 }
 
-function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
+function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>, leads: Store['leads']): () => Promise<void> {
   let before: ReadonlyMap<string, SlotTotals> | undefined;
   let readAt = 0;
   return async () => {
     const text = await (await client.open('/api/metrics')).text();
+    leads.value = readLeads(text);
     const [totals, now] = [readTotals(text), performance.now()];
     const seconds = (now - readAt) / 1000;
     const last = before;

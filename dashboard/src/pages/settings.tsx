@@ -49,6 +49,12 @@ export function SettingsPage(): JSX.Element {
               <dt>{T.runtime}</dt>
               <dd>{status.runtime}</dd>
             </div>
+            {status.runtime === 'kube' && store.leads.value !== undefined && (
+              <div>
+                <dt>{T.leads}</dt>
+                <dd>{store.leads.value ? T.leadsYes : T.leadsNo}</dd>
+              </div>
+            )}
           </dl>
         </section>
       )}

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
+import { FirstRun } from '../parts/first-run.tsx';
 import { SlotCard } from '../parts/slot-card.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
@@ -51,6 +52,7 @@ export function SlotsPage(): JSX.Element {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
       </div>
+      <FirstRun />
       {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}
       {names === undefined && <p role="status">{T.loading}</p>}
       {names?.length === 0 && (

@@ -70,7 +70,7 @@ function StateBadge({ slot: { status } }: { readonly slot: Slot }): JSX.Element 
 }
 
 function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSignals }): JSX.Element {
-  const { backend, memory_bytes: memory, restarts } = slot.value.status;
+  const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
   const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
   const facts: readonly (readonly [string, string])[] = [
     [T.backend, backend ?? T.none],
@@ -79,6 +79,7 @@ function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSigna
     [T.parked, String(line.value.parked)],
     [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
     [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
+    ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),
     ...(restarts > 0 ? [[T.restarts, String(restarts)] as const] : []),
   ];
   return (
