@@ -17,25 +17,25 @@ export const FORM_FIELDS: readonly FormField[] = [
   { key: 'enabled', label: 'Enabled', hint: 'Off: the model is unloaded', kind: 'switch', otherwise: true },
   { key: 'model.default', label: 'Model', hint: 'An id of the catalogue, a file in the model store, or "hf:owner/repo"', kind: 'text' },
   { key: 'model.aliases', label: 'Other names', hint: 'What clients may also send as "model", with commas between', kind: 'list' },
-  { key: 'model.context', label: 'Context', hint: 'In tokens. Empty: that of the model', kind: 'number' },
+  { key: 'model.context', label: 'Context', hint: 'In tokens. Default: that of the model', kind: 'number' },
   {
     key: 'backend',
     label: 'Backend',
-    hint: 'Empty: what this machine runs best',
+    hint: 'Default: what this machine runs best',
     kind: 'choice',
     options: ['vulkan', 'rocm', 'cuda', 'cpu', 'npu'],
   },
-  { key: 'load', label: 'Load', hint: 'Empty: always', kind: 'choice', options: ['always', 'on-demand'] },
-  { key: 'priority', label: 'Priority', hint: 'Slots with a lower one give way first. Empty: 0', kind: 'number' },
-  { key: 'lifecycle.idle_timeout', label: 'Unload when idle for', hint: 'Such as "15m". Empty: never', kind: 'text' },
-  { key: 'resources.memory', label: 'Memory to reserve', hint: 'Such as "4Gi". Empty: as estimated', kind: 'text' },
-  { key: 'replicas', label: 'Replicas', hint: 'In clusters. Empty: 1', kind: 'number' },
+  { key: 'load', label: 'Load', hint: 'Default: always', kind: 'choice', options: ['always', 'on-demand'] },
+  { key: 'priority', label: 'Priority', hint: 'Slots with a lower one give way first. Default: 0', kind: 'number' },
+  { key: 'lifecycle.idle_timeout', label: 'Unload when idle for', hint: 'Such as "15m". Default: never', kind: 'text' },
+  { key: 'resources.memory', label: 'Memory to reserve', hint: 'Such as "4Gi". Default: as estimated', kind: 'text' },
+  { key: 'replicas', label: 'Replicas', hint: 'In clusters. Default: 1', kind: 'number' },
 ];
 
 /** What the field shows of a document: empty where the document does not say it. */
 export function readField({ key, kind, ...field }: FormField, document: Table): string {
   const value = key.split('.').reduce<unknown>((table, part) => (isTable(table) ? table[part] : undefined), document);
-  if (kind === 'switch') return String(value ?? ('otherwise' in field && field.otherwise));
+  if (kind === 'switch') return (typeof value === 'boolean' ? value : 'otherwise' in field && field.otherwise) ? 'true' : 'false';
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }

@@ -31,7 +31,7 @@ export function createRequestRecord(wallNow: () => number): RequestRecord {
   };
 }
 
-/** Tells several listeners of each request. */
+/** Reports each request to several listeners. */
 export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest {
   return (finished) => {
     for (const listener of listeners) listener(finished);
