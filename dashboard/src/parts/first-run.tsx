@@ -18,7 +18,8 @@ export function FirstRun(): JSX.Element | null {
   const [done, setDone] = useState(false);
   const state = useLoaded(
     async (signal) => {
-      const answer = done ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
+      const answer =
+        done || store.names.peek() === undefined ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
       if (answer?.complete === true) setDone(true);
       return answer;
     },
