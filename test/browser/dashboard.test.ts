@@ -179,7 +179,7 @@ describeWithBrowser('the dashboard', () => {
         await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
       }
     },
-    120_000,
+    300_000,
   );
 
   test('can be used with the keyboard alone', async () => {

@@ -40,6 +40,7 @@ export function createClient(onRefused: () => void): Client {
   let token = '';
 
   async function open(path: string, { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: Sent = {}): Promise<Response> {
+    const sentToken = token;
     const headers = new Headers();
     if (token !== '') headers.set('authorization', `Bearer ${token}`);
     const isForm = body instanceof FormData;
@@ -53,7 +54,8 @@ export function createClient(onRefused: () => void): Client {
     if (signal !== undefined) init.signal = signal;
     const response = await fetch(path, init);
     if (response.ok) return response;
-    if (response.status === 401) onRefused();
+    // A request that was sent before a person typed a token says nothing about the token.
+    if (response.status === 401 && token === sentToken) onRefused();
     throw await problemOf(response);
   }
 

@@ -166,7 +166,7 @@ export function createStore(client: Client): Store {
     onEvent: ({ event, data }) => (event === 'timeline' ? onEntry(JSON.parse(data)) : void tell(failure, reload())),
     onOpen: () => {
       // The first list is asked for at the same time, and the stream repeats what happened before.
-      if (hasBegun) void tell(failure, reload());
+      if (hasBegun || failure.peek() !== '') void tell(failure, reload());
       hasBegun = true;
     },
     onFreshness: (next) => (freshness.value = next),
