@@ -1,6 +1,7 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
 import type { Manage } from '../api/ports.ts';
 import { createAuditTrail } from '../api/manage/audit-trail.ts';
+import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createDashboardRoutes } from '../api/dashboard/dashboard-routes.ts';
 import { readPageFiles } from '../api/dashboard/read-files.ts';
@@ -52,6 +53,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
   const onFault = logFaults(log);
+  const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
     board,
@@ -61,16 +63,14 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     now: clock.now,
     onFault,
     keepImage: images.keep,
-    report(finished) {
-      heap.growForTraffic();
-      metrics.requestFinished(finished);
-    },
+    report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
     images: images.source,
     board,
     metrics,
+    requests,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
     settings,
