@@ -13,6 +13,10 @@ export const PODMAN: readonly string[] = ['--remote', '--url', `unix://${PODMAN_
 /** A `toolboxes.toml` with the real llama-server, built by the set-up. */
 export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 
+/** What the set-up builds the toolbox images on, so that building them again takes its layers. */
+export const BASE_IMAGE = 'localhost/svc-base:forky';
+export const SPEECH_BASE_IMAGE = 'localhost/svc-base-certificates:forky';
+
 /** The runtimes' own test image. */
 export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
 
