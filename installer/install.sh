@@ -8,6 +8,7 @@ export LC_ALL=C
 
 PREFIX=/opt/svc
 UNIT=/etc/systemd/system/svc-api.service
+PACKAGE_UNIT=/usr/lib/systemd/system/svc-api.service
 
 usage() {
   cat <<'TEXT'
@@ -20,6 +21,8 @@ Installs svc, or upgrades it if it is installed. Running it again changes nothin
   --sha256 HASH    the SHA-256 that the archive must have
   --auth=basic     turn authentication on: HTTPS and a password for people, tokens for programs
   --auth=off       turn it off again
+  --chat=on|off    install or remove the chat page (Open WebUI in a container of podman). The first installation has one
+  --chat-image IMAGE  use this image for the chat page, also with later upgrades
   --dry-run        say what would be done, and change nothing
   --rollback       return to the release that ran before the last upgrade
   --uninstall      remove the service, but keep its configuration, models and state
@@ -44,16 +47,16 @@ wrong_usage() {
 }
 
 parse_options() {
-  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' PURGE=0
+  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' CHAT='' CHAT_IMAGE='' PURGE=0
   DRY_RUN=0
   while [ $# -gt 0 ]; do
     case $1 in
-    --archive | --url | --sha256 | --auth)
+    --archive | --url | --sha256 | --auth | --chat | --chat-image)
       [ $# -ge 2 ] || wrong_usage "Give a value to \"$1\""
       set_option "$1" "$2"
       shift
       ;;
-    --archive=* | --url=* | --sha256=* | --auth=*) set_option "${1%%=*}" "${1#*=}" ;;
+    --archive=* | --url=* | --sha256=* | --auth=* | --chat=* | --chat-image=*) set_option "${1%%=*}" "${1#*=}" ;;
     --dry-run) DRY_RUN=1 ;;
     --rollback) ACTION=rollback ;;
     --uninstall) ACTION=uninstall ;;
@@ -66,6 +69,8 @@ parse_options() {
   done
   [ "$PURGE" = 0 ] || [ "$ACTION" = uninstall ] || wrong_usage 'Use --purge only with --uninstall'
   [[ $AUTH =~ ^(basic|off|)$ ]] || wrong_usage "Use --auth=basic or --auth=off, not \"$AUTH\""
+  [[ $CHAT =~ ^(on|off|)$ ]] || wrong_usage "Use --chat=on or --chat=off, not \"$CHAT\""
+  [ "$CHAT" != off ] || [ -z "$CHAT_IMAGE" ] || wrong_usage 'Use either --chat=off or --chat-image'
   [ -z "$ARCHIVE" ] || [ -z "$URL" ] || wrong_usage 'Use either --archive or --url'
 }
 
@@ -75,6 +80,8 @@ set_option() {
   --url) URL=$2 ;;
   --sha256) SHA256=$2 ;;
   --auth) AUTH=$2 ;;
+  --chat) CHAT=$2 ;;
+  --chat-image) CHAT_IMAGE=$2 ;;
   esac
 }
 
@@ -100,6 +107,14 @@ check_machine() {
   [ "${version:-0}" -ge 249 ] || fail "Use a distribution with systemd 249 or newer, such as Debian 12: this one has ${version:-an unknown version}"
 }
 
+# One line, for distributions that were not at hand. Programs and packages are looked for by their names, so it is no obstacle.
+note_distribution() {
+  local id='' name=''
+  id=$(sed -n 's/^ID=//p' /etc/os-release 2>/dev/null | tr -d '"' | head -n 1)
+  name=$(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"' | head -n 1)
+  [ "$id" = debian ] || say "Note: this installer was tested on Debian 12 and 13, and not on \"${name:-this distribution}\""
+}
+
 check_user() {
   local entry id
   entry=$(getent passwd svc) || return 0
@@ -113,6 +128,22 @@ check_foreign_files() {
     [ -L "$path" ] || [ ! -e "$path" ] || fail "Move \"$path\" away: it is not a link of this installer"
   done
   [ ! -e "$UNIT" ] || grep -q 'installer of svc' "$UNIT" || fail "Move \"$UNIT\" away: it is not a unit of this installer"
+}
+
+# Of the package for Debian. What belongs to the package is left to the package manager.
+is_packaged() { [ -e "$PACKAGE_UNIT" ]; }
+
+check_package() {
+  is_packaged || return 0
+  case $ACTION in
+  rollback) fail 'Install the package of the previous release: apt-get install --allow-downgrades ./svc_VERSION_ARCHITECTURE.deb. This service is a package' ;;
+  uninstall) fail 'Use the package manager: apt-get remove svc, or apt-get purge svc. This service is a package' ;;
+  install)
+    if [ -n "$ARCHIVE$URL" ] || [[ $(readlink -f "${BASH_SOURCE[0]}") != "$(readlink -f "$PREFIX/current")"/* ]]; then
+      fail 'Upgrade the package instead: apt-get install ./svc_VERSION_ARCHITECTURE.deb. This service is a package'
+    fi
+    ;;
+  esac
 }
 
 # free_mib PATH: free space where the path is, or will be
@@ -207,7 +238,7 @@ check_release() {
 # The rest of the installer is part of the release, beside this script or in the installed one.
 load_parts() {
   local lib=$1 part
-  for part in changes release service proxy auth remove; do
+  for part in changes release service proxy auth chat remove; do
     # shellcheck source=/dev/null
     . "$lib/$part.sh"
   done
@@ -228,12 +259,14 @@ main() {
   [ "$ACTION" != help ] || { usage && return; }
   check_machine
   lock
+  check_package
   case $ACTION in
   version)
     find_release
     say "$VERSION"
     ;;
   install)
+    note_distribution
     check_user
     check_foreign_files
     check_space

@@ -2,7 +2,7 @@
  * Builds the release archive for this platform: `npm run release [-- --out DIRECTORY] [--version VERSION]`. It contains everything that the service needs on a host: the
  * sources, which Node runs as they are, the locked packages, Node, the engines, and the installer.
  *
- * `dist/` then holds the archive, its checksum, and the installer. The same sources and packages yield the same archive, byte for byte: entries are sorted, have no times and
+ * `dist/` then holds the archive, its checksum, the installer, and, where dpkg-deb is installed, a package for Debian with the same contents. The same sources and packages yield the same archive, byte for byte: entries are sorted, have no times and
  * belong to root. Nothing is downloaded if `node_modules` and the engines in `.svc` are complete.
  */
 import { execFileSync } from 'node:child_process';
@@ -15,6 +15,7 @@ import { EMBEDDED_ENGINE } from '../src/providers/gguf/host-program.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../src/providers/speech/host-program.ts';
 import { buildDashboard } from './stage/build-dashboard.mjs';
+import { buildDeb } from './stage/build-deb.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
 
 const SERVICE = [
@@ -30,7 +31,7 @@ const SERVICE = [
   'LICENSE',
   'CHANGELOG.md',
 ];
-const INSTALLER = ['installer/install.sh', 'installer/lib', 'installer/templates'];
+const INSTALLER = ['installer/install.sh', 'installer/render-chat-env.sh', 'installer/lib', 'installer/templates'];
 const SHELLS = ['bash', 'zsh', 'fish'];
 /** Links for shells, the sources that node-llama-cpp could build itself from, and what it has for other machines. */
 const NOT_FOR_THE_ENGINE =
@@ -64,7 +65,10 @@ async function buildRelease({ out, version }) {
     pack(work, name, archive);
     writeFileSync(`${archive}.sha256`, `${sha256(archive)}  ${name}.tar.gz\n`);
     writeProgram(out, 'install.sh', readFileSync(join(ROOT, 'installer/install.sh'), 'utf8'));
-    return archive;
+    const deb = buildDeb({ release: root, out, version });
+    if (deb === undefined) process.stderr.write('No package for Debian was built: dpkg-deb is missing\n');
+    else writeFileSync(`${deb}.sha256`, `${sha256(deb)}  ${basename(deb)}\n`);
+    return [archive, ...(deb === undefined ? [] : [deb])];
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -126,4 +130,4 @@ const { version: own } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'ut
 const version = values.version ?? own;
 if (!/^[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?$/.test(version))
   throw new Error(`Write --version as "1.2.3" or "1.2.3-rc.1", not "${version}"`);
-process.stdout.write(`${await buildRelease({ out: resolve(values.out), version })}\n`);
+process.stdout.write(`${(await buildRelease({ out: resolve(values.out), version })).join('\n')}\n`);

@@ -93,6 +93,7 @@ turn_auth_on() {
   ensure_setting SVC_AUTH_ENABLED 1
   ensure_setting SVC_PROXY_SECRET "$PROXY_PROXY_SECRET"
   ensure_setting SVC_PUBLIC_URL "https://$PROXY_HOSTNAME"
+  ensure_setting SVC_CHAT_URL "https://$PROXY_HOSTNAME:$PROXY_CHAT_PORT/"
   [ "$CHANGES" = "$changes" ] || restart_service
   listen_address
   PROXY_API_PORT=$LISTEN_PORT PROXY_ADMIN_SOCKET=//run/svc-proxy/admin.sock PROXY_USER=$ADMIN_USER PROXY_STORAGE=''
@@ -115,7 +116,7 @@ ensure_proxy_program() {
   fi
 }
 install_proxy_program() {
-  systemctl --quiet mask --runtime caddy.service
+  systemctl --quiet mask --runtime caddy.service 2>/dev/null
   if command -v apt-get >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends caddy >/dev/null || fail 'Run "apt-get install caddy" to see why: the package could not be installed'
   else
@@ -187,6 +188,7 @@ turn_auth_off() {
   local changes=$CHANGES
   ensure_setting SVC_AUTH_ENABLED 0
   ensure_setting SVC_PUBLIC_URL ''
+  ensure_setting SVC_CHAT_URL ''
   [ "$CHANGES" = "$changes" ] || restart_service
 }
 
@@ -218,7 +220,7 @@ report_proxy() {
   local name
   name=$(value_of 's|^https://\([^ :]*\) {$|\1|p')
   say "  Browser  https://$name/       (name and password of the administrator)"
-  say "  Chat     https://$name/chat/  (whatever listens on 127.0.0.1:$PROXY_CHAT_UPSTREAM)"
+  say "  Chat     https://$name/chat/  (the same login)"
   say "  API      https://$name/v1     (with a token)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env, /etc/svc/Caddyfile     Log  journalctl -u svc-api -u svc-proxy'
   say ''

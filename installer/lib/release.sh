@@ -10,6 +10,7 @@ install_release() {
   check_settings
   check_port
   [ "$AUTH" != basic ] || check_auth
+  decide_chat "$before"
   if [ -z "$before" ]; then say "Installing svc $VERSION"; elif [ "$before" = "$VERSION" ]; then say "Checking svc $VERSION"; else say "Upgrading svc from $before to $VERSION"; fi
   # What follows does not depend on anything that could be missing.
   ensure_user
@@ -35,7 +36,9 @@ install_release() {
   basic) turn_auth_on ;;
   off) turn_auth_off ;;
   esac
+  ensure_chat
   report
+  report_chat
 }
 
 # Moved into its place at once. A release that runs from there keeps its files until it is restarted.

@@ -8,7 +8,11 @@ uninstall() {
   if systemctl --quiet is-active svc-proxy.service || systemctl --quiet is-enabled svc-proxy.service 2>/dev/null; then
     change 'stop svc-proxy.service' systemctl --quiet disable --now svc-proxy.service
   fi
-  remove /etc/systemd/system/svc-api.service /etc/systemd/system/svc-proxy.service /etc/avahi/services/svc.service
+  if systemctl --quiet is-active svc-chat.service || systemctl --quiet is-enabled svc-chat.service 2>/dev/null; then
+    change 'stop svc-chat.service' systemctl --quiet disable --now svc-chat.service
+  fi
+  [ "$PURGE" = 0 ] || purge_chat_image
+  remove /etc/systemd/system/svc-chat.service /etc/systemd/system/svc-api.service /etc/systemd/system/svc-proxy.service /etc/avahi/services/svc.service
   [ "$CHANGES" = 0 ] || change 'let systemd forget the unit' systemctl daemon-reload
   remove_links
   remove "$PREFIX" /var/cache/svc
@@ -45,7 +49,16 @@ remove_links() {
     (cd /usr/local/share && rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d) 2>/dev/null || true
 }
 
+# Of several gigabytes.
+purge_chat_image() {
+  local image
+  image=$(sed -n 's/^.* no-new-privileges \([^ ]*\)$/\1/p' /etc/systemd/system/svc-chat.service 2>/dev/null || true)
+  if [ -n "$image" ] && podman image exists "$image" 2>/dev/null; then change "remove the image $image" remove_image "$image"; fi
+}
+# One that other containers use stays.
+remove_image() { podman rmi "$1" >/dev/null 2>&1 || true; }
+
 purge() {
-  remove /etc/svc /var/lib/svc
+  remove /etc/svc /var/lib/svc /var/lib/svc-chat
   ! getent passwd svc >/dev/null || change 'remove the user svc' userdel svc
 }

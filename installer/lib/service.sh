@@ -54,6 +54,7 @@ ensure_directories() {
 }
 
 ensure_program() {
+  ! is_packaged || return 0
   ensure_link /usr/local/bin/svcctl "$PREFIX/current/bin/svcctl"
   ensure_link /usr/local/share/bash-completion/completions/svcctl "$PREFIX/current/completions/svcctl.bash"
   ensure_link /usr/local/share/zsh/site-functions/_svcctl "$PREFIX/current/completions/svcctl.zsh"
@@ -76,6 +77,7 @@ write_first_slots() {
 }
 
 ensure_unit() {
+  ! is_packaged || return 0
   local groups='' group text before=$CHANGES
   for group in render video; do
     if getent group "$group" >/dev/null; then groups+="${groups:+ }$group"; fi
@@ -144,7 +146,8 @@ report_service() {
   local where=127.0.0.1
   case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
   say "  API      http://$where:$LISTEN_PORT/v1"
-  say "  Status   http://$where:$LISTEN_PORT/api/status"
+  say "  Browser  http://$where:$LISTEN_PORT/"
+  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$(uname -n):3001/  (ready after a minute when it is new)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
   say ''
   say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'

@@ -111,6 +111,10 @@ export const SettingsSchema = z.strictObject({
     .url()
     .optional()
     .describe('URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name'),
+  SVC_CHAT_URL: z
+    .url()
+    .optional()
+    .describe('URL of the chat page, for `GET /api/config/urls`. Default: `/chat/` under `SVC_PUBLIC_URL`, or port 3001 of the host'),
   SVC_ALLOWED_HOSTS: HostNames.describe(
     'Comma-separated names under which clients may reach the service, besides its addresses and own names (`docs/security.md`). `*.example.com`: all names in a domain; `*`: any name, which permits DNS rebinding',
   ),

@@ -6,13 +6,15 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
 import { authSteps } from './auth-steps.ts';
+import { chatSteps } from './chat-steps.ts';
 import { failingPrerequisites } from './failing-prerequisites.ts';
+import { packageSteps } from './package-steps.ts';
 
 const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
 const FIRST = '0.2.0';
 const SECOND = '0.3.0';
 /** Everything that the installer might change. Lists of packages and logs are the own of the system, and the contents of the state directory that of the service. */
-const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/svc/*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
+const SNAPSHOT = `{ find /etc /opt /usr/local /var/lib /var/cache /run/systemd/system -xdev ! -path '/var/lib/systemd/*' ! -path '/var/lib/svc/*' ! -path '/var/lib/svc-chat/*' ! -path '/var/lib/containers*' ! -path '/var/lib/apt/*' ! -path '/var/cache/apt/*' ! -name '.*.lock' -printf '%p %y %m %u:%g %l\\n' | grep -v '^/etc/[a-z]*-  *' | sort; cat /etc/passwd /etc/group; }`;
 
 export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
   describeWithMachine(`The installer on Debian "${suite}"`, () => {
@@ -53,6 +55,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     beforeAll(async () => {
       machine = await bootMachine(suite);
       await machine.copy(RELEASE, '/root/first');
+      await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort >/root/packages`);
       before = await snapshot();
     }, 300_000);
     afterAll(async () => await machine.down(), 120_000);
@@ -62,11 +65,25 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     test('--dry-run says what would be done, and changes nothing', async () => {
       const { code, output } = await install('--dry-run');
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('would: create the system user svc') });
+      expect(output).not.toContain('Note: this installer was tested on');
+      expect(await snapshot()).toBe(before);
+    }, 300_000);
+
+    test('on another distribution, the installer says that it was not tested there', async () => {
+      const release = `printf 'ID=fedora\nPRETTY_NAME="Fedora Linux 44"\n' >/tmp/os-release && mount --bind /tmp/os-release /etc/os-release`;
+      const { code, output } = await machine.run([
+        'unshare',
+        '--mount',
+        'bash',
+        '-c',
+        `${release} && bash /root/first/install.sh --dry-run`,
+      ]);
+      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('and not on "Fedora Linux 44"') });
       expect(await snapshot()).toBe(before);
     }, 300_000);
 
     test('installs a service that answers on the network, and says where', async () => {
-      const { code, output } = await install();
+      const { code, output } = await install('--chat=off');
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(`svc ${FIRST} is running`) });
       expect(output).toMatch(/API +http:\/\/svc-[a-z]+:8080\/v1/);
       expect(await status()).toMatchObject({ version: FIRST, auth_enabled: false });
@@ -74,6 +91,15 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await machine.shell('stat -c "%U:%G %a" /etc/svc/api.env /var/lib/svc')).toBe('root:svc 640\nsvc:svc 750');
       expect(await machine.shell('source /usr/local/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
     }, 300_000);
+
+    test('serves the dashboard at "/", with its scripts', async () => {
+      const answer = await fetch(`http://${machine.address}:8080/`);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)]);
+      const [, script = ''] = /<script[^>]* src="([^"]+)"/.exec(await answer.text()) ?? [];
+      const loaded = await fetch(new URL(script, answer.url));
+      expect([loaded.status, loaded.headers.get('content-type')]).toEqual([200, expect.stringMatching(/javascript/)]);
+      expect((await loaded.text()).length).toBeGreaterThan(10_000);
+    });
 
     test('the unit is hardened', async () => {
       const rating = await machine.shell('systemd-analyze security --no-pager svc-api.service | tail -n 1');
@@ -107,6 +133,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     }, 300_000);
 
     authSteps(() => machine, snapshot);
+    chatSteps(() => machine, snapshot);
 
     test('an upgrade keeps slots, settings and model servers, and doing it again changes nothing', async () => {
       await makeRelease(SECOND, 'echo >>CHANGELOG.md');
@@ -161,13 +188,14 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
 
     test('--uninstall --purge leaves the machine as it was before the installation', async () => {
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0 });
-      // The proxy is a package of the system, which the installer leaves installed.
-      await machine.shell(
-        'apt-get purge -y -qq caddy >/dev/null 2>&1; rm -rf /var/lib/caddy; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true',
-      );
+      // The proxy and podman are packages of the system, which the installer leaves installed.
+      await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort | comm -13 /root/packages - | xargs apt-get purge -y -qq >/dev/null 2>&1
+        rm -rf /var/lib/caddy /etc/containers/containers.conf.d/20-test.conf /etc/cni /var/lib/cni /var/cache/containers; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true`);
       expect(withoutPackages(await snapshot())).toEqual(withoutPackages(before));
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
     }, 300_000);
+
+    packageSteps(() => machine);
   });
 }
 

@@ -6,8 +6,8 @@ import { expect, test } from '@jest/globals';
 import { describeWithMachine } from '../support/require/require-machine.ts';
 
 /** Here only because the archive is built for the suites of this folder anyway. */
-describeWithMachine('The release archive', () => {
-  test('is the same, byte for byte, when it is built again', () => {
+describeWithMachine('The release archive and the package', () => {
+  test('are the same, byte for byte, when they are built again', () => {
     const again = mkdtempSync(path.join(tmpdir(), 'svc-release-again-'));
     try {
       execFileSync(process.execPath, ['scripts/build-release.mjs', '--out', again], { stdio: 'ignore' });
@@ -19,6 +19,7 @@ describeWithMachine('The release archive', () => {
 });
 
 function checksumIn(folder: string): string {
-  const [file = ''] = globSync(path.join(folder, '*.sha256'));
-  return readFileSync(file, 'utf8');
+  const files = globSync(path.join(folder, '*.sha256')).toSorted();
+  expect(files.map((file) => path.extname(path.basename(file, '.sha256')))).toEqual(['.gz', '.deb']);
+  return files.map((file) => readFileSync(file, 'utf8')).join('');
 }

@@ -2,9 +2,10 @@
 import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
-import { chromium } from 'playwright-core';
+import { chromium, type Page } from 'playwright-core';
 import { fetch as undiciFetch } from 'undici';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { buildDashboard } from '../browser/dashboard.ts';
 import { BROWSER, describeWithBrowser } from '../support/require/require-browser.ts';
 import { describeWithCaddy } from '../support/require/require-caddy.ts';
 import { BASIC, HOSTNAME, PASSWORD, PROXY_SECRET, startProxyWorld, USER, type ProxyWorld } from './proxy-world.ts';
@@ -15,7 +16,11 @@ const WRONG = `Basic ${Buffer.from(`${USER}:wrong`).toString('base64')}`;
 
 describeWithCaddy('The proxy', ({ program }) => {
   let world: ProxyWorld;
-  beforeAll(async () => void (world = await startProxyWorld(program)), 120_000);
+  beforeAll(async () => {
+    // The service reads it when it starts.
+    if (BROWSER !== '') buildDashboard();
+    world = await startProxyWorld(program);
+  }, 180_000);
   afterAll(async () => await world.close(), 30_000);
 
   test('asks for a password at "/", over HTTPS with a certificate of its own authority', async () => {
@@ -133,19 +138,45 @@ describeWithCaddy('The proxy', ({ program }) => {
   });
 
   describeWithBrowser('in a browser', () => {
+    test('the dashboard shows slots as they change, changes them, and chats, all with the one login', async () => {
+      const browser = await launchBrowser();
+      try {
+        const page = await (await browser.newContext(signedIn(world))).newPage();
+        const refused: string[] = [];
+        page.on('response', (answer) => void (answer.status() >= 400 && refused.push(`${answer.status()} ${answer.url()}`)));
+        await open(page, `${world.origin}/`);
+        await page.getByText('Live', { exact: true }).waitFor();
+        const clock = page.locator('[data-slot=clock]');
+        await clock.getByRole('button', { name: 'Unload', exact: true }).click();
+        await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
+        await clock.locator('.badge strong', { hasText: 'offline' }).waitFor();
+        await page.getByRole('link', { name: 'Playground' }).click();
+        await page.locator('select').first().selectOption('primary');
+        await page.getByLabel('Message').fill('Hello');
+        await page.getByRole('button', { name: 'Send' }).click();
+        await page.locator('.message.assistant .markdown', { hasText: DEMO_SENTENCES['demo-fox'].slice(0, 12) }).waitFor();
+        expect(refused).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    }, 60_000);
+
+    test('the dashboard does not open with a wrong password, and shows nothing', async () => {
+      const browser = await launchBrowser();
+      try {
+        const page = await (await browser.newContext(signedIn(world, 'wrong'))).newPage();
+        await expect(open(page, `${world.origin}/`)).rejects.toThrow(/ERR_INVALID_AUTH_CREDENTIALS|ERR_HTTP_RESPONSE_CODE_FAILURE/);
+      } finally {
+        await browser.close();
+      }
+    }, 60_000);
+
     test('"/chat/" leads to the chat page with its script, its API and its WebSocket, without a second login', async () => {
       world.chat.received.clear();
-      const browser = await chromium.launch({
-        executablePath: BROWSER,
-        args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${HOSTNAME} 127.0.0.1`],
-      });
+      const browser = await launchBrowser();
       try {
-        const context = await browser.newContext({
-          ignoreHTTPSErrors: true,
-          httpCredentials: { username: USER, password: PASSWORD, origin: world.origin },
-        });
-        const page = await context.newPage();
-        await page.goto(`${world.origin}/chat/`);
+        const page = await (await browser.newContext(signedIn(world))).newPage();
+        await open(page, `${world.origin}/chat/`);
         expect(page.url()).toBe(`${world.chatOrigin}/`);
         await page.waitForFunction(
           'document.getElementById("user").textContent !== "" && document.getElementById("socket").textContent !== ""',
@@ -154,7 +185,7 @@ describeWithCaddy('The proxy', ({ program }) => {
         expect(await page.textContent('#socket')).toBe(`socket of ${USER}@localhost`);
         // The bookmark of somebody who has closed the browser since.
         const later = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
-        await expect(later.goto(`${world.chatOrigin}/`)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
+        await expect(open(later, `${world.chatOrigin}/`)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
       } finally {
         await browser.close();
       }
@@ -165,6 +196,27 @@ describeWithCaddy('The proxy', ({ program }) => {
       }
     }, 60_000);
   });
+});
+
+/** Chromium gives up what it loads when a network interface of this machine comes or goes, which containers beside the tests cause. */
+async function open(page: Page, url: string): Promise<void> {
+  try {
+    await page.goto(url);
+  } catch (error) {
+    if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error;
+    await open(page, url);
+  }
+}
+
+const launchBrowser = () =>
+  chromium.launch({
+    executablePath: BROWSER,
+    args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${HOSTNAME} 127.0.0.1`],
+  });
+
+const signedIn = ({ origin }: ProxyWorld, password = PASSWORD) => ({
+  ignoreHTTPSErrors: true,
+  httpCredentials: { username: USER, password, origin },
 });
 
 function openai(world: ProxyWorld): OpenAI {

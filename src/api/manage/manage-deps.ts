@@ -14,7 +14,7 @@ export interface ManageDeps {
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
   readonly watchProgress: GatewayTraffic['watchProgress'];
-  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
+  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   readonly isProxy: (address: string | undefined) => boolean;

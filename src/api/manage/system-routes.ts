@@ -134,6 +134,7 @@ function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly 
       (request) => {
         const urls = publicUrls({
           publicUrl: settings.SVC_PUBLIC_URL,
+          chatUrl: settings.SVC_CHAT_URL,
           hostHeader: request.headers.host,
           secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
           authEnabled: settings.SVC_AUTH_ENABLED,

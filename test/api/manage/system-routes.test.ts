@@ -120,6 +120,15 @@ describe('/api/config/urls', () => {
       source: 'setting',
     });
   });
+
+  test('name the origin of the chat page if it has one of its own', async () => {
+    await world.close();
+    world = await startWorld({ env: { SVC_PUBLIC_URL: 'https://gpu.local', SVC_CHAT_URL: 'https://gpu.local:3443/' } });
+    expect((await urls({ host: 'localhost' })).body).toMatchObject({
+      base_url: 'https://gpu.local/',
+      chat_url: 'https://gpu.local:3443/',
+    });
+  });
 });
 
 describe('install, features, auth', () => {

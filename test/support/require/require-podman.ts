@@ -17,6 +17,9 @@ export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu
 export const BASE_IMAGE = 'localhost/svc-base:forky';
 export const SPEECH_BASE_IMAGE = 'localhost/svc-base-certificates:forky';
 
+/** The image of both providers for speech, which `scripts/test-podman.sh speech` builds. */
+export const SPEECH_IMAGE = 'localhost/svc-test-speech-cpu:v1';
+
 /** The runtimes' own test image. */
 export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
 

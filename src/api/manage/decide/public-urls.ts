@@ -8,6 +8,8 @@ const HOST_HEADER = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A
 export interface UrlFacts {
   /** `SVC_PUBLIC_URL`. */
   readonly publicUrl: string | undefined;
+  /** `SVC_CHAT_URL`: a chat page with an origin of its own. */
+  readonly chatUrl: string | undefined;
   readonly hostHeader: string | undefined;
   /** Whether the request came to a trusted proxy over TLS. */
   readonly secure: boolean;
@@ -25,7 +27,7 @@ export function publicUrls(facts: UrlFacts) {
     openai_base_url: `${root}/v1`,
     api_url: `${root}/api`,
     dashboard_url: `${root}/`,
-    chat_url: proxied ? `${root}/chat/` : `${base.protocol}//${base.hostname}:${CHAT_PORT}/`,
+    chat_url: facts.chatUrl ?? (proxied ? `${root}/chat/` : `${base.protocol}//${base.hostname}:${CHAT_PORT}/`),
     source: facts.publicUrl === undefined ? 'host' : 'setting',
   } as const;
 }
