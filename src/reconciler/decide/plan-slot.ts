@@ -4,6 +4,7 @@
  */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/failure.ts';
+import { isSameValue } from '../../schema/same-value.ts';
 import { PROVIDER_KINDS, type Backend } from '../../schema/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
@@ -97,6 +98,18 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
     atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+/**
+ * The plan of a slot at rest after memory was shared out in another order: what a slot gets decides about its plan, and not who comes before it. Returns `plan` itself where
+ * the verdict is the same; undefined where the slot has to be planned again.
+ */
+export function withVerdict(plan: SlotPlan, verdict: MemoryVerdict | undefined): SlotPlan | undefined {
+  const before = plan.decision.memory;
+  if (before === verdict) return plan;
+  if (before?.admitted !== true || verdict?.admitted !== true) return undefined;
+  if (!isSameValue(before.placement, verdict.placement)) return undefined;
+  return isSameValue(before, verdict) ? plan : { ...plan, decision: { ...plan.decision, memory: verdict } };
 }
 
 /** No failure, repair or silence that becomes less important as time passes. */
