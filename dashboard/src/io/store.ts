@@ -135,7 +135,10 @@ export function createStore(client: Client): Store {
 
   const connection = connectEvents({
     client,
-    onEvent: ({ event, data }) => (event === 'timeline' ? onEntry(JSON.parse(data)) : void tell(failure, reload())),
+    onEvent({ event, data }) {
+      if (event === 'timeline') onEntry(JSON.parse(data));
+      if (event === 'gap') void tell(failure, reload());
+    },
     onOpen: () => void tell(failure, reload()),
     onFreshness: (next) => (freshness.value = next),
   });

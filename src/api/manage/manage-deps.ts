@@ -1,6 +1,6 @@
 /** What the management routes need. `src/main.ts` supplies it. */
 import type { TokenManager } from '../../auth/manage-tokens.ts';
-import type { SlotTraffic } from '../../gateway/traffic.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
@@ -13,6 +13,7 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
+  readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */

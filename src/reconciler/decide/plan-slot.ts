@@ -109,10 +109,11 @@ function isIndependent({ start, waitsFor, draining }: Roles): boolean {
   return !start && waitsFor === undefined && draining.length === 0;
 }
 
-/** During a swap, the old workload serves the model that it was started for. */
+/** During a swap, the old workload serves the model that it was started for; and the present one goes on with its model if the files of that cannot be used any more. */
 function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles): ModelFacts | undefined {
   const wanted = model?.kind === 'present' ? model.facts : undefined;
-  return serving === undefined || serving.standing === 'current' ? wanted : (lastServedModel ?? wanted);
+  if (serving === undefined) return wanted;
+  return serving.standing === 'current' ? (wanted ?? lastServedModel) : (lastServedModel ?? wanted);
 }
 
 /** The part of a decision that follows from the slot and its roles alone. */

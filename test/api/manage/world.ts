@@ -120,7 +120,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board.publish({ version: before.version + 1, at: now, slots: entries, names: new Map(), refused: new Map() });
     if (next < 3_600_000) reconcileSoon(next + 1);
   }
-
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const deps: ManageDeps = {
@@ -198,6 +197,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board,
     metrics,
     traffic: trafficOf,
+    watchProgress: feed.watchProgress,
     settings: parsed.settings,
     features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),

@@ -16,6 +16,10 @@ export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu
 /** The image of both providers for speech, which `scripts/test-podman.sh speech` builds. */
 export const SPEECH_IMAGE = 'localhost/svc-test-speech-cpu:v1';
 
+/** What the set-up builds the toolbox images on, so that building them again takes its layers. */
+export const BASE_IMAGE = 'localhost/svc-base:forky';
+export const SPEECH_BASE_IMAGE = 'localhost/svc-base-certificates:forky';
+
 /** The runtimes' own test image. */
 export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
 
