@@ -27,7 +27,7 @@ const NODE_FLAGS = (process.env['SVC_BENCH_NODE_FLAGS'] ?? '').split(' ').filter
 
 /** `replica`: the pod name of this controller. `settings`: variables of the environment. */
 export async function startClusterService(
-  account: Pick<PodAccount, 'env' | 'runner'>,
+  account: Pick<PodAccount, 'env'> & { readonly runner: readonly string[] },
   namespace: string,
   replica = 'bench',
   settings: Readonly<Record<string, string>> = {},

@@ -16,6 +16,7 @@ export interface Started extends Server {
 }
 
 export interface Run {
+  readonly requests: number;
   readonly requestsPerSecond: number;
   readonly medianUs: number;
   /** CPU seconds per request of the server under test; not a number if they were not measured. */
@@ -46,6 +47,7 @@ export async function drive({ pid, port }: Server, { script, connections, second
   const [, perSecond] = /Requests\/sec:\s+([\d.]+)/.exec(text) ?? [];
   const [, amount, unit] = /50%\s+([\d.]+)(us|ms|s)/.exec(text) ?? [];
   return {
+    requests: Number(requests),
     requestsPerSecond: Number(perSecond),
     medianUs: Number(amount) * (unit === 'us' ? 1 : unit === 'ms' ? 1000 : 1_000_000),
     cpu: cpu / Number(requests),
@@ -59,14 +61,19 @@ interface Body {
   readonly bytes: number;
   readonly model: string;
   readonly stream?: boolean;
+  /** Sent as a bearer token. Default: none. */
+  readonly token?: string;
 }
 
 /** Writes the script of a load whose requests are all the same chat. Returns its path. */
-export async function writeScript(directory: string, { bytes, model, stream }: Body): Promise<string> {
+export async function writeScript(directory: string, { bytes, model, stream, token }: Body): Promise<string> {
   const bodyOf = (content: string): string =>
     JSON.stringify({ model, ...(stream === true && { stream }), messages: [{ role: 'user', content }] });
   const body = bodyOf('z'.repeat(bytes - bodyOf('').length));
-  const file = join(directory, `${model}-${bytes}.lua`);
-  await writeFile(file, `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\nwrk.body = '${body}'\n`);
+  const file = join(directory, `${model}-${bytes}${token === undefined ? '' : `-${token.slice(0, 12)}`}.lua`);
+  const credential = token === undefined ? '' : `wrk.headers["authorization"] = "Bearer ${token}"\n`;
+  await writeFile(file, `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\n${credential}wrk.body = '${body}'\n`, {
+    mode: 0o600,
+  });
   return file;
 }

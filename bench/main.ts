@@ -3,6 +3,7 @@ import { rowLine, type Row } from './measure.ts';
 
 const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   gateway: async () => (await import('./gateway.ts')).measureGateway(),
+  auth: async () => (await import('./auth.ts')).measureAuth(),
   plan: async () => (await import('./plan.ts')).measurePlan(),
   'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
   cluster: async () => (await import('./cluster.ts')).measureCluster(),
@@ -10,6 +11,7 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   edit: async () => (await import('./edit.ts')).measureEdit(),
   images: async () => (await import('./images.ts')).measureImages(),
   models: async () => (await import('./models.ts')).measureModels(),
+  speech: async () => (await import('./speech.ts')).measureSpeech(),
   memory: async () => (await import('./memory.ts')).measureMemory(),
 };
 

@@ -10,7 +10,7 @@ const BETWEEN_MS = 400;
 const BODY = JSON.stringify({ model: 'primary', messages: [{ role: 'user', content: 'z'.repeat(530) }] });
 
 export async function measurePassStall(bed: Bed): Promise<Row> {
-  const { service, port } = await startRealService(bed, SLOTS);
+  const { service, port } = await startRealService(bed, { idle: SLOTS });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const times: number[] = [];
   const ended = new AbortController();

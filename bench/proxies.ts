@@ -59,22 +59,37 @@ export interface RealService {
   readonly upstreams: Readonly<Record<'primary' | 'streams', number>>;
 }
 
-/**
- * Runs `svcctl serve` with its loop on. In its slots run the upstreams of this measurement, as programs called `llama-server`: they answer the probes of slots.
- * `idle`: how many further slots are declared and never requested.
- */
-export async function startRealService({ directory }: Bed, idle = 0): Promise<RealService> {
+export interface RealServiceOptions {
+  /** How many further slots are declared and never requested. Default: none. */
+  readonly idle?: number;
+  /** Settings of the service. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** The text of `tokens.toml`. Default: none. */
+  readonly tokens?: string;
+  /** With which the service is asked about itself. Default: without. */
+  readonly token?: string;
+}
+
+/** Runs `svcctl serve` with its loop on. In its slots run the upstreams of this measurement, as programs called `llama-server`: they answer the probes of slots. */
+export async function startRealService({ directory }: Bed, options: RealServiceOptions = {}): Promise<RealService> {
+  const { idle = 0, settings = {}, tokens, token } = options;
   const programs = join(directory, 'programs');
   await mkdir(programs, { recursive: true });
   const program = join(programs, 'llama-server');
   await writeFile(program, await serverProgram(directory));
   await chmod(program, 0o755);
   const atRest = Array.from({ length: idle }, (_, index) => [`slots/at-rest-${index}.toml`, `load = "on-demand"\n${slotOf('demo-fox')}`]);
-  const files = { 'slots/primary.toml': slotOf('demo-fox'), 'slots/streams.toml': slotOf('demo-owl'), ...Object.fromEntries(atRest) };
+  const files = {
+    'slots/primary.toml': slotOf('demo-fox'),
+    'slots/streams.toml': slotOf('demo-owl'),
+    ...Object.fromEntries(atRest),
+    ...(tokens === undefined ? {} : { 'tokens.toml': tokens }),
+  };
   const env = {
     SVC_RUNTIME: 'process',
     PATH: `${programs}:${process.env['PATH'] ?? ''}`,
     SVC_PORT_RANGE: idle === 0 ? '18080-18979' : '19080-21979',
+    ...settings,
   };
   const service = await startBenchService(env, files);
   await waitUntil(async () => (await service.status()).filter((slot) => slot.ready).length === 2, {
@@ -82,13 +97,13 @@ export async function startRealService({ directory }: Bed, idle = 0): Promise<Re
     everyMs: 50,
     failure: async () => `The slots did not become ready: ${await (await fetch(`${service.url}/api/status`)).text()}`,
   });
-  const upstreams = { primary: await upstreamOf(service, 'primary'), streams: await upstreamOf(service, 'streams') };
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const upstreamOf = async (slot: string): Promise<number> => {
+    const body: { status: { endpoint: string } } = JSON.parse(await (await fetch(`${service.url}/api/slots/${slot}`, { headers })).text());
+    return Number(new URL(body.status.endpoint).port);
+  };
+  const upstreams = { primary: await upstreamOf('primary'), streams: await upstreamOf('streams') };
   return { service, port: Number(new URL(service.url).port), upstreams };
-}
-
-async function upstreamOf(service: BenchService, slot: string): Promise<number> {
-  const body: { status: { endpoint: string } } = JSON.parse(await (await fetch(`${service.url}/api/slots/${slot}`)).text());
-  return Number(new URL(body.status.endpoint).port);
 }
 
 /** Returns undefined where llama-swap is not installed. */

@@ -85,7 +85,7 @@ export async function startBenchService(
   await mkdir(path.join(configDir, 'slots'), { recursive: true });
   await writeDemoModels(path.join(stateDir, 'models'));
   await shareEngine(stateDir);
-  for (const [name, text] of Object.entries(files)) await writeFile(path.join(configDir, name), text);
+  for (const [name, text] of Object.entries(files)) await writeFile(path.join(configDir, name), text, { mode: 0o600 });
   const fixed = { SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir, SVC_LOG_LEVEL: 'warn', SVC_ON_EXIT: 'stop' };
   const service = await startServiceProcess({ dir, env: { HOME: process.env['HOME'] ?? '/', ...fixed, ...env }, startMs: 30_000 });
   const fileOf = (slot: string): string => path.join(configDir, 'slots', `${slot}.toml`);

@@ -1,86 +1,173 @@
-/** Every route with every kind of credential, against what the specification says about paths. */
+/** Every route × every scope × authentication on and off × every kind of credential, over HTTP, against a table that is written from the specification. And what pages of other sites get, in every mode. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { allowEveryone } from '../../src/api/authorize.ts';
 import { createAuthorize, type Authorize } from '../../src/auth/create-authorize.ts';
-import { createTokenVerifier, type TokenVerifier } from '../../src/auth/token-verifier.ts';
-import type { DocumentedRoute } from '../../src/api/route.ts';
-import { SCOPES, type Scope } from '../../src/schema/access.ts';
 import { createTokenManager } from '../../src/auth/manage-tokens.ts';
+import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createProxyMatcher, createSecretMatcher } from '../../src/auth/trusted-proxies.ts';
+import { SCOPES, type Scope } from '../../src/schema/access.ts';
 import { createInMemoryTokenStore } from '../api/manage/in-memory-tokens.ts';
-import { startWorld, type World } from '../api/manage/world.ts';
-import { OPEN_ROUTES } from '../support/open-routes.ts';
+import { startReachedRoutes, type ReachedRoutes } from './reached-routes.ts';
+import { PERMISSIONS } from './route-permissions.ts';
 
-const OPEN = [...OPEN_ROUTES, 'GET /v1/models'];
-const MAY: Readonly<Record<Scope, (route: string) => boolean>> = {
-  admin: () => true,
-  all: (route) => isInference(route) || (route.startsWith('GET /api/') && !route.includes('/api/auth/')),
-  // Images that were drawn for a client are read with any token.
-  'v1-only': (route) => isInference(route) || route.startsWith('GET /api/images/'),
-  'read-only': (route) => route.startsWith('GET /api/') && !route.includes('/api/auth/') && !route.endsWith('/logs'),
-};
-
-function isInference(route: string): boolean {
-  return /^(?:GET|POST) \/(?:v1|v2|rerank|reranking)(?:\/|$)/.test(route);
-}
-
-let world: World;
-let verifier: TokenVerifier;
-const tokens = new Map<Scope, string>();
-let routes: readonly DocumentedRoute[];
+const SECRET = 'secret-of-the-proxy';
+const UNKNOWN = `svc_00000000.${'A'.repeat(43)}`;
+const store = createInMemoryTokenStore();
+const verifier = createTokenVerifier({ store });
+const tokens = new Map<Scope | 'revoked', string>();
+let routes: ReachedRoutes;
+/** Of the server, for the test that runs. */
+let authorize: Authorize = allowEveryone;
 
 beforeAll(async () => {
-  world = await startWorld({ v1: true });
-  ({ routes } = world);
-  const store = createInMemoryTokenStore();
   const manager = createTokenManager({ store, lastUses: () => new Map(), wallNow: () => Date.now() });
-  verifier = createTokenVerifier({ store });
-  for (const scope of SCOPES) {
-    const created = await manager.create({ label: scope, scope });
-    if (created.ok) tokens.set(scope, created.value.token);
+  for (const scope of [...SCOPES, 'revoked'] as const) {
+    const created = await manager.create({ label: scope, scope: scope === 'revoked' ? 'admin' : scope });
+    if (!created.ok) throw new Error(created.message);
+    const { id, token } = created.value;
+    tokens.set(scope, token);
+    if (scope !== 'revoked') continue;
+    expect(await verifier.verify(token)).toMatchObject({ scope: 'admin' });
+    await manager.revoke(id);
   }
-});
-afterAll(async () => await world.close());
+  routes = await startReachedRoutes((access, request) => authorize(access, request));
+}, 60_000);
+afterAll(async () => await routes.close());
 
-const authorizeWith = (isProxy: boolean): Authorize =>
-  createAuthorize({ verifier, isProxy: () => isProxy, matchesSecret: () => true, onUse: () => undefined });
-
-async function decide(route: DocumentedRoute, rawHeaders: string[], authorize = authorizeWith(false)): Promise<string> {
-  const decision = await authorize(
-    route.access,
-    Object.assign(Object.create(null), { rawHeaders, socket: { remoteAddress: '203.0.113.1' } }),
-  );
-  return decision.ok ? 'allowed' : decision.code;
+/** `proxies`: `SVC_TRUSTED_PROXIES`; requests of this test come from 127.0.0.1. */
+function withAuthentication(proxies: readonly string[] = ['10.0.0.0/8']): void {
+  const isProxy = createProxyMatcher(proxies);
+  authorize = createAuthorize({ verifier, isProxy, matchesSecret: createSecretMatcher(SECRET), onUse: () => undefined });
 }
-const nameOf = ({ method, path }: DocumentedRoute): string => `${method} ${path}`;
-const mapOf = async (decideOne: (route: DocumentedRoute) => Promise<string>) =>
-  Object.fromEntries(await Promise.all(routes.map(async (route) => [nameOf(route), await decideOne(route)] as const)));
-const expected = (answer: (route: string) => string) =>
-  Object.fromEntries(routes.map((route) => [nameOf(route), OPEN.includes(nameOf(route)) ? 'allowed' : answer(nameOf(route))]));
+
+/** What a request gets on a route that is not open: the scope that it has, or why it has none. */
+type Outcome = Scope | 'auth.required' | 'auth.invalid';
+
+function expected(route: string, outcome: Outcome): string {
+  const permission = PERMISSIONS[route];
+  if (permission === undefined) return 'not in the table of this test';
+  if (permission === 'everyone') return 'reached';
+  if (outcome === 'auth.required' || outcome === 'auth.invalid') return outcome;
+  return permission.includes(outcome) ? 'reached' : 'auth.scope';
+}
+
+const STATUS: Readonly<Record<string, string>> = { 'auth.required': '401', 'auth.invalid': '401', 'auth.scope': '403' };
+
+/** Asks each route, and each route of `GET` with `HEAD` as well. Returns the answers that are not the expected ones. */
+async function differences(headers: readonly string[], expectedOf: (route: string) => string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const route of routes.names) {
+    const wanted = expectedOf(route);
+    const answer = await routes.send(route, headers);
+    if (answer !== wanted) found.push(`${route}: ${answer} instead of ${wanted}`);
+    if (!route.startsWith('GET ')) continue;
+    const head = await routes.send(route, headers, 'HEAD');
+    if (head !== (STATUS[wanted] ?? wanted)) found.push(`HEAD of ${route}: ${head} instead of ${wanted}`);
+  }
+  return found;
+}
+
+const tokenOf = (name: Scope | 'revoked'): string => tokens.get(name) ?? '';
+const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
+const EMAIL = ['X-Forwarded-Email', 'anna'];
+const PROOF = ['X-Svc-Proxy-Secret', SECRET];
+const BASIC = ['Authorization', 'Basic YW5uYTpwYXNzd29yZA=='];
+
+/** Tokens are made when the tests run, so headers are functions. */
+const OF_TOKENS: readonly (readonly [what: string, headers: () => readonly string[], Outcome])[] = [
+  ...SCOPES.flatMap((scope) => [
+    [`a token with scope "${scope}"`, () => bearer(tokenOf(scope)), scope] as const,
+    [`a token with scope "${scope}" as x-api-key`, () => ['X-Api-Key', tokenOf(scope)], scope] as const,
+  ]),
+  ['a token after "bearer" in lower case', () => ['authorization', `bearer ${tokenOf('all')}`], 'all'],
+  ['the same token twice', () => [...bearer(tokenOf('all')), 'x-api-key', tokenOf('all')], 'all'],
+  ['a token as x-api-key beside "Basic"', () => [...BASIC, 'x-api-key', tokenOf('all')], 'all'],
+  ['a token beside a trusted e-mail address', () => [...EMAIL, ...PROOF, ...bearer(tokenOf('read-only'))], 'read-only'],
+  ['no credential', () => [], 'auth.required'],
+  ['"Basic" alone', () => BASIC, 'auth.required'],
+  ['"Digest" alone', () => ['Authorization', 'Digest username="anna"'], 'auth.required'],
+  ['an unknown token', () => bearer(UNKNOWN), 'auth.invalid'],
+  ['a wrong secret', () => bearer(`${tokenOf('admin').slice(0, 13)}${'A'.repeat(43)}`), 'auth.invalid'],
+  ['a revoked token', () => bearer(tokenOf('revoked')), 'auth.invalid'],
+  ['"Bearer" without a token', () => bearer(''), 'auth.invalid'],
+  ['something else than a token', () => bearer('sk-1234'), 'auth.invalid'],
+  ['an unknown token as x-api-key', () => ['x-api-key', UNKNOWN], 'auth.invalid'],
+  ['two tokens of which one is valid', () => [...bearer(tokenOf('admin')), ...bearer(UNKNOWN)], 'auth.invalid'],
+  ['two valid tokens', () => [...bearer(tokenOf('admin')), 'x-api-key', tokenOf('all')], 'auth.invalid'],
+  ['an unknown token beside a trusted e-mail address', () => [...EMAIL, ...PROOF, ...bearer(UNKNOWN)], 'auth.invalid'],
+];
+
+const OF_PROXIES: readonly (readonly [what: string, headers: readonly string[], Outcome])[] = [
+  ['the e-mail address and the secret', [...EMAIL, ...PROOF], 'admin'],
+  ['the e-mail address in other capitals', ['x-FORWARDED-email', 'anna', ...PROOF], 'admin'],
+  ['the e-mail address beside the "Basic" that was checked', [...EMAIL, ...PROOF, ...BASIC], 'admin'],
+  ['the e-mail address without the secret', EMAIL, 'auth.required'],
+  ['the e-mail address with another secret', [...EMAIL, 'X-Svc-Proxy-Secret', `${SECRET}x`], 'auth.required'],
+  ['the e-mail address with two secrets', [...EMAIL, ...PROOF, ...PROOF], 'auth.required'],
+  ['the e-mail address twice', [...EMAIL, ...EMAIL, ...PROOF], 'auth.required'],
+  ['the e-mail address twice, in other capitals', [...EMAIL, 'x-forwarded-email', 'mallory', ...PROOF], 'auth.required'],
+  ['the e-mail address with underscores', ['X_Forwarded_Email', 'anna', ...PROOF], 'auth.required'],
+  ['an empty e-mail address', ['X-Forwarded-Email', ' ', ...PROOF], 'auth.required'],
+  ['the secret alone', PROOF, 'auth.required'],
+];
+
+describe('the table of routes', () => {
+  test('is the one that this test knows', () => {
+    expect(routes.names.toSorted()).toEqual(Object.keys(PERMISSIONS).toSorted());
+  });
+});
 
 describe('with authentication', () => {
-  test('no credential opens only the open routes', async () => {
-    expect(routes.length).toBeGreaterThan(30);
-    expect(OPEN.filter((name) => !routes.some((route) => nameOf(route) === name))).toEqual([]);
-    expect(await mapOf((route) => decide(route, []))).toEqual(expected(() => 'auth.required'));
+  test.each(OF_TOKENS)('%s opens what the specification says', async (_what, headers, outcome) => {
+    withAuthentication(['127.0.0.1']);
+    expect(await differences(headers(), (route) => expected(route, outcome))).toEqual([]);
   });
 
-  test.each(SCOPES)('a token with scope "%s" opens what the specification says', async (scope) => {
-    const headers = ['Authorization', `Bearer ${tokens.get(scope)}`];
-    expect(await mapOf((route) => decide(route, headers))).toEqual(expected((name) => (MAY[scope](name) ? 'allowed' : 'auth.scope')));
+  test.each(OF_PROXIES)('from a trusted proxy, %s opens what the specification says', async (_what, headers, outcome) => {
+    withAuthentication(['192.0.2.7', '127.0.0.0/8', '2001:db8::/32']);
+    expect(await differences(headers, (route) => expected(route, outcome))).toEqual([]);
   });
 
-  test('a token that is not valid opens only the open routes, also beside a valid e-mail address', async () => {
-    const headers = ['Authorization', `Bearer svc_00000000.${'A'.repeat(43)}`, 'X-Forwarded-Email', 'admin'];
-    expect(await mapOf((route) => decide(route, headers, authorizeWith(true)))).toEqual(expected(() => 'auth.invalid'));
-  });
-
-  test('the e-mail address of a trusted proxy opens everything, that of anybody else nothing', async () => {
-    const headers = ['X-Forwarded-Email', 'admin'];
-    expect(await mapOf((route) => decide(route, headers, authorizeWith(true)))).toEqual(expected(() => 'allowed'));
-    expect(await mapOf((route) => decide(route, headers))).toEqual(expected(() => 'auth.required'));
+  test.each(OF_PROXIES)('from anybody else, %s opens the open routes only', async (_what, headers) => {
+    withAuthentication();
+    expect(await differences(headers, (route) => expected(route, 'auth.required'))).toEqual([]);
   });
 });
 
-test('without authentication, every route is open', async () => {
-  expect(await mapOf((route) => decide(route, [], allowEveryone))).toEqual(expected(() => 'allowed'));
+describe('without authentication', () => {
+  test.each([
+    ...OF_TOKENS.map(([what, headers]) => [what, headers] as const),
+    ...OF_PROXIES.map(([what, headers]) => [what, () => headers] as const),
+  ])('every route is open to %s', async (_what, headers) => {
+    authorize = allowEveryone;
+    expect(await differences(headers(), () => 'reached')).toEqual([]);
+  });
+});
+
+/** A browser adds the password for the proxy to requests of every page, so the proxy then vouches for requests that a page of another site has caused. */
+describe('a page of another site', () => {
+  const PAGES = [
+    ['a script or a form', ['Origin', 'https://evil.test']],
+    ['a page that hides its origin', ['Origin', 'null']],
+    ['an image or a frame', ['Sec-Fetch-Site', 'cross-site', 'Sec-Fetch-Mode', 'no-cors', 'Sec-Fetch-Dest', 'image']],
+    ['another port of the same machine', ['Sec-Fetch-Site', 'same-site', 'Sec-Fetch-Mode', 'cors', 'Sec-Fetch-Dest', 'empty']],
+    ['a page after DNS rebinding', ['Host', 'rebind.test']],
+  ] as const;
+  const MODES = [
+    ['without authentication', () => (authorize = allowEveryone), () => []],
+    ['with the e-mail address that the proxy adds', () => withAuthentication(['127.0.0.1']), () => [...EMAIL, ...PROOF, ...BASIC]],
+    ['with a valid token', () => withAuthentication(), () => bearer(tokenOf('admin'))],
+    ['without a credential where one is needed', () => withAuthentication(), () => []],
+  ] as const;
+
+  test.each(
+    MODES.flatMap(([mode, enter, credential]) => PAGES.map(([page, headers]) => [page, mode, headers, enter, credential] as const)),
+  )('%s gets nothing, %s', async (_page, _mode, headers, enter, credential) => {
+    enter();
+    const refused: string[] = [];
+    for (const route of routes.names)
+      if ((await routes.send(route, [...headers, ...credential()])) === 'request.cross_site') refused.push(route);
+    expect(routes.names.filter((route) => !refused.includes(route))).toEqual(routes.anySite);
+    expect(routes.anySite).toEqual(['GET /api/health/system', 'GET /api/health/ready']);
+  });
 });

@@ -120,7 +120,7 @@ describe('svcctl token in a cluster', () => {
       code: 64,
       err: expect.stringContaining('no name of a Secret'),
     });
-  }, 60_000);
+  }, 180_000);
 
   test('asks the service where a token is given, in a header that the API server passes on', async () => {
     putSecret();
@@ -130,7 +130,7 @@ describe('svcctl token in a cluster', () => {
     expect(headers).toMatchObject({ 'x-api-key': TOKEN });
     expect(cluster.proxied).toEqual(['GET svc-0:8080 /api/auth/tokens']);
     expect(cluster.fake.faults.count({ resource: 'secrets' })).toBe(0);
-  }, 60_000);
+  }, 180_000);
 
   test('never sends the token of ~/.config/svc/token, which is for another service', async () => {
     await writeToken(0o600);
@@ -138,5 +138,5 @@ describe('svcctl token in a cluster', () => {
     cluster.lead('svc-0');
     await cluster.run(['get', 'slots'], { env: { HOME: home } });
     expect([headers?.['x-api-key'], headers?.authorization, headers?.['user-agent']]).toEqual([undefined, undefined, 'svcctl']);
-  }, 60_000);
+  }, 180_000);
 });

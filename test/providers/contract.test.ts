@@ -10,6 +10,7 @@ import type { SampleModel } from '../support/providers/files-in-memory.ts';
 import { modelList } from '../support/flm/model-list.ts';
 import { changed, PORTRAIT } from '../support/comfyui/user-workflows.ts';
 import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
+import { encodeTinyWhisper } from '../support/speech/tiny-whisper.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
@@ -103,6 +104,7 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
       'a Whisper of several languages': whisperSample(true),
       'a Whisper for English': whisperSample(false),
       'a transducer': transducerSample(),
+      'a Whisper in one file': file('ggml-base.bin', encodeTinyWhisper({ multilingual: true })),
     },
     maxReadBytes: 4096,
     sound: soundSpeechAnswer,

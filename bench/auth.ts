@@ -1,0 +1,124 @@
+/**
+ * What authentication costs: three real services, without it, with one token, and with 10,000 tokens, behind the same load in one run. Short rounds alternate between the
+ * three, and each ratio is that of two neighbours in a round, so that other programs of the machine affect both sides alike. Then how long the first use of a token
+ * takes, and how long a revocation takes to reach another replica of a cluster.
+ */
+import { spawnSync, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { measureCpu } from './auth-cpu.ts';
+import { measureRevocation } from './auth-replicas.ts';
+import { createTokenFile } from './auth-tokens.ts';
+import { drive, writeScript, type Run, type Server } from './load.ts';
+import { atLeast, atMost, median, type Row } from './measure.ts';
+import { startRealService, type Bed, type RealService } from './proxies.ts';
+
+const ROUNDS = 25;
+const CONNECTIONS = 32;
+const SECONDS = 1;
+const MANY = 10_000;
+const FIRST_USES = 15;
+/** A service that had less of a core was waiting for other programs, and its figures say nothing about its own work. */
+const LEAST_BUSY = 0.7;
+const LEAST = { limit: 0.95, unit: '×', digits: 3 };
+/** Of the tokens that the first one needs, and no request had used before. */
+const FIRST_USE_MS = 150;
+
+interface Measured extends Server {
+  readonly script: string;
+}
+
+interface Bench {
+  readonly servers: Readonly<Record<'off' | 'on' | 'many', Measured>>;
+  readonly service: RealService;
+  /** Tokens of `service` that were not used yet. */
+  readonly unused: readonly string[];
+}
+
+export async function measureAuth(): Promise<readonly Row[]> {
+  const missing = ['wrk', 'nginx'].filter((program) => spawnSync(program, ['-v']).error !== undefined);
+  if (missing.length > 0) return [atLeast('requests/s with authentication', `needs ${missing.join(' and ')}`, LEAST)];
+  const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const started: ChildProcess[] = [];
+  const services: RealService[] = [];
+  try {
+    const bed = { directory, started };
+    const cpu = await measureCpu(bed, MANY);
+    const bench = await startServices(bed, services);
+    const firstUse = await measureFirstUse(bench);
+    return [...(await measureThroughput(bench)), ...cpu, ...firstUse, await measureRevocation()];
+  } finally {
+    for (const { service } of services) await service.stop();
+    for (const child of started) child.kill('SIGKILL');
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function startServices(bed: Bed, services: RealService[]): Promise<Bench> {
+  const load = { bytes: 600, model: 'primary' };
+  const start = async (firstPort: number, file?: Awaited<ReturnType<typeof createTokenFile>>) => {
+    const range = { SVC_PORT_RANGE: `${firstPort}-${firstPort + 99}` };
+    const [token] = file?.tokens ?? [];
+    const options = file === undefined || token === undefined ? {} : { tokens: file.text, token };
+    const settings = { ...range, ...(file === undefined ? {} : { SVC_AUTH_ENABLED: '1' }) };
+    const service = await startRealService(bed, { settings, ...options });
+    services.push(service);
+    const script = await writeScript(bed.directory, { ...load, ...(token === undefined ? {} : { token }) });
+    return { service, server: { pid: service.service.pid, port: service.port, script } };
+  };
+  const one = await createTokenFile({ known: 1 + FIRST_USES, total: 1 + FIRST_USES });
+  const off = await start(18_080);
+  const on = await start(18_280, one);
+  const many = await start(18_480, await createTokenFile({ known: 1, total: MANY }));
+  return { servers: { off: off.server, on: on.server, many: many.server }, service: on.service, unused: one.tokens.slice(1) };
+}
+
+/** In each round, the server without authentication is measured between the other two, and their order changes. */
+async function measureThroughput({ servers }: Bench): Promise<readonly Row[]> {
+  const runs: Record<'off' | 'on' | 'many', Run[]> = { off: [], on: [], many: [] };
+  const order = ['on', 'off', 'many'] as const;
+  for (let round = -1; round < ROUNDS; round += 1) {
+    for (const name of round % 2 === 0 ? order : order.toReversed()) {
+      const { script, ...server } = servers[name];
+      const run = await drive(server, { script, connections: CONNECTIONS, seconds: SECONDS });
+      if (round >= 0) runs[name].push(run);
+    }
+  }
+  const waited = Object.values(runs).some((of) => median(of.map(({ busy }) => busy)) < LEAST_BUSY);
+  const ratio = (name: 'on' | 'many', against: 'off' | 'on', of: (run: Run) => number): number | string => {
+    const value = median(runs[name].flatMap((run, round) => runs[against].slice(round, round + 1).map((other) => of(run) / of(other))));
+    return waited ? `${value.toFixed(3)} × (waited)` : value;
+  };
+  const perSecond = (run: Run): number => run.requestsPerSecond;
+  const cpu = (run: Run): number => run.cpu;
+  for (const [name, of] of Object.entries(runs)) {
+    const figures = `${median(of.map(perSecond)).toFixed(0)} requests/s, ${(median(of.map(cpu)) * 1e6).toFixed(1)} µs of CPU per request`;
+    process.stdout.write(`  ${name}: ${figures}, ${(median(of.map(({ busy }) => busy)) * 100).toFixed(0)} % of a core\n`);
+  }
+  return [
+    atLeast('requests/s with authentication, against without', ratio('on', 'off', perSecond), LEAST),
+    atLeast(`requests/s with ${MANY} tokens, against a few`, ratio('many', 'on', perSecond), { ...LEAST, limit: 0.98 }),
+  ];
+}
+
+/** Each of the tokens is used once, and then once more: the difference is what its check costs. */
+async function measureFirstUse({ service: { service }, unused }: Bench): Promise<readonly Row[]> {
+  const ask = async (token: string): Promise<number> => {
+    const startedAt = performance.now();
+    const answer = await fetch(`${service.url}/api/slots`, { headers: { authorization: `Bearer ${token}` } });
+    await answer.text();
+    if (!answer.ok) throw new Error(`A token was answered with ${answer.status}`);
+    return performance.now() - startedAt;
+  };
+  const first: number[] = [];
+  const second: number[] = [];
+  for (const token of unused) {
+    first.push(await ask(token));
+    second.push(await ask(token));
+  }
+  const times = `${first.map((ms) => ms.toFixed(0)).join(', ')} ms; later ones ${median(second).toFixed(1)} ms`;
+  process.stdout.write(`  first uses of ${unused.length} tokens: ${times}\n`);
+  const limit = { limit: FIRST_USE_MS, unit: 'ms', digits: 0 };
+  return [atMost('first use of a token, median', median(first), limit), atMost('  the slowest of them', Math.max(...first), limit)];
+}

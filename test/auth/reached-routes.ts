@@ -1,0 +1,96 @@
+/** The real server with the whole table of routes, in which each handler only says that it was reached: what the checks before the handlers decide can be seen from outside. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request, type RequestOptions } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Route } from '../../src/api/route.ts';
+import type { Authorize } from '../../src/auth/create-authorize.ts';
+import { pageRoutes } from '../api/manage/page-routes.ts';
+import { startWorld } from '../api/manage/world.ts';
+import { buildServer } from '../../src/api/server.ts';
+import { createSiteGuard } from '../../src/api/site-guard.ts';
+import { parseSettings } from '../../src/schema/settings.ts';
+import { readSitePolicy } from '../../src/wiring/site-policy.ts';
+
+export interface ReachedRoutes {
+  /** As they are written in the table: `GET /api/slots/:name`. */
+  readonly names: readonly string[];
+  /** The routes that pages of other sites may use. */
+  readonly anySite: readonly string[];
+  /** Returns `reached`, or the code of the refusal; for `HEAD`, which has no body, `reached` or the status. `headers`: names and values in turn, so that a name can be sent twice. */
+  send(route: string, headers: readonly string[], method?: 'HEAD'): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function startReachedRoutes(authorize: Authorize): Promise<ReachedRoutes> {
+  const page = mkdtempSync(join(tmpdir(), 'svc-page-'));
+  mkdirSync(join(page, 'assets'));
+  writeFileSync(join(page, 'index.html'), '<!doctype html>');
+  writeFileSync(join(page, 'assets/page-1.js'), '');
+  const world = await startWorld({ v1: true });
+  const table: readonly Route[] = [...world.routes, ...pageRoutes(page)];
+  const parsed = parseSettings({});
+  if (!parsed.ok) throw new Error(parsed.problems.join());
+  const api = buildServer({
+    routes: table.map(onlyReached),
+    settings: parsed.settings,
+    gateway: { close: async () => undefined },
+    site: createSiteGuard(readSitePolicy(parsed.settings, false)),
+    authorize,
+  });
+  const port = await api.listen({ host: '127.0.0.1', port: 0 });
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+  const byName = new Map(table.map((route) => [`${route.method} ${route.path}`, route]));
+
+  return {
+    names: [...byName.keys()],
+    anySite: [...byName].filter(([, route]) => route.anySite === true).map(([name]) => name),
+    async send(name, headers, method) {
+      const route = byName.get(name);
+      if (route === undefined) throw new Error(`There is no route "${name}"`);
+      const type = route.multipart === true ? 'multipart/form-data; boundary=x' : 'application/json';
+      const own = headers.some((each) => each.toLowerCase() === 'host') ? [] : ['Host', `127.0.0.1:${port}`];
+      const body = route.method === 'GET' ? [] : ['Content-Type', type, 'Content-Length', '0'];
+      const options = { agent, host: '127.0.0.1', port, path: pathOf(route), method: method ?? route.method };
+      return await exchange({ ...options, headers: [...own, ...body, ...headers] });
+    },
+    async close() {
+      agent.destroy();
+      await api.close(0);
+      await world.close();
+      rmSync(page, { recursive: true });
+    },
+  };
+}
+
+/** The same route with its class, its method and its checks, and nothing behind them. */
+function onlyReached(route: Route): Route {
+  const { raw, ...rest } = route;
+  return {
+    ...rest,
+    handler: (_request, reply) => reply.code(200).send('reached'),
+    ...(raw === undefined ? {} : { raw: ({ res }) => void res.end('reached') }),
+  };
+}
+
+const pathOf = ({ path }: Route): string =>
+  path.replace(':name', 'primary').replace(':id', '1a2b3c4d').replace(':file', 'a.png').replace('*', 'a');
+
+async function exchange(options: RequestOptions): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const sent = request(options, (res) => {
+      let text = '';
+      res.setEncoding('utf8');
+      res.on('data', (chunk: string) => (text += chunk));
+      res.on('end', () => resolve(text === '' ? (res.statusCode === 200 ? 'reached' : String(res.statusCode)) : codeIn(text)));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+function codeIn(text: string): string {
+  if (text === 'reached') return text;
+  const { error }: { error?: { code?: string } } = JSON.parse(text);
+  return error?.code ?? text;
+}

@@ -1,0 +1,81 @@
+/**
+ * Who may use which route with authentication on, written from the specification (its open routes, and its scopes) and from the contract with users, not from the sources. A route that is not in this table
+ * fails the test that walks it, so whoever adds a route decides here as well.
+ */
+import type { Scope } from '../../src/schema/access.ts';
+
+/** `everyone`: also without a credential. */
+export type Permission = 'everyone' | readonly Scope[];
+
+const EVERYONE = 'everyone';
+const EVERY_SCOPE: Permission = ['admin', 'all', 'v1-only', 'read-only'];
+const INFERENCE: Permission = ['admin', 'all', 'v1-only'];
+const READ: Permission = ['admin', 'all', 'read-only'];
+/** Lines of logs may contain what clients have sent. */
+const LOGS: Permission = ['admin', 'all'];
+const ADMIN: Permission = ['admin'];
+
+export const PERMISSIONS: Readonly<Record<string, Permission>> = {
+  // Open: liveness, metrics, what a page must know before a login, and the page itself.
+  'GET /api/health/system': EVERYONE,
+  'GET /api/health/ready': EVERYONE,
+  'GET /api/status': EVERYONE,
+  'GET /api/metrics': EVERYONE,
+  'GET /api/features': EVERYONE,
+  'GET /api/install/state': EVERYONE,
+  'POST /api/install/complete': EVERYONE,
+  'GET /api/config/urls': EVERYONE,
+  'GET /api/auth/status': EVERYONE,
+  'POST /api/auth/login': EVERYONE,
+  'GET /v1/models': EVERYONE,
+  'GET /': EVERYONE,
+  'GET /assets/page-1.js': EVERYONE,
+  // Inference.
+  'POST /v1/chat/completions': INFERENCE,
+  'POST /v1/completions': INFERENCE,
+  'POST /v1/embeddings': INFERENCE,
+  'POST /v1/responses': INFERENCE,
+  'POST /v1/messages': INFERENCE,
+  'POST /v1/messages/count_tokens': INFERENCE,
+  'POST /v1/rerankings': INFERENCE,
+  'POST /v1/rerank': INFERENCE,
+  'POST /v1/reranking': INFERENCE,
+  'POST /rerank': INFERENCE,
+  'POST /v2/rerank': INFERENCE,
+  'POST /v1/audio/transcriptions': INFERENCE,
+  'POST /v1/audio/translations': INFERENCE,
+  'POST /v1/audio/speech': INFERENCE,
+  'GET /v1/audio/voices': INFERENCE,
+  'POST /v1/images/generations': INFERENCE,
+  'POST /v1/images/edits': INFERENCE,
+  'GET /v1/models/*': INFERENCE,
+  'GET /api/images/cache/:file': EVERY_SCOPE,
+  // Reads of slots, models and hardware.
+  'GET /api/slots': READ,
+  'GET /api/slots/:name': READ,
+  'GET /api/slots/:name/timeline': READ,
+  'GET /api/slots/:name/explain': READ,
+  'GET /api/events': READ,
+  'GET /api/models': READ,
+  'GET /api/models/:id': READ,
+  'GET /api/pulls': READ,
+  'GET /api/providers': READ,
+  'GET /api/hardware': READ,
+  'GET /api/fit': READ,
+  'GET /api/openapi.json': READ,
+  'GET /api/slots/:name/logs': LOGS,
+  // Changes, and everything about tokens.
+  'PUT /api/slots/:name': ADMIN,
+  'PATCH /api/slots/:name': ADMIN,
+  'DELETE /api/slots/:name': ADMIN,
+  'POST /api/slots/:name/load': ADMIN,
+  'POST /api/slots/:name/unload': ADMIN,
+  'POST /api/slots/:name/restart': ADMIN,
+  'POST /api/plan': ADMIN,
+  'POST /api/apply': ADMIN,
+  'POST /api/models/:id/pull': ADMIN,
+  'DELETE /api/models/:id': ADMIN,
+  'GET /api/auth/tokens': ADMIN,
+  'POST /api/auth/tokens': ADMIN,
+  'DELETE /api/auth/tokens/:id': ADMIN,
+};
