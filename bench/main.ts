@@ -9,7 +9,9 @@ const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   cluster: async () => (await import('./cluster.ts')).measureCluster(),
   scale: async () => (await import('./scale.ts')).measureScale(),
   edit: async () => (await import('./edit.ts')).measureEdit(),
+  images: async () => (await import('./images.ts')).measureImages(),
   models: async () => (await import('./models.ts')).measureModels(),
+  speech: async () => (await import('./speech.ts')).measureSpeech(),
   memory: async () => (await import('./memory.ts')).measureMemory(),
 };
 

@@ -57,23 +57,36 @@ const ONE_THREAD = ['--threads', '1'];
 interface Filling {
   /** Its cache of earlier prompts: only with a model that computes little for each token, since filling it would take hours with the others. */
   readonly prompts: boolean;
-  /** Copies of windows and states, as many as the provider allows: conversations that go on, one in each sequence. */
-  readonly copies: boolean;
+  /**
+   * Copies of windows and states, of conversations that go on, one in each sequence. `close`: as many as the provider allows, which takes a few turns where copies may be close
+   * to each other. `spaced`: with the distance that the provider sets, in a context that is too short for more copies of earlier turns than the first one.
+   */
+  readonly copies: 'none' | 'spaced' | 'close';
+  /** Default: all. */
+  readonly contexts?: readonly number[];
 }
-const EMPTY: Filling = { prompts: false, copies: false };
+const EMPTY: Filling = { prompts: false, copies: 'none' };
+const WITH_COPIES: readonly Filling[] = [
+  EMPTY,
+  { prompts: false, copies: 'spaced', contexts: [4096] },
+  { prompts: false, copies: 'close' },
+];
 const FILLINGS: Readonly<Record<string, readonly Filling[]>> = {
-  experts: [{ prompts: true, copies: false }],
-  windows: [EMPTY, { prompts: false, copies: true }],
-  states: [EMPTY, { prompts: false, copies: true }],
+  experts: [{ prompts: true, copies: 'none' }],
+  windows: WITH_COPIES,
+  states: WITH_COPIES,
 };
+const COPIES_ARGUMENTS = { none: ['--ctx-checkpoints', '0'], spaced: [], close: ['--checkpoint-min-step', '0'] } as const;
 /** More than one batch. */
 const SHORT_PROMPT_TOKENS = 600;
 const COPIES_OF_TURN = 2;
 const TURN_TOKENS = 8;
-/** More than the window of the model that has one. */
-const FIRST_TURN_TOKENS = 1100;
+/** More than the window of a model that has one. */
+const BEYOND_WINDOW_TOKENS = 64;
 /** Names of models, separated by spaces. Default: all. */
 const ONLY = process.env['SVC_BENCH_MODELS']?.split(' ');
+/** Only what is measured with copies (`spaced` or `close`), or without (`none`). Default: all. */
+const ONLY_COPIES = process.env['SVC_BENCH_COPIES']?.split(' ');
 
 export async function measureMemory(): Promise<readonly Row[]> {
   const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-memory-'));
@@ -84,8 +97,8 @@ export async function measureMemory(): Promise<readonly Row[]> {
     const rows: Row[] = [];
     for (const [model, shape] of Object.entries(MODELS).filter(([name]) => ONLY?.includes(name) ?? true)) {
       const bytes = await writeLargeModel(path.join(directory, `${model}.gguf`), shape);
-      for (const filling of FILLINGS[model] ?? [EMPTY]) {
-        const name = `${model}${filling.copies ? ' with copies' : ''}`;
+      for (const filling of (FILLINGS[model] ?? [EMPTY]).filter(({ copies }) => ONLY_COPIES?.includes(copies) ?? true)) {
+        const name = `${model}${filling.copies === 'none' ? '' : ` with ${filling.copies} copies`}`;
         process.stdout.write(`  ${name}: ${mib(bytes)}\n`);
         const worst = await compare(directory, { model, filling, baseBytes: baseline.residentBytes });
         rows.push(atMost(`expected memory against what llama-server took, ${name}`, worst, { limit: GOAL_PERCENT, unit: '%', digits: 1 }));
@@ -104,7 +117,7 @@ async function compare(
   { model, filling, baseBytes }: { readonly model: string; readonly filling: Filling; readonly baseBytes: number },
 ): Promise<number> {
   const differences: number[] = [];
-  for (const context of CONTEXTS) {
+  for (const context of CONTEXTS.filter((each) => filling.contexts?.includes(each) ?? true)) {
     const { residentBytes, expectedBytes } = await measure(directory, { model, context, filling });
     const [took, expected] = [residentBytes - baseBytes, expectedBytes - baseBytes];
     const percent = (100 * (expected - took)) / took;
@@ -125,17 +138,19 @@ async function measure(
   { model: name, context, filling }: { readonly model: string; readonly context: number; readonly filling: Filling },
 ): Promise<Measured> {
   const model = await readFacts(directory, `${name}.gguf`);
-  const off = [...(filling.prompts ? [] : ['--cache-ram', '0']), ...(filling.prompts || filling.copies ? [] : ['--ctx-checkpoints', '0'])];
-  const spec = specOf(`${name}.gguf`, context, [...ONE_THREAD, ...off]);
+  const { prompts: withPrompts, copies } = filling;
+  const extra = withPrompts ? [] : ['--cache-ram', '0', ...COPIES_ARGUMENTS[copies]];
+  const spec = specOf(`${name}.gguf`, context, [...ONE_THREAD, ...extra]);
   const server = await startLlamaServer({ name: NAME, spec, model, directory });
   try {
     const { layout } = chooseLayout(NAME, spec, ggufModel(model));
-    const length = filling.prompts ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
+    const length = withPrompts ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
     // So many prompts that the cache of earlier ones is full.
     const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
-    const prompts = 2 + (layout.cacheRamMiB === 0 ? 0 : Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length));
+    const prompts =
+      copies !== 'none' ? 0 : 2 + (layout.cacheRamMiB === 0 ? 0 : Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length));
     for (let index = 0; index < prompts; index += 1) await complete(server, randomTokens(length));
-    if (filling.copies) await converse(server, layout);
+    if (copies !== 'none') await converse(server, layout, ggufModel(model).layers?.window?.tokens ?? 0);
     return { residentBytes: await server.residentBytes(), expectedBytes: gguf.estimateMemory(NAME, spec, model).hostBytes };
   } finally {
     await server.stop();
@@ -155,10 +170,10 @@ function specOf(model: string, context: number, args: readonly string[]): SlotSp
 }
 
 /** Each turn of a conversation makes two copies, which have what the window has by then. So a long prompt comes first in each sequence, and then as many short ones as it takes. */
-async function converse(server: LlamaServer, { parallel, checkpoints, context }: ServerLayout): Promise<void> {
+async function converse(server: LlamaServer, { parallel, checkpoints, context }: ServerLayout, windowTokens: number): Promise<void> {
   const turns = Math.ceil(checkpoints / COPIES_OF_TURN) + 1;
   const room = Math.floor(context / parallel) - (turns + 1) * TURN_TOKENS;
-  const prompts = Array.from({ length: parallel }, (): number[] => [...randomTokens(Math.min(FIRST_TURN_TOKENS, room))]);
+  const prompts = Array.from({ length: parallel }, (): number[] => [...randomTokens(Math.min(windowTokens + BEYOND_WINDOW_TOKENS, room))]);
   for (let turn = 0; turn <= turns; turn += 1) {
     for (const [sequence, prompt] of prompts.entries()) {
       await complete(server, prompt, sequence);

@@ -1,4 +1,4 @@
-/** Duration of one plan of a thousand slots at rest. Runs in memory, since the planner does no I/O. */
+/** Duration of a plan of a thousand slots: at rest, after an edit of one of them, and with nothing remembered. Runs in memory, since the planner does no I/O. */
 import { inspect } from '../src/reconciler/decide/inspect.ts';
 import { plan } from '../src/reconciler/decide/plan.ts';
 import { createWorld } from '../test/support/simulation/world.ts';
@@ -6,25 +6,40 @@ import { atMost, median, type Row } from './measure.ts';
 
 const SLOTS = 1000;
 const PASSES = 30;
+const DOCUMENT = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } } as const;
 
 export async function measurePlan(): Promise<readonly Row[]> {
   const times: number[] = [];
-  const timed: typeof plan = (desired, observed, now) => {
+  const fresh: number[] = [];
+  const timed: typeof plan = (desired, observed, now, steps) => {
     const begun = performance.now();
-    const made = plan(desired, observed, now);
-    if (desired.slots.size === SLOTS) times.push(performance.now() - begun);
+    const made = plan(desired, observed, now, steps);
+    const ended = performance.now();
+    if (desired.slots.size !== SLOTS) return made;
+    times.push(ended - begun);
+    plan(desired, observed, now);
+    fresh.push(performance.now() - ended);
     return made;
   };
   const world = createWorld({ decide: { plan: timed, inspect }, env: { SVC_PORT_RANGE: '18080-19979', SVC_MEMORY_BUDGET: '100Ti' } });
   world.setModel('a.gguf', 'present');
-  for (let index = 0; index < SLOTS; index += 1)
-    world.edit(`s${index}`, { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } });
+  for (let index = 0; index < SLOTS; index += 1) world.edit(`s${index}`, DOCUMENT);
   await world.reach(`s${SLOTS - 1}`, 'ready', 120_000);
-  times.length = 0;
-  while (times.length < PASSES) {
-    world.life().loop.wake();
-    await world.clock.advance(1000);
-  }
+  const passes = async (before: (pass: number) => void): Promise<number> => {
+    times.length = 0;
+    while (times.length < PASSES) {
+      before(times.length);
+      await world.clock.advance(1000);
+    }
+    return median(times);
+  };
+  const atRest = await passes(() => world.life().loop.wake());
+  const edited = await passes((pass) => world.edit('s500', { ...DOCUMENT, lifecycle: { drainTimeout: `${10 + pass}s` } }));
   await world.life().end();
-  return [atMost(`plan of ${SLOTS.toLocaleString('en')} slots, median of ${times.length}`, median(times), { limit: 10, unit: 'ms' })];
+  const named = `${SLOTS.toLocaleString('en')} slots, median of ${PASSES}`;
+  return [
+    atMost(`plan of ${named}`, atRest, { limit: 10, unit: 'ms', digits: 1 }),
+    atMost(`plan after an edit of one of ${named}`, edited, { limit: 2, unit: 'ms', digits: 1 }),
+    atMost(`the same with nothing remembered, ${named}`, median(fresh), { limit: 50, unit: 'ms', digits: 1 }),
+  ];
 }

@@ -25,6 +25,7 @@ const SERVICE = [
   'manifests/toolboxes.toml',
   'toolboxes/embedded',
   'toolboxes/gguf',
+  'toolboxes/image',
   'toolboxes/npu',
   'toolboxes/speech',
   'LICENSE',

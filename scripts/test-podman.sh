@@ -111,6 +111,25 @@ build_image() {
   podman_at_socket build --quiet --network host --label "$label=$hash" --build-arg "BASE=$base" "$@" --tag "$name" "$context" >/dev/null
 }
 
+# npm, which the image for speech installs packages with, trusts what this machine trusts.
+make_certificates_image() {
+  local context=$dir/certificates bundle=${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}
+  mkdir -p "$context"
+  if [ -e "$bundle" ]; then cp "$bundle" "$context/ca-certificates.crt"; else : >"$context/ca-certificates.crt"; fi
+  # Not where Debian's package writes its own.
+  printf 'ARG BASE\nFROM ${BASE}\nCOPY ca-certificates.crt /opt/certificates.crt\n' >"$context/Containerfile"
+  podman_at_socket build --quiet --build-arg "BASE=$base" --tag localhost/svc-base-certificates:forky "$context" >/dev/null
+}
+
+# For the suites that build toolbox images: they find all layers that need a network. Debian's npm alone has some hundred packages, so this takes minutes once.
+make_speech_image() {
+  # Others need not wait for it.
+  exec 9>"$dir/speech.lock"
+  flock 9
+  make_certificates_image
+  build_image localhost/svc-test-speech-cpu:v1 toolboxes/speech --build-arg BASE=localhost/svc-base-certificates:forky --build-arg NODE_EXTRA_CA_CERTS=/opt/certificates.crt
+}
+
 given=${CONTAINER_HOST:-}
 install_packages
 fetch_registry
@@ -124,5 +143,6 @@ fi
 make_base_image
 build_image localhost/svc-test-workload:v1 test/host/podman/workload-image
 [ ! -e toolboxes/gguf/Containerfile ] || build_image localhost/svc-toolbox-gguf-cpu:v1 toolboxes/gguf --build-arg BACKEND=cpu
+[ "${1:-}" != speech ] || make_speech_image
 
 printf 'export %s=%q\n' CONTAINERS_CONF "$CONTAINERS_CONF" CONTAINER_HOST "$CONTAINER_HOST" SVC_TEST_REGISTRY "$dir/registry/usr/bin/docker-registry"

@@ -16,7 +16,7 @@ skip() {
 
 set_up_podman() {
   local settings
-  if settings=$(bash scripts/test-podman.sh); then
+  if settings=$(bash scripts/test-podman.sh "$@"); then
     # The output consists of "export NAME=value" lines.
     eval "$settings"
   else
@@ -26,7 +26,8 @@ set_up_podman() {
 
 # With arguments, only some tests run, and most of them do not need podman.
 case "${SVC_TEST_REQUIRE:-} $*" in
-' ' | *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
+' ' | 'podman'*' --'* | *toolbox-images*) set_up_podman speech ;;
+*podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 
 # "npm run test:cluster" runs the suites that need a cluster, and "npm run test:chaos" those that break things for minutes.

@@ -2,28 +2,25 @@
 import type { JSX } from 'preact';
 import { useApp } from './app-context.ts';
 import { hashOf, PAGES, type PageName } from './decide/route.ts';
-import { ActivityPage } from './pages/activity.tsx';
-import { ModelsPage } from './pages/models.tsx';
-import { PlaygroundPage } from './pages/playground.tsx';
-import { SettingsPage } from './pages/settings.tsx';
 import { SlotsPage } from './pages/slots.tsx';
-import { ChangeDialog } from './parts/change-dialog.tsx';
+import { Lazy } from './parts/lazy.tsx';
 import { SignIn } from './parts/sign-in.tsx';
-import { SlotDrawer } from './parts/slot-drawer.tsx';
 import { PAGE_NAMES, T } from './texts.ts';
 
-const PAGE_PARTS: Readonly<Record<PageName, () => JSX.Element>> = {
-  slots: SlotsPage,
-  models: ModelsPage,
-  playground: PlaygroundPage,
-  activity: ActivityPage,
-  settings: SettingsPage,
+/** All but the first page. */
+const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => JSX.Element>>> = {
+  models: async () => (await import('./pages/models.tsx')).ModelsPage,
+  playground: async () => (await import('./pages/playground.tsx')).PlaygroundPage,
+  activity: async () => (await import('./pages/activity.tsx')).ActivityPage,
+  hardware: async () => (await import('./pages/hardware.tsx')).HardwarePage,
+  settings: async () => (await import('./pages/settings.tsx')).SettingsPage,
 };
+const loadDrawer = async () => (await import('./parts/slot-drawer.tsx')).SlotDrawer;
+const loadChange = async () => (await import('./parts/change-dialog.tsx')).ChangeDialog;
 
 export function Shell(): JSX.Element {
-  const { place, needsToken } = useApp();
-  const { page } = place.value;
-  const Page = PAGE_PARTS[page];
+  const { place, needsToken, change } = useApp();
+  const { page, slot } = place.value;
   return (
     <>
       <a class="skip" href="#content" onClick={skipToContent}>
@@ -43,10 +40,10 @@ export function Shell(): JSX.Element {
         <Connection />
       </header>
       <main id="content" tabIndex={-1}>
-        {needsToken.value ? <SignIn /> : <Page />}
+        {needsToken.value ? <SignIn /> : page === 'slots' ? <SlotsPage /> : <Lazy key={page} load={LOADERS[page]} />}
       </main>
-      <SlotDrawer />
-      <ChangeDialog />
+      {page === 'slots' && slot !== undefined && <Lazy load={loadDrawer} />}
+      {change.value !== undefined && <Lazy load={loadChange} />}
     </>
   );
 }

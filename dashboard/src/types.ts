@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Scope } from '../../src/schema/access.ts';
 import type * as answers from '../../src/schema/answers.ts';
+import type { RequestEntries as RequestEntriesSchema } from '../../src/schema/request-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
 export type SlotState = Slot['status']['state'];
@@ -19,7 +20,15 @@ export type Models = z.output<typeof answers.Models>;
 export type FitAnswer = z.output<typeof answers.FitAnswer>;
 export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
+export type Providers = z.output<typeof answers.Providers>;
+export type RequestEntries = z.output<typeof RequestEntriesSchema>;
 export type Hardware = z.output<typeof answers.Hardware>;
+
+export type Capability = Slot['status']['capabilities'][number];
+export type InstallState = {
+  readonly complete: boolean;
+  readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];
+};
 
 export type { Scope } from '../../src/schema/access.ts';
 

@@ -2,10 +2,11 @@
  * Installs the packages that package-lock.json pins, shows progress, and explains what to do if that fails. No scripts of packages are run.
  * It uses `npm install`, because `npm ci` refuses a lock file without the binaries of other platforms, which npm itself omits if a
  * registry does not have them. The guarantees of `npm ci` are kept: it starts without node_modules, does not change the lock file, and
- * compares the installed packages with it.
+ * compares the installed packages with it. They are installed in a directory beside, which then takes the place of node_modules: the Node that runs this may be in there, and an
+ * installation that fails or is killed leaves what was installed before as it was.
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { missingPackages } from './installed.mjs';
@@ -47,13 +48,35 @@ const ADVICE = [
   [/EACCES|EPERM|EROFS/, 'Check the permissions of "node_modules" and the npm cache: npm cannot write there'],
 ];
 
-/** Calls `addOwner` with the process id of npm. */
+/** What npm reads; `.npmrc` need not exist. */
+const INPUTS = ['package.json', 'package-lock.json', '.npmrc'];
+
+/** Calls `addOwner` with the process id of npm. Only one process at a time may call it for a checkout. */
 export async function installPackages(root, print, addOwner) {
   checkLock(root);
-  rmSync(join(root, 'node_modules'), { recursive: true, force: true });
+  const staging = join(root, '.svc', 'install');
+  rmSync(staging, { recursive: true, force: true });
+  mkdirSync(staging, { recursive: true });
+  for (const file of INPUTS) if (existsSync(join(root, file))) copyFileSync(join(root, file), join(staging, file));
+  try {
+    await installInto(staging, print, { addOwner, cache: cacheEnvironment(root) });
+    replacePackages(root, staging);
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+/** The Node that runs this, and npm, stay open under the old directory until it is removed. */
+function replacePackages(root, staging) {
+  const [packages, old] = [join(root, 'node_modules'), join(staging, 'replaced')];
+  if (existsSync(packages)) renameSync(packages, old);
+  renameSync(join(staging, 'node_modules'), packages);
+}
+
+async function installInto(root, print, npm) {
   const stopShowing = showProgress('Installing the locked packages, including Node 24, into "node_modules"', print);
   const startedAt = Date.now();
-  const { code, signal, output } = await installOrGiveUp(root, addOwner);
+  const { code, signal, output } = await installOrGiveUp(root, npm);
   stopShowing();
   if (signal !== null) throw userError('The installation was interrupted; run the command again to restart it', 130);
   if (code !== 0) throw userError(`${output.trim()}\nCould not install the packages. ${advice(output)}`);
@@ -84,7 +107,7 @@ function checkLock(root) {
 }
 
 /** Ends the installation as soon as it is clear that there is no network, unless the cache of npm has every package. */
-async function installOrGiveUp(root, addOwner) {
+async function installOrGiveUp(root, { addOwner, cache }) {
   const unreachable = new AbortController();
   const done = new AbortController();
   let isLate = false;
@@ -92,27 +115,27 @@ async function installOrGiveUp(root, addOwner) {
     isLate = true;
     done.abort();
   }, PING_WITHIN_MS);
-  const ping = run(root, { args: PING, until: done.signal }).then((pinged) => {
+  const ping = run(root, { args: PING, until: done.signal, cache }).then((pinged) => {
     clearTimeout(late);
     const output = isLate ? `The network gives no answer: the registry was asked ${PING_WITHIN_MS / 1000} s ago` : pinged.output;
     if (isLate || (pinged.code !== 0 && UNREACHABLE.test(output))) unreachable.abort();
     return { output };
   });
-  const installed = await run(root, { args: ARGUMENTS, until: unreachable.signal, addOwner });
+  const installed = await run(root, { args: ARGUMENTS, until: unreachable.signal, addOwner, cache });
   if (installed.code === 0 || !unreachable.signal.aborted) {
     done.abort();
     await ping;
     return installed;
   }
   rmSync(join(root, 'node_modules'), { recursive: true, force: true });
-  const cached = await run(root, { args: OFFLINE, addOwner });
+  const cached = await run(root, { args: OFFLINE, addOwner, cache });
   return cached.code === 0 || cached.signal !== null ? cached : { ...cached, output: (await ping).output };
 }
 
 /** `until` ends npm when it aborts; that counts as a failure, and not as an interruption by the user. */
-function run(root, { args, until, addOwner = () => undefined }) {
+function run(root, { args, until, cache, addOwner = () => undefined }) {
   const { command, prefix } = npmCommand();
-  const env = { ...process.env, ...cacheEnvironment(root) };
+  const env = { ...process.env, ...cache };
   // With NODE_ENV=production, npm would omit the development dependencies.
   delete env.NODE_ENV;
   return new Promise((resolve) => {
@@ -142,7 +165,7 @@ function run(root, { args, until, addOwner = () => undefined }) {
   });
 }
 
-/** Returns the npm that runs this script, with the Node that runs it: the Node in node_modules is about to be replaced. */
+/** Returns the npm that runs this script, with the Node that runs it. */
 function npmCommand() {
   const script = process.env.npm_execpath;
   if (script === undefined || basename(script) !== 'npm-cli.js') return { command: 'npm', prefix: [] };

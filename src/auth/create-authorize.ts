@@ -37,7 +37,7 @@ export function createAuthorize({
 
   return (access, { rawHeaders, socket }) => {
     if (access === 'open') return ALLOWED;
-    const credential = readCredential(rawHeaders, { isProxy: isProxy(socket.remoteAddress), matchesSecret });
+    const credential = readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
     switch (credential.kind) {
       case 'none':
         return isLocal(socket) ? decideScope(access, LOCAL) : REQUIRED;

@@ -33,12 +33,16 @@ export interface Hold {
 
 export type Holds = ReturnType<typeof createHolds>;
 
+export type ProgressListener = (slot: SlotName, progress: RequestProgress | undefined) => void;
+
 export interface HoldDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly board: { current(): BoardView };
   /** Called when a workload gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
   readonly onActivity: (change: { readonly draining: boolean }) => void;
+  /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
+  readonly onProgress?: ProgressListener;
 }
 
 /** Number of workloads to remember, so that the last use of an idle one stays known while it is off the board for a while. */
@@ -70,7 +74,7 @@ interface SlotLoad {
   reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
 }
 
-export function createHolds({ now, board, onActivity }: HoldDeps) {
+export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
   const entries = new Map<WorkloadId, Entry>();
   const slots = new Map<SlotName, SlotLoad>();
   /** Keyed by the board's target lists, so that a list is searched once per publication and not for each request. */
@@ -128,7 +132,10 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
     const { entry } = load;
     entry.holders.remove(member);
     entry.slotLoad.inFlight -= 1;
-    if (entry.slotLoad.reported?.by === member) entry.slotLoad.reported = undefined;
+    if (entry.slotLoad.reported?.by === member) {
+      entry.slotLoad.reported = undefined;
+      onProgress?.(entry.slot, undefined);
+    }
     load.inFlight -= 1;
     entry.lastUsedAt = now();
     if (entry.holders.size === 0) onActivity({ draining: !isTarget(board.current(), load) });
@@ -156,7 +163,9 @@ export function createHolds({ now, board, onActivity }: HoldDeps) {
           entry.lastHeardAt = now();
         },
         report(progress) {
-          if (member.index !== -1) entry.slotLoad.reported = { by: member, progress };
+          if (member.index === -1) return;
+          entry.slotLoad.reported = { by: member, progress };
+          onProgress?.(slot.name, progress);
         },
         release() {
           if (member.index !== -1) release(load, member);

@@ -3,7 +3,7 @@ import type { Traffic, Wake } from '../reconciler/ports.ts';
 import type { RequestProgress } from '../providers/translation.ts';
 import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
-import { createHolds, type Holds } from './hold.ts';
+import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 
 /** Number of requests of one slot now. */
@@ -18,6 +18,8 @@ export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
   ofSlot(slot: SlotName): SlotTraffic;
+  /** Calls the listener with each progress, until the function that is returned is called. */
+  watchProgress(listener: ProgressListener): () => void;
   /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
   noteFailure(): void;
 }
@@ -36,7 +38,13 @@ export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDem
     for (const wake of wakes) wake(ms);
   }
 
-  const holds = createHolds({ now, board, onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS) });
+  const listeners = new Set<ProgressListener>();
+  const holds = createHolds({
+    now,
+    board,
+    onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS),
+    onProgress: (slot, progress) => listeners.forEach((listener) => listener(slot, progress)),
+  });
   const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
 
   return {
@@ -47,6 +55,12 @@ export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDem
       return { workloads: holds.activity(), demand: parking.demand() };
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
+    watchProgress(listener) {
+      // Each call has its own, also with the same function.
+      const own: ProgressListener = (slot, progress) => listener(slot, progress);
+      listeners.add(own);
+      return () => void listeners.delete(own);
+    },
     abort: (workload) => holds.abort(workload),
     changes: (wake, signal) => addWake(wakes, wake, signal),
     noteFailure: () => wakeWithin(0),

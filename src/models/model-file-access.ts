@@ -43,8 +43,10 @@ export function openModelFiles(root: string, directory: string): OpenModelFiles 
   /** Its stamp is taken before anything is read, so that a change in between is noticed later. */
   async function visit<Value>(name: string, look: (file: string) => Promise<Value>): Promise<Value> {
     try {
+      // One that is not there is remembered as such, in case that its reader goes on without it.
+      if (!stamps.has(name)) stamps.set(name, '');
       const file = await inStore(root, path.join(directory, name));
-      if (!stamps.has(name)) stamps.set(name, await stampOf(file));
+      if (stamps.get(name) === '') stamps.set(name, await stampOf(file));
       return await look(file);
     } catch (error) {
       throw new UnreadableFile(name, error);

@@ -47,7 +47,7 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
-import { rememberPlans } from './remember-plans.ts';
+import { rememberSteps } from './remember-plans.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
@@ -110,7 +110,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
   const templating = rememberTemplating(templatingOf(deps));
-  const plans = rememberPlans();
+  const plans = rememberSteps();
   const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
   const memory: LoopMemory = {
@@ -209,7 +209,7 @@ export function createLoop(deps: LoopDeps): Loop {
     }
     const desired = desire(deps, state, { ...seen.host, hardware: memory.hardware }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
-    const made = decide.plan(desired, observed, now, plans.planSlot);
+    const made = decide.plan(desired, observed, now, plans.steps);
     plans.keepOnly(state.slots);
     templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
     return { observed, ...withoutBroken(made, { desired, observed, now }, decide.inspect) };

@@ -28,7 +28,7 @@ export function createMemo<Key, Inputs extends readonly unknown[], Output>(
 }
 
 /** Whether something was made from inputs that mean the same. Where they are other objects, it keeps those: the next inputs are most likely the same objects. */
-export function hasSameInputs(made: { inputs: readonly unknown[] }, inputs: readonly unknown[]): boolean {
+function hasSameInputs(made: { inputs: readonly unknown[] }, inputs: readonly unknown[]): boolean {
   const before = made.inputs;
   if (before.length !== inputs.length) return false;
   let identical = true;

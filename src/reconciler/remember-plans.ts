@@ -1,39 +1,124 @@
 /**
- * Remembers the plans of slots at rest. Of thousands of slots nearly all are as they were in the last pass; with 2,000 of them, planning and publishing
- * each one again takes most of a pass. A plan is returned again only while everything it depends on is the same by value, and time changes nothing.
+ * Remembers the steps of a plan, so that a pass costs what has changed: of thousands of slots nearly all are as they were in the last pass. The candidate and the plan of
+ * a slot at rest are returned again while its facts are the same and time changes nothing; memory is shared out again only where a claim has changed. Facts are compared
+ * as objects, which relies on one thing: what a pass was given is never changed in place.
  */
 import type { SlotName } from '../schema/names.ts';
-import { isSameExcept } from '../schema/same-value.ts';
-import { planSlot, type SlotPlan, type SlotQuestion } from './decide/plan-slot.ts';
+import { isSameValue, reuse } from '../schema/same-value.ts';
+import type { Gathered } from './decide/facts/gather.ts';
+import { stillHolds } from './decide/facts/slot-facts.ts';
+import { PLAN_STEPS, type PlanSteps } from './decide/plan.ts';
+import { withVerdict, type SlotPlan } from './decide/plan-slot.ts';
+import type { Candidate } from './decide/rules/candidate.ts';
+import type { MemoryShares } from './decide/rules/share-memory.ts';
 import { forgetOthers } from './memo.ts';
+import type { ObservedWorkload } from './ports.ts';
 
-export interface RememberedPlans {
-  readonly planSlot: typeof planSlot;
+export interface RememberedSteps {
+  readonly steps: PlanSteps;
   /** Forgets slots that are gone. */
   keepOnly(slots: ReadonlyMap<SlotName, unknown>): void;
 }
 
-export function rememberPlans(): RememberedPlans {
-  const remembered = new Map<SlotName, { question: SlotQuestion; readonly plan: SlotPlan }>();
+interface Remembered {
+  readonly candidate: Candidate;
+  /** Undefined until it is made, and where the slot is not at rest. */
+  readonly plan: SlotPlan | undefined;
+}
+
+/** `steps`: what computes a step where nothing is remembered. */
+export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
+  const remembered = new Map<SlotName, Remembered>();
+  let gathered: Gathered | undefined;
+  let shared: { readonly args: Parameters<PlanSteps['shareMemory']>; readonly shares: MemoryShares } | undefined;
   return {
-    planSlot(question, allocation) {
-      const { now, slot } = question.view;
-      const last = remembered.get(slot.name);
-      if (last !== undefined && now < last.plan.validUntil && isSameQuestion(last.question, question)) {
-        // The next question is most likely made of the same objects, which are compared faster.
-        last.question = question;
-        return last.plan;
-      }
-      const plan = planSlot(question, allocation);
-      if (plan.atRest) remembered.set(slot.name, { question, plan });
-      else remembered.delete(slot.name);
-      return plan;
+    steps: {
+      gather(desired, observed, now) {
+        gathered = settle(gathered, steps.gather(desired, observed, now));
+        return gathered;
+      },
+      consider(read, present) {
+        const last = remembered.get(read.name);
+        const slot = reuse(last?.candidate.facts.slot, read);
+        if (
+          last?.plan !== undefined &&
+          present.now < validUntil(last.candidate, last.plan) &&
+          stillHolds(last.candidate.facts, slot, present)
+        )
+          return last.candidate;
+        const candidate = steps.consider(slot, present);
+        remembered.set(slot.name, { candidate, plan: undefined });
+        return candidate;
+      },
+      shareMemory(claims, pools) {
+        if (shared !== undefined && isSameList(shared.args[0], claims) && isSameValue(shared.args[1], pools)) return shared.shares;
+        shared = { args: [claims, pools], shares: steps.shareMemory(claims, pools, shared?.shares) };
+        return shared.shares;
+      },
+      planSlot(candidate, verdict, allocation) {
+        const last = remembered.get(candidate.view.slot.name);
+        if (last === undefined || last.candidate !== candidate) return steps.planSlot(candidate, verdict, allocation);
+        const known = last.plan === undefined ? undefined : withVerdict(last.plan, verdict);
+        if (known !== undefined && known === last.plan) return known;
+        // A candidate of an earlier pass knows only the time of that pass.
+        const isOld = last.plan !== undefined && known === undefined;
+        const present = isOld && gathered !== undefined ? steps.consider(candidate.view.slot, gathered) : candidate;
+        const plan = known ?? steps.planSlot(present, verdict, allocation);
+        remembered.set(present.view.slot.name, { candidate: present, plan: plan.atRest ? plan : undefined });
+        return plan;
+      },
     },
     keepOnly: (slots) => forgetOthers(remembered, slots),
   };
 }
 
-/** Everything counts except the time: `validUntil` says until when that does not matter. */
-function isSameQuestion(before: SlotQuestion, question: SlotQuestion): boolean {
-  return isSameExcept(before, question, 'view') && isSameExcept(before.view, question.view, 'now');
+/** A plan says until when time changes nothing in it, and a claim until when it keeps its place in the order. */
+function validUntil({ claim }: Candidate, plan: SlotPlan): number {
+  return Math.min(plan.validUntil, claim?.turn.until ?? Number.POSITIVE_INFINITY);
+}
+
+/** Adapters and steps make many facts again in each pass. Those with the same content stay the same objects, so that they need not be compared slot by slot. */
+function settle(before: Gathered | undefined, after: Gathered): Gathered {
+  if (before === undefined) return after;
+  const hardware = reuse(before.circumstances.hardware, after.circumstances.hardware);
+  const circumstances = { ...after.circumstances, hardware };
+  return {
+    ...after,
+    circumstances: isSameParts(before.circumstances, circumstances) ? before.circumstances : circumstances,
+    observed: { ...after.observed, models: settleEach(before.observed.models, after.observed.models) },
+    workloads: settleWorkloads(before, after),
+    judged: settleEach(before.judged, after.judged, (judgement) => 'verdicts' in judgement),
+    aliasConflicts: settleEach(before.aliasConflicts, after.aliasConflicts),
+    images: new Map(after.images.entries().map(([kind, ofKind]) => [kind, settleEach(before.images.get(kind) ?? new Map(), ofKind)])),
+  };
+}
+
+function settleWorkloads(before: Gathered, after: Gathered): Gathered['workloads'] {
+  if (isSameList(listOf(before), listOf(after))) return before.workloads;
+  const known = new Map([...before.workloads.values()].flat().map((workload) => [workload.id, workload]));
+  return new Map(after.workloads.entries().map(([slot, own]) => [slot, own.map((each) => reuse(known.get(each.id), each))]));
+}
+
+function listOf({ observed: { runtime } }: Gathered): readonly ObservedWorkload[] {
+  return runtime.kind === 'reachable' ? runtime.facts.workloads : NO_WORKLOADS;
+}
+
+const NO_WORKLOADS: readonly ObservedWorkload[] = [];
+
+/** `isPlain`: whether a value can be compared; an error cannot. */
+function settleEach<Key, Value>(
+  before: ReadonlyMap<Key, Value>,
+  after: ReadonlyMap<Key, Value>,
+  isPlain: (value: Value) => boolean = () => true,
+): ReadonlyMap<Key, Value> {
+  return new Map(after.entries().map(([key, value]) => [key, isPlain(value) ? reuse(before.get(key), value) : value]));
+}
+
+function isSameParts<Table extends object>(before: Table, after: Table): boolean {
+  for (const key in after) if (before[key] !== after[key]) return false;
+  return true;
+}
+
+function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {
+  return before.length === after.length && before.every((each, index) => each === after[index]);
 }

@@ -3,7 +3,7 @@
  * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
  */
 import type { SlotName } from '../schema/names.ts';
-import { isSameValue, reuse } from '../schema/same-value.ts';
+import { isSameExcept, isSameValue, reuse } from '../schema/same-value.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
@@ -16,7 +16,6 @@ import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
 import type { Outcome } from './execute.ts';
-import { hasSameInputs } from './memo.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 
 export interface Reporter {
@@ -39,11 +38,12 @@ interface Inputs {
   readonly decision: Decision;
   readonly facts: StatusFacts;
   readonly actions: readonly Action[];
+  /** The runtime has answered since this controller began. */
+  readonly seen: boolean;
 }
 
 interface Publication extends PublishedSlot {
-  /** Of `publishSlot`. */
-  inputs: readonly unknown[];
+  inputs: Inputs;
   readonly seen: boolean;
   readonly swap: SwapProgress;
   /** What this pass has to tell of a swap. */
@@ -143,9 +143,15 @@ function publishSlots(
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
     const before = last.get(name);
-    const inputs = { slot, decision, facts: statusFacts(slot, decision, observed), actions: actions.get(name) ?? NO_ACTIONS };
+    const inputs: Inputs = {
+      slot,
+      decision,
+      facts: statusFacts(slot, decision, observed),
+      actions: actions.get(name) ?? NO_ACTIONS,
+      seen: seen || before?.seen === true,
+    };
     const earlier = resuming.get(name);
-    const publication = publishSlot(before, inputs, { seen: seen || before?.seen === true, earlier, now });
+    const publication = publishSlot(before, inputs, { earlier, now });
     // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
     if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
     if (publication !== before)
@@ -157,15 +163,20 @@ function publishSlots(
 }
 
 interface Circumstances {
-  readonly seen: boolean;
   readonly earlier: EarlierStatus | undefined;
   readonly now: number;
 }
 
 /** The same object while its inputs are the same by value. */
-function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earlier, now }: Circumstances): Publication {
-  const values = [seen, ...Object.values(inputs)];
-  if (last !== undefined && hasSameInputs(last, values)) return last;
+function publishSlot(last: Publication | undefined, inputs: Inputs, { earlier, now }: Circumstances): Publication {
+  const { seen } = inputs;
+  if (last !== undefined && isSameExcept(last.inputs, inputs, 'decision')) {
+    const isSame = isSameValue(last.inputs.decision, inputs.decision);
+    // The next inputs are most likely made of the same objects, which are compared faster.
+    if (isSame) last.inputs = inputs;
+    if (isSame) return last;
+    if (seen && earlier === undefined && isSameExcept(last.inputs.decision, inputs.decision, 'memory')) return withMemory(last, inputs);
+  }
   const before = last?.seen === true ? last : undefined;
   const decision = { ...inputs.decision, targets: reuse(before?.decision.targets, inputs.decision.targets) };
   const { state, generation } = decision;
@@ -181,7 +192,13 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { seen, earl
   const model = { now: inputs.facts.model, wanted: inputs.slot.spec.model.default };
   const { progress: swap, entries: swapEntries } = followSwap(last?.swap ?? NO_SWAP, inputs.decision, model);
   const status = reuse(last?.status, statusOf(inputs.slot, inputs.facts, published, failures));
-  return { ...published, inputs: values, seen, swap, swapEntries, recorded, status, board: boardSlot(inputs, published, status) };
+  return { ...published, inputs, seen, swap, swapEntries, recorded, status, board: boardSlot(inputs, published, status) };
+}
+
+/** Where memory was only shared out in another order, there is nothing else to tell of a slot. */
+function withMemory(last: Publication, inputs: Inputs): Publication {
+  const decision = { ...last.decision, memory: inputs.decision.memory };
+  return { ...last, inputs, decision, swapEntries: [], board: boardSlot(inputs, { ...last, decision }, last.status) };
 }
 
 function listMoves(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): readonly StateMove[] {

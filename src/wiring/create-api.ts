@@ -1,6 +1,7 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
 import type { Manage } from '../api/ports.ts';
 import { createAuditTrail } from '../api/manage/audit-trail.ts';
+import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createDashboardRoutes } from '../api/dashboard/dashboard-routes.ts';
 import { readPageFiles } from '../api/dashboard/read-files.ts';
@@ -36,23 +37,23 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   const { board, metrics, traffic, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
-  const { runtime } = world;
   const startedAt = clock.now();
   const manage: Manage = {
     ...createInventory(options, world, board),
     ...audit.models(createModelManagement(world, board)),
     ...createFit(world, board, settings),
     version,
-    runtime: runtime.traits.kind,
+    runtime: world.runtime.traits.kind,
     startedAt,
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
     preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
-    logs: createLogSource(board, runtime),
+    logs: createLogSource(board, world.runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
   const onFault = logFaults(log);
+  const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
     board,
@@ -62,19 +63,18 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     now: clock.now,
     onFault,
     keepImage: images.keep,
-    report(finished) {
-      heap.growForTraffic();
-      metrics.requestFinished(finished);
-    },
+    report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
     manage,
     images: images.source,
     board,
     metrics,
+    requests,
     traffic: traffic.ofSlot,
+    watchProgress: traffic.watchProgress,
     settings,
-    features: () => featuresOf(options, runtime.traits.kind),
+    features: () => featuresOf(options, world.runtime.traits.kind),
     tokens: audit.tokens(access.tokens),
     isProxy: access.isProxy,
     accessIsReady: access.isReady,
@@ -86,7 +86,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway,
-    site: createSiteGuard(readSitePolicy(settings, runtime.traits.network === 'pods')),
+    site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),
     authorize: access.authorize,
     actAs: audit.actAs,
     report: metrics.requestFinished,

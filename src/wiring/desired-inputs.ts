@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
 import { createToolboxSource } from '../files/toolbox-manifest.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import type { CatalogueSource } from '../models/catalogue-source.ts';
 import { ok } from '../schema/failure.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -29,6 +30,8 @@ export async function createDesiredInputs(
       changes(wake, signal) {
         slots.changes(wake, signal);
         catalogue.changes(wake, signal);
+        const own = { directory: path.dirname(local), names: [path.basename(local)], quietPeriodMs: settings.SVC_QUIET_PERIOD, log };
+        watchDirectory(own, () => wake(), signal);
       },
     },
   };

@@ -77,6 +77,20 @@ describe('the file of the tokens', () => {
     expect(store.current().size).toBe(1);
   });
 
+  test('that others can read is believed, with a warning; one that cannot be read changes nothing', async () => {
+    const store = open();
+    const { id } = await create(manage(store));
+    expect([...store.current().keys()]).toEqual([id]);
+    await chmod(path, 0o640);
+    expect([...store.current().keys()]).toEqual([id]);
+    expect(warnings).toEqual([expect.stringContaining(`Run "chmod 600 ${path}"`)]);
+    await rm(path);
+    await mkdir(path, { mode: 0o700 });
+    expect([...store.current().keys()]).toEqual([id]);
+    expect(warnings.at(-1)).toMatch(/^Make ".*tokens\.toml" readable: .*stay in force$/);
+    expect(await manage(store).create({ label: 'b', scope: 'all' })).toMatchObject({ ok: false, message: expect.stringContaining(path) });
+  });
+
   test('keeps what several writers change at the same time, and comments', async () => {
     await writeFile(path, '# Tokens of the office\n', { mode: 0o600 });
     const writers = [manage(open()), manage(open()), manage(open())];

@@ -144,7 +144,13 @@ describeWithBrowser('the dashboard', () => {
     'slots/primary/logs',
     'models',
     'playground',
+    'playground/images',
+    'playground/speak',
+    'playground/transcribe',
+    'playground/similarity',
     'activity',
+    'activity/requests',
+    'hardware',
     'settings',
   ];
   const looks: readonly VisitorOptions[] = [
@@ -173,7 +179,7 @@ describeWithBrowser('the dashboard', () => {
         await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
       }
     },
-    120_000,
+    300_000,
   );
 
   test('can be used with the keyboard alone', async () => {

@@ -30,6 +30,9 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // A microphone that hums, and nobody who is asked for it.
+  '--use-fake-device-for-media-stream',
+  '--use-fake-ui-for-media-stream',
 ];
 /** Chromium reports each answer with an error status; the page shows it to the user. */
 const ANSWERED = /Failed to load resource: the server responded with a status of 4\d\d/;

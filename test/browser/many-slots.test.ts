@@ -49,6 +49,8 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
       const slot = SlotName.parse(`slot-${String(index % SLOTS).padStart(3, '0')}`);
       world.feed.add({ at: Date.now(), slot, kind: 'action', message: `Event ${index}`, cause: 'test' });
     }
+    // Cards that nobody sees are not drawn: this one is, as soon as it is seen.
+    await page.locator('[data-slot=slot-199]').scrollIntoViewIfNeeded();
     await page.getByText(`Event ${EVENTS - 1}`, { exact: true }).waitFor();
     await page.getByRole('searchbox').fill('slot-042 demo');
     await page.locator('[data-slot=slot-000]').waitFor({ state: 'detached' });

@@ -56,7 +56,9 @@ describe('svcctl get', () => {
       child.stdout?.on('data', (chunk: Buffer) => {
         if (out === '') world.traffic.set('primary', { inFlight: 7, parked: 0 });
         out += chunk.toString();
-        if (/a +7 /.test(out) && world.slots.texts.delete(SlotName.parse('quiet')))
+        // Another tenth of an image is a change.
+        if (/a +7 +\d/.test(out)) world.traffic.set('primary', { inFlight: 7, parked: 0, progress: { done: 10, total: 20 } });
+        if (/a +7 \(10\/20\) /.test(out) && world.slots.texts.delete(SlotName.parse('quiet')))
           world.save(primary, '[model]\ndefault = "a"\n# again\n');
         if (out.includes('slot/quiet deleted')) resolve();
       });

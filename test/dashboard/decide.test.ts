@@ -10,7 +10,6 @@ import { ratesBetween, readTotals } from '../../dashboard/src/decide/metrics-tex
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/safe-link.ts';
-import { chatSnippet } from '../../dashboard/src/decide/snippets.ts';
 import { afterEntry, matchesSearch, needsPerson, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
 import { sparklinePoints } from '../../dashboard/src/decide/sparkline.ts';
 import { readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/sse.ts';
@@ -91,11 +90,18 @@ test.each([
 });
 
 test('addresses of pages are read as they are written, and others lead to the slots', () => {
-  for (const place of [{ page: 'models' }, { page: 'models', slot: 'a/b' }, { page: 'slots', slot: 'primary', tab: 'logs' }] as const) {
+  for (const place of [
+    { page: 'models' },
+    { page: 'models', slot: 'a/b' },
+    { page: 'slots', slot: 'primary', tab: 'logs' },
+    { page: 'playground', part: 'speak' },
+    { page: 'activity', part: 'logs', slot: 'a' },
+  ] as const) {
     expect(readPlace(hashOf(place))).toEqual(place);
   }
   expect(readPlace('#/slots/x/nonsense')).toEqual({ page: 'slots', slot: 'x', tab: 'explain' });
   expect(readPlace('')).toEqual({ page: 'slots' });
+  expect(readPlace('#/playground/logs')).toEqual({ page: 'playground' });
   expect(readPlace('#/%E0%A4%A/x')).toEqual({ page: 'slots', slot: 'x', tab: 'explain' });
 });
 
@@ -139,6 +145,7 @@ test('the answer of a chat grows with each event: text, thoughts, calls of tools
   const answer = events.reduce((before, data) => extendAnswer(before, data), EMPTY_ANSWER);
   expect(answer).toEqual({
     role: 'assistant',
+    images: [],
     content: 'Hello',
     reasoning: 'Hm',
     tools: [{ name: 'look', args: '{"a":1}' }],
@@ -249,12 +256,4 @@ test('pauses between attempts grow up to ten seconds, and differ between pages',
   expect(retryDelayMs(0, 0)).toBe(250);
   expect(retryDelayMs(0, 1)).toBe(500);
   expect(retryDelayMs(99, 1)).toBe(10_000);
-});
-
-test('requests as programs write them quote what a user typed', () => {
-  const facts = { origin: 'http://127.0.0.1:8080', model: 'primary', prompt: `It's "so"`, needsToken: true };
-  expect(chatSnippet('curl', facts)).toContain(String.raw`It'\''s \"so\"`);
-  expect(chatSnippet('curl', facts)).toContain('$SVC_TOKEN');
-  expect(chatSnippet('Python', facts)).toContain(String.raw`"It's \"so\""`);
-  expect(chatSnippet('TypeScript', { ...facts, needsToken: false })).toContain(`apiKey: 'none'`);
 });

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { SHAPES, writeCheckpoint } from '../support/comfyui/checkpoints.ts';
 import { readPng } from '../support/comfyui/png.ts';
 import { recordingFile, recordingOf } from '../support/hardware/recorded-machines.ts';
+import { changed, PORTRAIT } from '../support/comfyui/user-workflows.ts';
 import { condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const PROGRAM = path.resolve('test/support/comfyui/comfyui.mjs');
@@ -104,6 +105,36 @@ test('a model that lacks the files beside it says which, and where to put them',
     ),
   });
 }, 60_000);
+
+test('a workflow that somebody puts into the model store is a model: listed, loaded, and read again when it changes', async () => {
+  const id = `${CHECKPOINTS}/portrait/portrait.workflow.json`;
+  const file = path.join(service.modelsDir, id);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeCheckpoint(path.join(path.dirname(file), 'glow.safetensors'), SHAPES.other);
+  await writeCheckpoint(path.join(path.dirname(file), 'sdxl-turbo/base.safetensors'), SHAPES.sdxl);
+  await writeFile(file, JSON.stringify(PORTRAIT));
+  expect((await svcctl('model', 'list')).stdout).toMatch(/portrait\.workflow\.json .*yes/);
+  expect(await (await fetch(`${service.url}/api/models`)).text()).toContain('"SDXL (workflow)"');
+  await svcctl('slot', 'load', 'img', '--model', id, '--wait');
+  const sizeOf = async () => {
+    const answer = await client.images.generate({ model: 'img', prompt: 'a red fox' });
+    expect(Hal0.parse(answer)._hal0).toEqual({ workflow: 'portrait', checkpoint: 'base.safetensors' });
+    return readPng(await imageOf(answer.data?.[0]?.url));
+  };
+  expect(await sizeOf()).toEqual({ width: 832, height: 1216 });
+  const restarts = (await service.slot('img'))?.status.restarts;
+  await writeFile(file, JSON.stringify(changed(PORTRAIT, '5', { inputs: { width: 640, height: 448 } })));
+  while ((await sizeOf())?.width !== 640);
+  expect((await service.slot('img'))?.status.restarts).toBe(restarts);
+  // What served before keeps serving, and the slot says what is wrong.
+  await writeFile(file, JSON.stringify(changed(PORTRAIT, '3', { inputs: { clip: ['7', 0] } })));
+  const slot = await service.until('img', 'any', (seen) => JSON.stringify(seen?.status.conditions).includes('goes in a circle'));
+  expect(JSON.stringify(slot?.status.conditions)).toContain(`The workflow \\"${id}\\" goes in a circle`);
+  expect(await sizeOf()).toEqual({ width: 640, height: 448 });
+  await writeFile(file, JSON.stringify(PORTRAIT));
+  while ((await sizeOf())?.width !== 832);
+  expect((await service.slot('img'))?.status.restarts).toBe(restarts);
+}, 120_000);
 
 test('images survive the service and its restart, and the slot draws on at once', async () => {
   await service.save('img', `[model]\ndefault = "${TURBO}"\n`);

@@ -1,4 +1,6 @@
 /** Slots whose models are on the Hub, and `svcctl model`, with a real service, a real model server, and a Hub on this machine. */
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,6 +19,8 @@ const repo = (name: string, file: typeof fox, license = 'apache-2.0') => ({
   commit: 'c'.repeat(40),
   files: new Map([['m-Q4_K_M.gguf', file]]),
 });
+const isInvalid = ({ type, status }: { readonly type: string; readonly status: string }): boolean =>
+  type === 'SpecValid' && status === 'False';
 const slotOf = (model: string) => `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`;
 
 let hub: FakeHub;
@@ -45,7 +49,9 @@ describe('a slot that names a model on the Hub', () => {
     await service.save('primary', slotOf('hf:o/fox'));
     await service.save('second', slotOf('hf:o/fox'));
     for (const name of ['primary', 'second']) await service.until(name, 'pulling', (seen) => seen?.status.state === 'pulling');
-    await service.until('primary', 'half of it', () => sentOf('o/fox') > fox.sizeBytes / 3);
+    await service.until('primary', 'a part of it', () => sentOf('o/fox') > fox.sizeBytes / 3);
+    // So slowly that it does not end meanwhile.
+    hub.bytesPerSecond = 100_000;
     const listed = await pulls();
     expect(listed.map(({ slot, model }) => [slot, model])).toEqual([
       ['primary', 'hf:o/fox'],
@@ -136,4 +142,49 @@ describe('svcctl model', () => {
       err: expect.stringContaining('The model store has no "nothing"'),
     });
   }, 60_000);
+});
+
+describe('a name that is no name of a model', () => {
+  const beside = (): string => path.join(service.modelsDir, '..', 'beside.gguf');
+  beforeAll(async () => writeFile(beside(), encodeDemoModel('demo-owl')));
+
+  test.each([
+    ['leads out of the store', '../beside.gguf'],
+    ['leads out of the store in the middle', 'own/../../beside.gguf'],
+    ['leads out of a repository', 'hf:o/fox/../../../beside.gguf'],
+    ['is an absolute path', '/etc/passwd'],
+    ['has a NUL', 'own/owl.gguf\0.txt'],
+    ['has 4 KB', 'a'.repeat(4096)],
+  ])(
+    'is refused everywhere if it %s, and the old model still answers',
+    async (_what, id) => {
+      const encoded = encodeURIComponent(id);
+      const send = async (method: string, route: string, body?: object) => {
+        const headers = { 'content-type': 'application/json' };
+        const answer = await fetch(service.url + route, { method, ...(body === undefined ? {} : { headers, body: JSON.stringify(body) }) });
+        const { error }: { error?: { message?: string } } = JSON.parse(await answer.text());
+        return [answer.status, error?.message];
+      };
+      const refusals = [
+        await send('POST', '/api/slots/primary/load', { model: id }),
+        await send('PATCH', '/api/slots/primary', { spec: { model: { default: id } } }),
+        await send('POST', `/api/models/${encoded}/pull`, {}),
+        await send('GET', `/api/models/${encoded}`),
+        await send('DELETE', `/api/models/${encoded}`),
+        await send('GET', `/api/fit?model=${encoded}`),
+        await send('POST', '/v1/chat/completions', { model: id, messages: [{ role: 'user', content: 'x' }] }),
+      ];
+      for (const [status] of refusals) expect([400, 404, 422]).toContain(status);
+      for (const refused of refusals) expect(refused).toEqual([expect.any(Number), expect.stringMatching(/^[A-Z"]./)]);
+      // A file is no door for an attacker, and for a mistake.
+      await service.save('primary', slotOf(JSON.stringify(id).slice(1, -1)));
+      const slot = await service.until('primary', 'refused', (seen) => seen?.status.conditions.some(isInvalid) === true);
+      expect(slot.status.conditions.find(isInvalid)?.message).toMatch(/model/);
+      expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
+      await service.save('primary', slotOf('hf:o/fox'));
+      await service.until('primary', 'accepted', (seen) => seen?.status.conditions.some(isInvalid) === false);
+      expect(await readFile(beside())).toEqual(Buffer.from(encodeDemoModel('demo-owl')));
+    },
+    60_000,
+  );
 });

@@ -8,7 +8,9 @@ import { describeProviderContract, type ProviderSamples } from '../support/provi
 import { safetensors, SHAPES, type FileBytes } from '../support/comfyui/checkpoints.ts';
 import type { SampleModel } from '../support/providers/files-in-memory.ts';
 import { modelList } from '../support/flm/model-list.ts';
+import { changed, PORTRAIT } from '../support/comfyui/user-workflows.ts';
 import { kokoroSample, moonshineSample, piperSample, transducerSample, whisperSample } from '../support/speech/onnx-sample.ts';
+import { encodeTinyWhisper } from '../support/speech/tiny-whisper.ts';
 import { toy } from '../support/toy-provider/toy.ts';
 
 const file = (name: string, bytes: Uint8Array) => ({ entry: { name }, files: { [name]: bytes } });
@@ -77,12 +79,22 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
         'clip_l.safetensors',
         'ae.safetensors',
       ]),
+      'a workflow of a user': {
+        entry: { name: 'portrait.workflow.json' },
+        files: {
+          'portrait.workflow.json': text(JSON.stringify(changed(PORTRAIT, '1', { inputs: { ckpt_name: 'base.safetensors' } }))),
+          ...checkpoint('base.safetensors', SMALL.sdxl).files,
+          ...checkpoint('glow.safetensors', SMALL.other).files,
+        },
+      },
     },
     maxReadBytes: 2 ** 20,
     // As ComfyUI lists the models that it has.
     sound: (route, { hostPath }) =>
       json(
-        route.startsWith('/object_info/') ? { Loader: { input: { required: { name: [[hostPath.split('/').at(-1)]] } } } } : { system: {} },
+        route.startsWith('/object_info/')
+          ? { [route.slice('/object_info/'.length)]: { input: { required: { name: [[hostPath.split('/').at(-1), 'base.safetensors']] } } } }
+          : { system: {} },
       ),
   },
   npu: { models: {}, listing: modelList(), maxReadBytes: 0, sound: soundNpuAnswer },
@@ -92,6 +104,7 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
       'a Whisper of several languages': whisperSample(true),
       'a Whisper for English': whisperSample(false),
       'a transducer': transducerSample(),
+      'a Whisper in one file': file('ggml-base.bin', encodeTinyWhisper({ multilingual: true })),
     },
     maxReadBytes: 4096,
     sound: soundSpeechAnswer,

@@ -171,6 +171,29 @@ describeWithCaddy('The proxy', ({ program }) => {
       }
     }, 60_000);
 
+    test('a page of another origin gets nothing, although the browser sends the password by itself', async () => {
+      const browser = await launchBrowser();
+      try {
+        const page = await (await browser.newContext(signedIn(world))).newPage();
+        await open(page, `${world.origin}/chat/`);
+        const statusOf = async (script: string, path: string): Promise<unknown> => {
+          const answered = page.waitForResponse((response) => response.url() === `${world.origin}${path}`);
+          await page.evaluate(script);
+          return (await answered).status();
+        };
+        const post = (path: string, body: string) =>
+          `void fetch('${world.origin}${path}', { method: 'POST', mode: 'no-cors', credentials: 'include', body: ${body} }).catch(() => 0)`;
+        // Without the password, the proxy itself would answer 401 under "/api".
+        const token = `'{"label":"mine","scope":"admin"}'`;
+        expect(await statusOf(post('/api/auth/tokens', token), '/api/auth/tokens')).toBe(403);
+        expect(await statusOf(post('/v1/images/edits', 'new FormData()'), '/v1/images/edits')).toBe(403);
+      } finally {
+        await browser.close();
+      }
+      const tokens = await world.send(`${world.origin}/api/auth/tokens`, ['Authorization', BASIC]);
+      expect([tokens.status, tokens.body.includes('mine')]).toEqual([200, false]);
+    }, 60_000);
+
     test('"/chat/" leads to the chat page with its script, its API and its WebSocket, without a second login', async () => {
       world.chat.received.clear();
       const browser = await launchBrowser();

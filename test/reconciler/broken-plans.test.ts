@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Provider } from '../../src/providers/provider.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
-import { plan } from '../../src/reconciler/decide/plan.ts';
+import { plan, PLAN_STEPS } from '../../src/reconciler/decide/plan.ts';
 import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { createWorld, FAKE_PROVIDER, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';
 
@@ -111,8 +111,8 @@ function faulty(name: string, change: (made: Plan) => Plan): WorldOptions {
   const isPlanned = (made: Plan): boolean => made.actions.some(({ slot }) => slot === name);
   return {
     decide: {
-      plan(desired, observed, now, planEach) {
-        const made = plan(desired, observed, now, planEach);
+      plan(desired, observed, now, steps) {
+        const made = plan(desired, observed, now, steps);
         return isPlanned(made) ? change(made) : made;
       },
       inspect,
@@ -137,10 +137,13 @@ describe('a plan that fails its inspection', () => {
   test('holds up only one slot when its plan cannot be made', async () => {
     const world = twoSlots({
       decide: {
-        plan: (desired, observed, now, planEach) =>
-          plan(desired, observed, now, (question, allocation) => {
-            if (question.view.slot.name === 'primary') explode();
-            return planEach?.(question, allocation) ?? explode();
+        plan: (desired, observed, now, steps) =>
+          plan(desired, observed, now, {
+            ...(steps ?? PLAN_STEPS),
+            planSlot(candidate, verdict, allocation) {
+              if (candidate.view.slot.name === 'primary') explode();
+              return (steps ?? PLAN_STEPS).planSlot(candidate, verdict, allocation);
+            },
           }),
         inspect,
       },

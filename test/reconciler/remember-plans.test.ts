@@ -1,15 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Observed, Plan } from '../../src/reconciler/decide/facts/facts.ts';
-import { plan } from '../../src/reconciler/decide/plan.ts';
+import fc from 'fast-check';
+import type { Desired, Observed, Plan } from '../../src/reconciler/decide/facts/facts.ts';
+import { plan, PLAN_STEPS } from '../../src/reconciler/decide/plan.ts';
 import { rememberTemplating } from '../../src/reconciler/desire.ts';
-import { rememberPlans } from '../../src/reconciler/remember-plans.ts';
+import { rememberSteps } from '../../src/reconciler/remember-plans.ts';
+import type { DesiredSlot, ObservedWorkload } from '../../src/reconciler/ports.ts';
+import { WorkloadId } from '../../src/schema/names.ts';
+import { createReporter } from '../../src/reconciler/report.ts';
+import { slotName } from '../support/simulation/world.ts';
+import { isSameValue } from '../../src/schema/same-value.ts';
 import { factsOf, NOW, PRIMARY } from './decide/plan-fixture.ts';
 
 describe('a remembered plan', () => {
   const rest = factsOf({ workloads: [{ id: 'w1' }] });
-  const plans = rememberPlans();
+  const { steps } = rememberSteps();
   const desired = { ...rest.desired, ...rememberTemplating(rest.desired) };
-  const decide = (observed: Observed, now: number): Plan => plan(desired, observed, now, plans.planSlot);
+  const decide = (observed: Observed, now: number): Plan => plan(desired, observed, now, steps);
   const decision = decide(rest.observed, NOW).decisions.get(PRIMARY);
   if (decision === undefined) throw new Error('Nothing was decided');
   const published = new Map([[PRIMARY, { decision, since: NOW, conditions: [] }]]);
@@ -29,9 +35,132 @@ describe('a remembered plan', () => {
   });
 });
 
-/** The same facts in other objects. */
+/** Slots at rest in a limited memory, each with a server, and everything that a pass computes for them counted. */
+function manySlots(count: number) {
+  const one = factsOf({ workloads: [{ id: 'w1' }], budgetBytes: 10_000_000, slot: { load: 'on-demand' }, lastActive: 1000 });
+  const runtime = one.observed.runtime;
+  if (runtime.kind === 'unreachable') throw new Error('The runtime is unreachable');
+  const [workload] = runtime.facts.workloads;
+  const history = one.observed.histories.values().next().value;
+  if (workload === undefined || history === undefined) throw new Error('There is no workload');
+  const nameOf = (index: number) => slotName(`slot-${index}`);
+  const idOf = (index: number): WorkloadId => WorkloadId.parse(`w-${index}`);
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  const slots = new Map<DesiredSlot['name'], DesiredSlot>(
+    indexes.map((index) => [nameOf(index), { ...one.slot, name: nameOf(index) }] as const),
+  );
+  const workloads: readonly ObservedWorkload[] = indexes.map((index) => ({ ...workload, id: idOf(index), slot: nameOf(index) }));
+  const compare = () => ({ drift: [], outdated: false, updatable: false });
+  const desired: Desired = { ...one.desired, slots, compare, templateOf: () => one.template };
+  const observed: Observed = {
+    ...one.observed,
+    runtime: { kind: 'reachable', facts: { ...runtime.facts, workloads } },
+    histories: new Map(indexes.map((index) => [idOf(index), history])),
+    activity: new Map(),
+    lastActive: new Map(indexes.map((index) => [nameOf(index), NOW - 1000])),
+  };
+  const counts = { considered: 0, shared: 0, planned: 0 };
+  const { steps } = rememberSteps({
+    ...PLAN_STEPS,
+    consider(...args) {
+      counts.considered += 1;
+      return PLAN_STEPS.consider(...args);
+    },
+    shareMemory(...args) {
+      counts.shared += 1;
+      return PLAN_STEPS.shareMemory(...args);
+    },
+    planSlot(...args) {
+      counts.planned += 1;
+      return PLAN_STEPS.planSlot(...args);
+    },
+  });
+  const reporter = createReporter(0);
+  const pass = (state: Desired, facts: Observed, now: number): Plan => {
+    const seen = { ...facts, published: reporter.published };
+    const made = plan(state, seen, now, steps);
+    if (count < 100 && !isSameValue(partsOf(plan(state, seen, now)), partsOf(made))) throw new Error('Another plan is made from nothing');
+    reporter.publish(made, state, seen, now);
+    return made;
+  };
+  const countPass = (state: Desired, facts: Observed, now: number) => {
+    Object.assign(counts, { considered: 0, shared: 0, planned: 0 });
+    pass(state, facts, now);
+    return { ...counts };
+  };
+  for (let times = 0; times < 3; times += 1) pass(desired, observed, NOW);
+  return { desired, observed, nameOf, idOf, pass, countPass };
+}
+
+describe('a pass over a thousand slots', () => {
+  test('neither considers, orders nor plans a slot where nothing has changed, also if the source read everything again', () => {
+    const { desired, observed, countPass } = manySlots(1000);
+    expect(countPass(desired, observed, NOW + 1)).toEqual({ considered: 0, shared: 0, planned: 0 });
+    const again = { ...desired, slots: new Map([...desired.slots].map(([name, slot]) => [name, { ...slot, spec: { ...slot.spec } }])) };
+    expect(countPass(again, copyOf(observed), NOW + 2)).toEqual({ considered: 0, shared: 0, planned: 0 });
+  });
+
+  test('considers and plans only the slot that was edited, also where its place in the order of the memory changes', () => {
+    const { desired, observed, nameOf, countPass } = manySlots(1000);
+    const slot = desired.slots.get(nameOf(500));
+    if (slot === undefined) throw new Error('There is no such slot');
+    const edited = { ...slot, generation: slot.generation + 1, spec: { ...slot.spec, priority: 7 } };
+    const state = { ...desired, slots: new Map([...desired.slots, [slot.name, edited]]) };
+    expect(countPass(state, observed, NOW + 1)).toEqual({ considered: 1, shared: 1, planned: 1 });
+    expect(countPass(state, observed, NOW + 2)).toEqual({ considered: 0, shared: 0, planned: 0 });
+  });
+
+  test('gives the plan that is made from nothing, whatever happens to its slots and their servers', () => {
+    const { desired, observed, nameOf, idOf, pass } = manySlots(20);
+    const event = fc.record({
+      index: fc.nat({ max: 20 }),
+      what: fc.constantFrom('edit', 'use', 'leave', 'demand', 'budget', 'time', 'stop'),
+      size: fc.nat({ max: 5 }),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 8 }), (events) => {
+        let [state, facts, now] = [desired, observed, NOW];
+        for (const { index, what, size } of events) {
+          const name = nameOf(index);
+          const slot = state.slots.get(name);
+          if (what === 'edit' && slot !== undefined)
+            state = {
+              ...state,
+              slots: new Map([
+                ...state.slots,
+                [name, { ...slot, generation: slot.generation + 1, spec: { ...slot.spec, priority: size } }],
+              ]),
+            };
+          if (what === 'budget') state = { ...state, memoryBudgetBytes: (size + 1) * 4000 };
+          if (what === 'time') now += size * 11_000;
+          if (what === 'use' || what === 'leave') {
+            const use = { inFlight: what === 'use' ? 1 + size : 0, lastUsedAt: now };
+            facts = { ...facts, activity: new Map([...facts.activity, [idOf(index), use]]) };
+          }
+          if (what === 'demand') facts = { ...facts, demand: new Map([...facts.demand, [name, { waiting: size, lastAskedAt: now }]]) };
+          if (what === 'stop' && facts.runtime.kind === 'reachable') {
+            const workloads = facts.runtime.facts.workloads.filter(({ id }) => id !== idOf(index));
+            facts = { ...facts, runtime: { kind: 'reachable', facts: { ...facts.runtime.facts, workloads } } };
+          }
+          // Compares the plan with one that relies on nothing remembered.
+          pass(state, facts, now);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+const partsOf = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
+
+/** The same facts in other objects, as adapters return them. */
 function copyOf(observed: Observed): Observed {
   if (observed.runtime.kind === 'unreachable') return observed;
   const { facts } = observed.runtime;
-  return { ...observed, runtime: { kind: 'reachable', facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } } };
+  const models: Observed['models'] = new Map([...observed.models].map(([id, presence]) => [id, { ...presence }]));
+  return {
+    ...observed,
+    models,
+    runtime: { kind: 'reachable', facts: { ...facts, workloads: facts.workloads.map((each) => ({ ...each })) } },
+  };
 }

@@ -218,21 +218,20 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers plans beyond their time',
     file: PLANS,
-    find: 'now < last.plan.validUntil && ',
+    find: 'present.now < validUntil(last.candidate, last.plan) &&',
     replace: '',
   },
   {
     fault: 'remembers plans whatever the workloads are',
-    file: PLANS,
-    find: "isSameExcept(before.view, question.view, 'now')",
-    replace:
-      "isSameExcept({ ...before.view, workloads: before.view.workloads.length }, { ...question.view, workloads: question.view.workloads.length }, 'now')",
+    file: 'src/reconciler/decide/facts/slot-facts.ts',
+    find: 'return present.every((fact, index) => {',
+    replace: 'return present.length > 0 || present.every((fact, index) => {',
   },
   {
     fault: 'remembers plans of slots that are not at rest',
     file: PLANS,
-    find: 'if (plan.atRest) remembered',
-    replace: 'if (plan.actions.length === 0) remembered',
+    find: 'plan: plan.atRest ? plan : undefined',
+    replace: 'plan: plan.actions.length === 0 ? plan : undefined',
     worlds: 'compared',
   },
   {

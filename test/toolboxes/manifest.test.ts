@@ -14,6 +14,7 @@ test('the shipped manifest is valid and has an image for every backend that is s
   // Nothing that this project has computes speech with Vulkan.
   expect(Object.keys(manifest.tts ?? {})).toEqual(['cpu']);
   expect(Object.keys(manifest.npu ?? {})).toEqual(['npu']);
+  expect(Object.keys(manifest.image ?? {})).toEqual(PROVIDER_KINDS.image.backends);
   for (const { image, digest } of Object.values(manifest).flatMap((each) => Object.values(each))) {
     expect(image).toMatch(/:v1$/);
     expect(digest === UNPUBLISHED || digest?.startsWith('sha256:')).toBe(true);

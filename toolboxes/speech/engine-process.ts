@@ -43,7 +43,7 @@ async function listen({ order, listener, ...loaded }: Loaded, { samples, rate, l
   if (listener === undefined) throw new Error('The model cannot listen');
   const config = configOf(order, language, task);
   const configured = JSON.stringify(config);
-  if (order.engine.role === 'whisper' && configured !== loaded.configured) listener.setConfig(config);
+  if (order.engine.kind === 'listener' && order.engine.role === 'whisper' && configured !== loaded.configured) listener.setConfig(config);
   const stream = listener.createStream();
   stream.acceptWaveform({ sampleRate: rate, samples });
   const { text, lang = '', tokens = [], timestamps = [] } = await listener.decodeAsync(stream);
@@ -52,7 +52,8 @@ async function listen({ order, listener, ...loaded }: Loaded, { samples, rate, l
 }
 
 async function speakerFor({ native, order, speakers }: Loaded, language: string): Promise<NativeSpeaker> {
-  const key = order.engine.options['multilingual'] === 'yes' ? language : '';
+  const options = order.engine.kind === 'speaker' ? order.engine.options : {};
+  const key = options['multilingual'] === 'yes' ? language : '';
   const known = speakers.get(key);
   if (known !== undefined) return known;
   for (const oldest of [...speakers.keys()].slice(0, Math.max(0, speakers.size - LOADED_LANGUAGES + 1))) speakers.delete(oldest);

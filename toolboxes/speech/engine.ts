@@ -44,7 +44,8 @@ const LONGEST_PAUSE_MS = 5000;
 const LOAD_MS = 600_000;
 /** The library writes texts of users to its error output, so that only the end is kept, and only shown if loading fails. */
 const QUOTED_CHARACTERS = 600;
-const PROGRAM = path.join(import.meta.dirname, 'engine-process.ts');
+const programOf = ({ engine }: LoadOrder): string =>
+  path.join(import.meta.dirname, engine.kind === 'whisper' ? 'whisper-process.ts' : 'engine-process.ts');
 
 const CRASHED: Refusal = {
   status: 500,
@@ -81,14 +82,16 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
   const start = (): void => {
     attempts += 1;
     let output = '';
-    const started = fork(PROGRAM, [], {
+    const started = fork(programOf(order), [], {
+      // A group of its own, so that what it has started ends with it.
+      detached: true,
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       execArgv: ['--disable-warning=ExperimentalWarning'],
       env: { PATH: process.env['PATH'] ?? '' },
     });
     child = started;
-    const tooLong = setTimeout(() => started.kill('SIGKILL'), LOAD_MS);
+    const tooLong = setTimeout(() => killGroup(started), LOAD_MS);
     started.stderr?.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-QUOTED_CHARACTERS)));
     started.on('message', (answer: Answer) => {
       if (answer.kind === 'loaded') {
@@ -100,6 +103,7 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
       else if (answer.kind === 'failed') failed.resolve(answer.message);
     });
     started.on('error', (error) => (output += error.message));
+    started.on('exit', () => killGroup(started));
     started.on('close', (code, signal) => {
       clearTimeout(tooLong);
       void ended(describeEnd(code, signal, output));
@@ -127,7 +131,7 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     return new Promise<void>((resolve, reject) => {
       const slow = setTimeout(() => {
         whyKilled = TOO_SLOW;
-        child?.kill('SIGKILL');
+        killGroup(child);
       }, pieceMs);
       const cancel = (): void => void child?.send({ kind: 'cancel' });
       const finish = (settle: () => void): void => {
@@ -206,9 +210,19 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     stop() {
       state = 'stopped';
       work?.onEnd(STOPPING);
-      child?.kill('SIGKILL');
+      killGroup(child);
     },
   };
+}
+
+/** Also what it has started itself, and has outlived it. */
+function killGroup(child: ChildProcess | undefined): void {
+  if (child?.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // All of them have ended.
+  }
 }
 
 function describeEnd(code: number | null, signal: string | null, output: string): string {

@@ -4,6 +4,7 @@ import type { EngineConfig } from './decide/describe-model.ts';
 export interface LoadOrder {
   readonly kind: 'load';
   readonly modules: string;
+  /** Of the model; for a model of one file, that file. */
   readonly directory: string;
   readonly engine: EngineConfig;
   readonly threads: number;
@@ -18,6 +19,10 @@ export interface ListenOrder {
   /** Empty lets the model decide. */
   readonly language: string;
   readonly task: 'transcribe' | 'translate';
+  /** Text that may come before it; the library cannot use it. */
+  readonly prompt: string;
+  /** From 0 to 1; the library cannot use it. */
+  readonly temperature: number;
 }
 
 export interface SpeakOrder {

@@ -1,8 +1,9 @@
 /** Reads which model a directory contains, and checks its files before the engine loads them. */
 import { open, readdir, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
-import { describeModel, type ModelFacts } from './decide/describe-model.ts';
+import { describeModel, describeWhisperFile, type ModelFacts } from './decide/describe-model.ts';
 import { findBundle, type BundleFile } from './decide/find-bundle.ts';
+import { GGML_HEAD_BYTES, readGgmlHead } from './decide/read-ggml.ts';
 import type { Task } from './decide/parse-flags.ts';
 import { walkOnnx } from './decide/read-onnx.ts';
 
@@ -11,6 +12,7 @@ const ORT_MAGIC = 'ORTM';
 
 /** Throws an error with a message for the reader if it contains no model that can be loaded. */
 export async function openModel(directory: string, task: Task): Promise<ModelFacts> {
+  if ((await stat(directory).catch(() => undefined))?.isFile() === true) return openFile(directory, task);
   const found = findBundle(task, await listFiles(directory));
   if (!found.ok) throw new Error(found.why);
   const { bundle } = found;
@@ -24,6 +26,20 @@ export async function openModel(directory: string, task: Task): Promise<ModelFac
   const described = describeModel({ bundle, name: path.basename(path.resolve(directory)), metadata, sizes });
   if (!described.ok) throw new Error(described.why);
   return described.facts;
+}
+
+/** The only models of one file are those of whisper.cpp. */
+async function openFile(name: string, task: Task): Promise<ModelFacts> {
+  const other = 'Choose the directory of the model: this is a file';
+  if (task !== 'stt') throw new Error(other);
+  const file = await open(name, 'r');
+  try {
+    const head = readGgmlHead(await readPart(file, 0, GGML_HEAD_BYTES), (await file.stat()).size);
+    if (!head.ok) throw new Error(`${other}, and ${head.why}`);
+    return describeWhisperFile(head.model);
+  } finally {
+    await file.close();
+  }
 }
 
 async function listFiles(directory: string): Promise<readonly BundleFile[]> {

@@ -21,6 +21,8 @@ const WORKING = 4;
 const DISK_BYTES = 1024 ** 3;
 /** What a client may take to send a body. */
 const BODY_MS = 600_000;
+/** Clients close an idle connection earlier; one that the server closed just when a request is sent would lose that request. */
+const IDLE_MS = 75_000;
 /** After an early answer, this is how long the rest of a body is thrown away, so that the client gets to read the answer. */
 const DISCARD_MS = 2000;
 
@@ -53,6 +55,7 @@ export function createSpeechServer(flags: Flags, now: () => number): SpeechServe
     });
   });
   http.requestTimeout = BODY_MS;
+  http.keepAliveTimeout = IDLE_MS;
 
   async function answer(request: IncomingMessage, response: ServerResponse, client: AbortSignal): Promise<void> {
     const [path = '/'] = (request.url ?? '/').split('?', 1);

@@ -50,7 +50,8 @@ export async function transcribe(sound: Sound, response: ServerResponse, options
 async function hearPiece(piece: Piece, rate: number, { engine, task, wanted, signal }: TranscribeOptions) {
   const end = piece.start + piece.samples.length / rate;
   const samples = padded(piece.samples, rate * LEAST_SECONDS);
-  const heard = await engine.listen({ kind: 'listen', samples, rate, language: wanted.language ?? '', task }, signal);
+  const { language = '', prompt, temperature } = wanted;
+  const heard = await engine.listen({ kind: 'listen', samples, rate, language, task, prompt, temperature }, signal);
   const words = joinWords(heard.tokens, heard.timestamps, piece.start, end);
   const segment: Segment = { start: piece.start, end, text: heard.text.trim(), words };
   return { segment, language: heard.language };

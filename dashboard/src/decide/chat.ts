@@ -1,4 +1,6 @@
 /** A conversation as the page keeps it, and how the events of an answer extend it. Pure. */
+import { at, listOf, parseJson, textOf } from './json.ts';
+import type { Table } from './patch.ts';
 
 export interface ChatMessage {
   readonly role: 'user' | 'assistant';
@@ -6,6 +8,8 @@ export interface ChatMessage {
   /** What a model thought before it answered. */
   readonly reasoning: string;
   readonly tools: readonly ToolCall[];
+  /** Pictures that a user sends, as `data:` addresses. */
+  readonly images: readonly string[];
   /** Why the answer has ended: "stop", "length", "stopped" by the user, or an error. */
   readonly ended?: string;
 }
@@ -15,55 +19,45 @@ export interface ToolCall {
   readonly args: string;
 }
 
-export const EMPTY_ANSWER: ChatMessage = { role: 'assistant', content: '', reasoning: '', tools: [] };
+export const EMPTY_ANSWER: ChatMessage = { role: 'assistant', content: '', reasoning: '', tools: [], images: [] };
 
 /** `data` of one event of `/v1/chat/completions`; what is not understood changes nothing. */
 export function extendAnswer(answer: ChatMessage, data: string): ChatMessage {
   if (data.trim() === '[DONE]') return answer;
-  const event = parse(data);
-  const failure = text(at(at(event, 'error'), 'message'));
+  const event = parseJson(data);
+  const failure = textOf(at(at(event, 'error'), 'message'));
   if (failure !== '') return { ...answer, ended: failure };
   const choice = at(at(event, 'choices'), 0);
   const delta = at(choice, 'delta');
-  const reason = text(at(choice, 'finish_reason'));
+  const reason = textOf(at(choice, 'finish_reason'));
   return {
     ...answer,
-    content: answer.content + text(at(delta, 'content')),
-    reasoning: answer.reasoning + text(at(delta, 'reasoning_content')),
+    content: answer.content + textOf(at(delta, 'content')),
+    reasoning: answer.reasoning + textOf(at(delta, 'reasoning_content')),
     tools: addTools(answer.tools, at(delta, 'tool_calls')),
     ...(reason === '' ? {} : { ended: reason }),
   };
 }
 
 function addTools(tools: readonly ToolCall[], pieces: unknown): readonly ToolCall[] {
-  if (!Array.isArray(pieces)) return tools;
   const next = [...tools];
-  for (const piece of pieces) {
+  for (const piece of listOf(pieces)) {
     const given = at(piece, 'index');
     const index = typeof given === 'number' ? given : next.length;
     const before = next[index] ?? { name: '', args: '' };
     const called = at(piece, 'function');
-    next[index] = { name: before.name + text(at(called, 'name')), args: before.args + text(at(called, 'arguments')) };
+    next[index] = { name: before.name + textOf(at(called, 'name')), args: before.args + textOf(at(called, 'arguments')) };
   }
   return next;
 }
 
-export function requestBody(model: string, messages: readonly ChatMessage[]): object {
-  return { model, stream: true, messages: messages.map(({ role, content }) => ({ role, content })) };
+/** `tools`: what the model may call, as in the API; undefined: nothing. */
+export function requestBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
+  return { model, stream: true, messages: messages.map(sentMessage), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
 }
 
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
-}
-
-function at(value: unknown, key: string | number): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+function sentMessage({ role, content, images }: ChatMessage): Table {
+  if (images.length === 0) return { role, content };
+  const pictures = images.map((url) => ({ type: 'image_url', image_url: { url } }));
+  return { role, content: [{ type: 'text', text: content }, ...pictures] };
 }

@@ -18,11 +18,9 @@ export function splitModels(models: readonly ModelEntry[]): {
   return { here: models.filter(({ present }) => present), others: models.filter(({ present }) => !present) };
 }
 
-/** The slots that could serve a model: those with its provider. */
+/** The slots that could serve a model: those with its provider. A slot whose text is wrong needs a person first. */
 export function slotsFor(model: ModelEntry, slots: readonly Slot[]): readonly string[] {
-  return slots
-    .filter(({ spec, status }) => spec !== null && (status.provider === null || status.provider === model.provider))
-    .map(({ name }) => name);
+  return slots.filter(({ spec, status }) => spec !== null && status.provider === model.provider).map(({ name }) => name);
 }
 
 export function pullOf(model: ModelEntry, pulls: readonly Pull[]): Pull | undefined {

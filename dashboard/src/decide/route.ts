@@ -1,30 +1,43 @@
 /** The addresses of the pages: `#/slots/primary/logs`. They are behind "#", so that the service has one page to serve. Pure. */
 
-export const PAGES = ['slots', 'models', 'playground', 'activity', 'settings'] as const;
+export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;
 export type PageName = (typeof PAGES)[number];
 
 export const SLOT_TABS = ['explain', 'timeline', 'logs', 'edit'] as const;
 export type SlotTab = (typeof SLOT_TABS)[number];
 
+/** The parts of pages that have several; the first one is shown without a choice. */
+export const PARTS = {
+  playground: ['chat', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
+  activity: ['timeline', 'drift', 'requests', 'logs'],
+} as const satisfies Partial<Record<PageName, readonly string[]>>;
+export type PlaygroundPart = (typeof PARTS)['playground'][number];
+export type ActivityPart = (typeof PARTS)['activity'][number];
+
 export interface Place {
   readonly page: PageName;
-  /** The slot whose drawer is open; on the page of models, the one that gets another model. */
+  /** The slot whose drawer is open; on the page of models, the one that gets another model; in the activity, the one whose log is shown. */
   readonly slot?: string;
   readonly tab?: SlotTab;
+  readonly part?: PlaygroundPart | ActivityPart;
 }
 
 export function readPlace(hash: string): Place {
-  const [first, slot, tab] = hash.replace(/^#\/?/, '').split('/').map(decode);
+  const [first, second, third] = hash.replace(/^#\/?/, '').split('/').map(decode);
   const page = PAGES.find((name) => name === first) ?? 'slots';
-  if (slot === undefined || slot === '') return { page };
-  if (page === 'models') return { page, slot };
-  if (page !== 'slots') return { page };
-  return { page, slot, tab: SLOT_TABS.find((name) => name === tab) ?? 'explain' };
+  if (second === undefined || second === '') return { page };
+  if (page === 'models') return { page, slot: second };
+  if (page === 'slots') return { page, slot: second, tab: SLOT_TABS.find((name) => name === third) ?? 'explain' };
+  if (page !== 'playground' && page !== 'activity') return { page };
+  const part = PARTS[page].find((name) => name === second);
+  if (part === undefined) return { page };
+  return page === 'activity' && third !== undefined && third !== '' ? { page, part, slot: third } : { page, part };
 }
 
-export function hashOf({ page, slot, tab }: Place): string {
-  if (slot === undefined) return `#/${page}`;
-  const path = `#/${page}/${encodeURIComponent(slot)}`;
+export function hashOf({ page, slot, tab, part }: Place): string {
+  const beginning = part === undefined ? `#/${page}` : `#/${page}/${part}`;
+  if (slot === undefined) return beginning;
+  const path = `${beginning}/${encodeURIComponent(slot)}`;
   return page === 'slots' ? `${path}/${tab ?? 'explain'}` : path;
 }
 

@@ -74,3 +74,12 @@ export function matchesSearch(slot: Slot, search: string): boolean {
   const text = [slot.name, slot.status.model ?? '', slot.status.state, slot.status.backend ?? ''].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
+
+/** Whether an entry of a timeline is found by what a user typed. */
+export function matchesEntry({ slot, kind, message, cause }: TimelineEntry, search: string): boolean {
+  const text = [slot, kind, message, cause ?? ''].join(' ').toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}

@@ -1,27 +1,103 @@
 /** The same request as programs write it. Pure. */
+import type { Table } from './patch.ts';
 
 export const SNIPPETS = ['curl', 'Python', 'TypeScript'] as const;
 export type SnippetName = (typeof SNIPPETS)[number];
 
+export type CallKind = 'chat' | 'image' | 'speech' | 'transcription' | 'embedding' | 'rerank';
+
 export interface SnippetFacts {
   /** Such as `http://127.0.0.1:8080`. */
   readonly origin: string;
-  readonly model: string;
-  readonly prompt: string;
+  readonly kind: CallKind;
+  /** The body of the request; of a transcription, its fields besides the file. */
+  readonly body: Table;
   readonly needsToken: boolean;
 }
 
-export function chatSnippet(name: SnippetName, { origin, model, prompt, needsToken }: SnippetFacts): string {
-  const [shownModel, content] = [JSON.stringify(model), JSON.stringify(prompt)];
-  if (name === 'curl') {
-    const body = JSON.stringify({ model, messages: [{ role: 'user', content: prompt }] }).replaceAll("'", String.raw`'\''`);
-    const token = needsToken ? ` \\\n  -H "authorization: Bearer $SVC_TOKEN"` : '';
-    return `curl ${origin}/v1/chat/completions \\\n  -H 'content-type: application/json'${token} \\\n  -d '${body}'`;
+interface Call {
+  /** Below `/v1`. */
+  readonly path: string;
+  /** Of OpenAI's clients; undefined where they have none. */
+  readonly method: string | undefined;
+  readonly shown: string;
+  /** What these clients do not know: they take it as additional fields. */
+  readonly own: readonly string[];
+}
+
+const CALLS: Readonly<Record<CallKind, Call>> = {
+  chat: { path: 'chat/completions', method: 'chat.completions.create', shown: 'answer.choices[0].message.content', own: [] },
+  image: { path: 'images/generations', method: 'images.generate', shown: 'answer.data[0].url', own: ['seed', 'steps'] },
+  speech: { path: 'audio/speech', method: 'audio.speech.create', shown: '', own: [] },
+  transcription: { path: 'audio/transcriptions', method: 'audio.transcriptions.create', shown: 'answer.text', own: [] },
+  embedding: { path: 'embeddings', method: 'embeddings.create', shown: 'answer.data[0].embedding', own: [] },
+  rerank: { path: 'rerank', method: undefined, shown: 'answer', own: [] },
+};
+
+export function snippetOf(name: SnippetName, facts: SnippetFacts): string {
+  if (name === 'curl') return curl(facts);
+  return name === 'Python' ? python(facts) : typescript(facts);
+}
+
+function curl({ origin, kind, body, needsToken }: SnippetFacts): string {
+  const token = needsToken ? ` \\\n  -H "authorization: Bearer $SVC_TOKEN"` : '';
+  const start = `curl ${origin}/v1/${CALLS[kind].path}${token} \\\n  `;
+  if (kind === 'transcription') {
+    const fields = Object.entries(body).map(([key, value]) => `-F ${quoted(`${key}=${String(value)}`)}`);
+    return start + [...fields, '-F file=@recording.wav'].join(' \\\n  ');
   }
-  if (name === 'Python') {
-    const key = needsToken ? 'os.environ["SVC_TOKEN"]' : '"none"';
-    return `${needsToken ? 'import os\n' : ''}from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1", api_key=${key})\nanswer = client.chat.completions.create(\n    model=${shownModel},\n    messages=[{"role": "user", "content": ${content}}],\n)\nprint(answer.choices[0].message.content)`;
-  }
+  const end = kind === 'speech' ? ` \\\n  -o speech.${formatOf(body)}` : '';
+  return `${start}-H 'content-type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}${end}`;
+}
+
+function python({ origin, kind, body, needsToken }: SnippetFacts): string {
+  const { path, method, shown, own } = CALLS[kind];
+  const key = needsToken ? 'os.environ["SVC_TOKEN"]' : '"none"';
+  const head = `${needsToken ? 'import os\n' : ''}from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1", api_key=${key})\n`;
+  if (method === undefined) return `${head}answer = client.post("/${path}", body=${pythonOf(body)}, cast_to=object)\nprint(${shown})`;
+  const lines = Object.entries(body).flatMap(([name, value]) => (own.includes(name) ? [] : [`    ${name}=${pythonOf(value)},`]));
+  const extra = Object.fromEntries(Object.entries(body).filter(([name]) => own.includes(name)));
+  if (Object.keys(extra).length > 0) lines.push(`    extra_body=${pythonOf(extra)},`);
+  if (kind === 'transcription') lines.push('    file=open("recording.wav", "rb"),');
+  const call = `${head}answer = client.${method}(\n${lines.join('\n')}\n)\n`;
+  return kind === 'speech' ? `${call}answer.write_to_file("speech.${formatOf(body)}")` : `${call}print(${shown})`;
+}
+
+function typescript({ origin, kind, body, needsToken }: SnippetFacts): string {
+  const { path, method, shown, own } = CALLS[kind];
   const key = needsToken ? 'process.env.SVC_TOKEN' : "'none'";
-  return `import OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${origin}/v1', apiKey: ${key} });\nconst answer = await client.chat.completions.create({\n  model: ${shownModel},\n  messages: [{ role: 'user', content: ${content} }],\n});\nconsole.log(answer.choices[0].message.content);`;
+  const file = kind === 'transcription' ? `import { createReadStream } from 'node:fs';\n` : '';
+  const disk = kind === 'speech' ? `import { writeFile } from 'node:fs/promises';\n` : '';
+  const head = `${file}${disk}import OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${origin}/v1', apiKey: ${key} });\n`;
+  if (method === undefined)
+    return `${head}const answer = await client.post('/${path}', { body: ${JSON.stringify(body)} });\nconsole.log(${shown});`;
+  const lines = Object.entries(body).map(([name, value]) =>
+    own.includes(name) ? `  ...{ ${name}: ${JSON.stringify(value)} },` : `  ${name}: ${JSON.stringify(value)},`,
+  );
+  if (kind === 'transcription') lines.push(`  file: createReadStream('recording.wav'),`);
+  const call = `${head}const answer = await client.${method}({\n${lines.join('\n')}\n});\n`;
+  return kind === 'speech'
+    ? `${call}await writeFile('speech.${formatOf(body)}', Buffer.from(await answer.arrayBuffer()));`
+    : `${call}console.log(${shown});`;
+}
+
+function formatOf(body: Table): string {
+  return typeof body['response_format'] === 'string' ? body['response_format'] : 'mp3';
+}
+
+/** One argument for a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** JSON as Python writes it. */
+function pythonOf(value: unknown): string {
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (Array.isArray(value)) return `[${value.map(pythonOf).join(', ')}]`;
+  if (typeof value === 'object')
+    return `{${Object.entries(value)
+      .map(([key, inner]) => `${JSON.stringify(key)}: ${pythonOf(inner)}`)
+      .join(', ')}}`;
+  return JSON.stringify(value);
 }

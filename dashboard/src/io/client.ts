@@ -16,10 +16,13 @@ export class ApiProblem extends Error {
 }
 
 export interface Sent {
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Sent as JSON; a form as it is. */
   readonly body?: unknown;
   /** The resource version that an edit was made from. */
   readonly ifMatch?: string | null;
+  /** Creates only. */
+  readonly ifNoneMatch?: '*';
   readonly lastEventId?: string;
   readonly signal?: AbortSignal;
 }
@@ -36,18 +39,23 @@ export interface Client {
 export function createClient(onRefused: () => void): Client {
   let token = '';
 
-  async function open(path: string, { method = 'GET', body, ifMatch, lastEventId, signal }: Sent = {}): Promise<Response> {
+  async function open(path: string, { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: Sent = {}): Promise<Response> {
+    const sentToken = token;
     const headers = new Headers();
     if (token !== '') headers.set('authorization', `Bearer ${token}`);
-    if (body !== undefined) headers.set('content-type', 'application/json');
+    const isForm = body instanceof FormData;
+    // The browser writes the type of a form, which has the boundary of its parts.
+    if (body !== undefined && !isForm) headers.set('content-type', 'application/json');
     if (ifMatch !== undefined && ifMatch !== null) headers.set('if-match', `"${ifMatch}"`);
+    if (ifNoneMatch !== undefined) headers.set('if-none-match', ifNoneMatch);
     if (lastEventId !== undefined && lastEventId !== '') headers.set('last-event-id', lastEventId);
     const init: RequestInit = { method, headers, cache: 'no-store' };
-    if (body !== undefined) init.body = JSON.stringify(body);
+    if (body !== undefined) init.body = isForm ? body : JSON.stringify(body);
     if (signal !== undefined) init.signal = signal;
     const response = await fetch(path, init);
     if (response.ok) return response;
-    if (response.status === 401) onRefused();
+    // A request that was sent before a person typed a token says nothing about the token.
+    if (response.status === 401 && token === sentToken) onRefused();
     throw await problemOf(response);
   }
 

@@ -1,7 +1,7 @@
 /** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
 import { batch, signal, type Signal } from '@preact/signals';
 import type { Freshness } from '../decide/freshness.ts';
-import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { ratesBetween, readLeads, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';
@@ -9,7 +9,7 @@ import { connectEvents } from './event-stream.ts';
 
 export interface SlotSignals {
   readonly slot: Signal<Slot>;
-  readonly line: Signal<Pick<SlotLine, 'in_flight' | 'parked'>>;
+  readonly line: Signal<Pick<SlotLine, 'in_flight' | 'parked' | 'progress'>>;
   readonly rates: Signal<SlotRates | undefined>;
   /** Output tokens per second, oldest first. */
   readonly history: Signal<readonly number[]>;
@@ -24,6 +24,8 @@ export interface Store {
   readonly status: Signal<Omit<Status, 'slots'> | undefined>;
   /** Of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
+  /** Whether the gateway that answers is the one that executes plans; undefined until it is known. */
+  readonly leads: Signal<boolean | undefined>;
   readonly failure: Signal<string>;
   reload(): Promise<void>;
   retryNow(): void;
@@ -35,6 +37,10 @@ const STATUS_MS = 2000;
 const METRICS_MS = 6000;
 /** From here on, one list costs less than single slots. */
 const MANY = 5;
+/** Between two lists: states come with the events, and the rest can be a little older while a lot happens. */
+const LIST_MS = 2000;
+/** Events of one moment are drawn together. */
+const MOMENT_MS = 16;
 const MOST_RECENT = 500;
 export const MOST_HISTORY = 60;
 
@@ -44,14 +50,20 @@ export function createStore(client: Client): Store {
   const freshness = signal<Freshness>('connecting');
   const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
   const recent = signal<readonly TimelineEntry[]>([]);
+  const leads = signal<boolean | undefined>(undefined);
   const failure = signal('');
   const dirty = new Set<string>();
   let gathering = false;
+  let listedAt = Number.NEGATIVE_INFINITY;
+  let arrived: TimelineEntry[] = [];
+  let hasBegun = false;
 
   function keep(slot: Slot): void {
     const signals = known.get(slot.name);
-    if (signals !== undefined) signals.slot.value = slot;
-    else
+    if (signals !== undefined) {
+      // A list contains many slots that nothing has happened to: those are not drawn again.
+      if (JSON.stringify(signals.slot.peek()) !== JSON.stringify(slot)) signals.slot.value = slot;
+    } else
       known.set(
         slot.name,
         createSignals(
@@ -67,6 +79,7 @@ export function createStore(client: Client): Store {
   }
 
   async function reload(): Promise<void> {
+    listedAt = performance.now();
     const { slots } = await client.ask<SlotList>('/api/slots');
     batch(() => {
       for (const slot of slots) keep(slot);
@@ -99,20 +112,34 @@ export function createStore(client: Client): Store {
       const wanted = [...dirty];
       dirty.clear();
       void tell(failure, refresh(wanted));
-    }, GATHER_MS);
+    }, pauseBefore(dirty.size));
+  }
+
+  /** Many slots that change all the time cost one list every two seconds. */
+  function pauseBefore(count: number): number {
+    return known.size > MANY && count > 0 ? Math.max(GATHER_MS, listedAt + LIST_MS - performance.now()) : GATHER_MS;
   }
 
   function onEntry(entry: TimelineEntry): void {
+    if (arrived.length === 0) setTimeout(drawArrived, MOMENT_MS);
+    arrived.push(entry);
+  }
+
+  function drawArrived(): void {
+    const seen = new Set(recent.peek().map(({ seq }) => seq));
+    const fresh = arrived.filter(({ seq }) => !seen.has(seq));
+    arrived = [];
     batch(() => {
-      if (recent.peek().some(({ seq }) => seq === entry.seq)) return;
-      recent.value = [entry, ...recent.peek()].slice(0, MOST_RECENT);
-      const signals = known.get(entry.slot);
-      if (signals === undefined) return;
-      signals.lastEvent.value = entry;
-      // The state itself is shown at once; everything else about the slot is asked for.
-      signals.slot.value = afterEntry(signals.slot.peek(), entry);
+      recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MOST_RECENT);
+      for (const entry of fresh) {
+        const signals = known.get(entry.slot);
+        if (signals === undefined) continue;
+        signals.lastEvent.value = entry;
+        // The state itself is shown at once; everything else about the slot is asked for.
+        signals.slot.value = afterEntry(signals.slot.peek(), entry);
+      }
     });
-    markDirty(entry.slot);
+    for (const { slot } of fresh) markDirty(slot);
   }
 
   function onStatus({ slots, ...rest }: Status): void {
@@ -121,44 +148,56 @@ export function createStore(client: Client): Store {
       for (const line of slots) {
         const signals = known.get(line.name);
         if (signals === undefined) continue;
-        const { in_flight, parked } = signals.line.peek();
-        if (in_flight !== line.in_flight || parked !== line.parked) signals.line.value = line;
+        const { in_flight, parked, progress } = signals.line.peek();
+        const isSame = in_flight === line.in_flight && parked === line.parked && progress?.done === line.progress?.done;
+        if (!isSame) signals.line.value = line;
       }
     });
-    const present = new Set<string>(slots.map(({ name }) => name));
+    const lines = new Map<string, SlotLine>(slots.map((line) => [line.name, line]));
     if (slots.some(({ name }) => !known.has(name))) void tell(failure, reload());
     for (const [name, { slot }] of known) {
-      const line = slots.find((each) => each.name === name);
-      if (!present.has(name) || isMoving(slot.peek().status.state) || line?.state !== slot.peek().status.state) markDirty(name);
+      const line = lines.get(name);
+      if (line === undefined || isMoving(slot.peek().status.state) || line.state !== slot.peek().status.state) markDirty(name);
     }
   }
 
   const connection = connectEvents({
     client,
-    onEvent: ({ event, data }) => (event === 'timeline' ? onEntry(JSON.parse(data)) : void tell(failure, reload())),
-    onOpen: () => void tell(failure, reload()),
+    onEvent({ event, data }) {
+      if (event === 'timeline') onEntry(JSON.parse(data));
+      if (event === 'gap') void tell(failure, reload());
+    },
+    onOpen: () => {
+      // The first list is asked for at the same time, and the stream repeats what happened before.
+      if (hasBegun || failure.peek() !== '') void tell(failure, reload());
+      hasBegun = true;
+    },
     onFreshness: (next) => (freshness.value = next),
   });
-  repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
-  repeat(METRICS_MS, createRateReader(client, known));
-  return { names, of: (name) => known.get(name), freshness, status, recent, failure, reload, retryNow: connection.retryNow };
+  // What the first cards do not need comes after them.
+  void tell(failure, reload()).then(() => {
+    repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
+    repeat(METRICS_MS, createRateReader(client, known, leads));
+  });
+  return { names, of: (name) => known.get(name), freshness, status, recent, leads, failure, reload, retryNow: connection.retryNow };
 }
 
 function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
   return {
     slot: signal(slot),
-    line: signal({ in_flight: 0, parked: 0 }),
+    line: signal<SlotSignals['line']['value']>({ in_flight: 0, parked: 0, progress: null }),
     rates: signal<SlotRates | undefined>(undefined),
     history: signal<readonly number[]>([]),
     lastEvent: signal(lastEvent),
   };
 }
 
-function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
+function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>, leads: Store['leads']): () => Promise<void> {
   let before: ReadonlyMap<string, SlotTotals> | undefined;
   let readAt = 0;
   return async () => {
     const text = await (await client.open('/api/metrics')).text();
+    leads.value = readLeads(text);
     const [totals, now] = [readTotals(text), performance.now()];
     const seconds = (now - readAt) / 1000;
     const last = before;

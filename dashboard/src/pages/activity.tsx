@@ -1,21 +1,143 @@
-/** What happens to all slots, as it happens. */
+/** What happens to all slots, as it happens: changes, repairs, requests that went wrong, and logs. */
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
+import { formatSeconds, formatTime } from '../decide/format.ts';
+import { hashOf, PARTS, type ActivityPart } from '../decide/route.ts';
+import { matchesEntry } from '../decide/slot-facts.ts';
 import { EntryList } from '../parts/entry-list.tsx';
+import { LogsTab } from '../parts/logs-tab.tsx';
+import { PartTabs } from '../parts/part-tabs.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
+import type { RequestEntries, TimelineEntry } from '../types.ts';
 
 const MOST_SHOWN = 200;
+const REQUESTS_SECONDS = 5;
+const LEFT_STATUS = 499;
+
+const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
+  timeline: () => <Entries isShown={() => true} empty={A.empty} />,
+  drift: () => <Entries isShown={({ kind }) => kind === 'drift'} empty={A.noDrift} />,
+  requests: Requests,
+  logs: Logs,
+};
 
 export function ActivityPage(): JSX.Element {
-  const { store } = useApp();
-  const entries = store.recent.value.slice(0, MOST_SHOWN);
+  const { place } = useApp();
+  const part = PARTS.activity.find((name) => name === place.value.part) ?? 'timeline';
+  const Part = SHOWN[part];
   return (
     <>
       <div class="page-head">
         <h1>{PAGE_NAMES.activity}</h1>
-        <p>{T.activityHint}</p>
+        <PartTabs page="activity" label={A.parts} names={ACTIVITY_NAMES} current={part} />
       </div>
-      {entries.length === 0 ? <p>{T.activityEmpty}</p> : <EntryList entries={entries} withSlot />}
+      <Part key={part} />
     </>
+  );
+}
+
+interface EntriesProps {
+  readonly isShown: (entry: TimelineEntry) => boolean;
+  readonly empty: string;
+}
+
+function Entries({ isShown, empty }: EntriesProps): JSX.Element {
+  const { store } = useApp();
+  const [search, setSearch] = useState('');
+  const entries = store.recent.value.filter(isShown);
+  const found = entries.filter((entry) => matchesEntry(entry, search)).slice(0, MOST_SHOWN);
+  if (entries.length === 0) return <p class="panel empty">{empty}</p>;
+  return (
+    <section class="panel">
+      <input
+        type="search"
+        aria-label={A.search}
+        placeholder={A.search}
+        value={search}
+        onInput={(event) => setSearch(event.currentTarget.value)}
+      />
+      {found.length === 0 ? <p>{A.noMatch}</p> : <EntryList entries={found} withSlot />}
+    </section>
+  );
+}
+
+function Requests(): JSX.Element {
+  const { client, now } = useApp();
+  const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
+  const loaded = useLoaded((signal) => client.ask<RequestEntries>('/api/requests', { signal }), [round]);
+  if (loaded.kind === 'loading') return <p role="status">{T.loading}</p>;
+  if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
+  const { requests } = loaded.value;
+  if (requests.length === 0) return <p class="panel empty">{A.noRequests}</p>;
+  return (
+    <section class="panel">
+      <p class="why">{A.requestsWhy}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={ACTIVITY_NAMES.requests}>
+        <table>
+          <thead>
+            <tr>
+              {[A.when, A.slot, A.route, A.result, A.took, A.began, A.waited].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {requests.map((request, index) => (
+              <RequestRow key={`${request.at} ${index}`} request={request} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function RequestRow({ request }: { readonly request: RequestEntries['requests'][number] }): JSX.Element {
+  const { now } = useApp();
+  const { at, slot, route, status, because, seconds, first_seconds: first, parked_seconds: parked } = request;
+  return (
+    <tr>
+      <td>{formatTime(at, now.peek())}</td>
+      <td>{slot === null ? T.none : <a href={hashOf({ page: 'slots', slot, tab: 'logs' })}>{slot}</a>}</td>
+      <td>
+        <code>{route}</code>
+      </td>
+      <td>
+        <span class={because === 'failed' ? 'tag bad' : 'tag'}>{because === 'slow' ? A.slow : status}</span>
+        {status === LEFT_STATUS && ` ${A.left}`}
+      </td>
+      <td>{formatSeconds(seconds)}</td>
+      <td>{first === null ? T.none : formatSeconds(first)}</td>
+      <td>{parked === null ? T.none : formatSeconds(parked)}</td>
+    </tr>
+  );
+}
+
+function Logs(): JSX.Element {
+  const { store, place } = useApp();
+  const names = store.names.value ?? [];
+  const asked = place.value.slot;
+  const slot = asked !== undefined && names.includes(asked) ? asked : names[0];
+  if (slot === undefined) return <p class="panel empty">{A.noLogs}</p>;
+  return (
+    <section class="panel">
+      <label class="inline">
+        {A.logOf}
+        <select
+          value={slot}
+          onChange={(event) => (location.hash = hashOf({ page: 'activity', part: 'logs', slot: event.currentTarget.value }))}
+        >
+          {names.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <LogsTab key={slot} name={slot} />
+    </section>
   );
 }

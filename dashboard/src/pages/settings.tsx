@@ -11,14 +11,13 @@ import { PAGE_NAMES, T } from '../texts.ts';
 import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
 
 export function SettingsPage(): JSX.Element {
-  const { client, store } = useApp();
+  const { client } = useApp();
   const [round, setRound] = useState(0);
   const [creating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedToken>();
   const [revoking, setRevoking] = useState<TokenEntry>();
   const auth = useLoaded((signal) => client.ask<AuthStatus>('/api/auth/status', { signal }), []);
   const tokens = useLoaded((signal) => client.ask<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }), [round]);
-  const status = store.status.value;
   const again = (): void => setRound(round + 1);
   return (
     <>
@@ -37,21 +36,7 @@ export function SettingsPage(): JSX.Element {
         {tokens.kind === 'failed' && <p role="alert">{tokens.message}</p>}
         {tokens.kind === 'done' && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
       </section>
-      {status !== undefined && (
-        <section class="panel">
-          <h2>{T.service}</h2>
-          <dl class="facts">
-            <div>
-              <dt>{T.version}</dt>
-              <dd>{status.version}</dd>
-            </div>
-            <div>
-              <dt>{T.runtime}</dt>
-              <dd>{status.runtime}</dd>
-            </div>
-          </dl>
-        </section>
-      )}
+      <ServiceFacts />
       {creating && (
         <CreateToken
           onClose={() => setCreating(false)}
@@ -65,6 +50,31 @@ export function SettingsPage(): JSX.Element {
       {created !== undefined && <NewToken token={created} onClose={() => setCreated(undefined)} />}
       {revoking !== undefined && <Revoke token={revoking} onClose={() => setRevoking(undefined)} onDone={again} />}
     </>
+  );
+}
+
+function ServiceFacts(): JSX.Element | null {
+  const { store } = useApp();
+  const status = store.status.value;
+  const leads = store.leads.value;
+  if (status === undefined) return null;
+  const facts: readonly (readonly [string, string])[] = [
+    [T.version, status.version],
+    [T.runtime, status.runtime],
+    ...(status.runtime === 'kube' && leads !== undefined ? [[T.leads, leads ? T.leadsYes : T.leadsNo] as const] : []),
+  ];
+  return (
+    <section class="panel">
+      <h2>{T.service}</h2>
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }
 

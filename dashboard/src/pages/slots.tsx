@@ -4,8 +4,13 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
+import { FirstRun } from '../parts/first-run.tsx';
 import { SlotCard } from '../parts/slot-card.tsx';
+import { useNear } from '../parts/use-near.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
+
+/** About as many as a screen shows. */
+const FIRST_CARDS = 12;
 
 function SummaryLine(): JSX.Element {
   const { store } = useApp();
@@ -32,6 +37,7 @@ function SummaryLine(): JSX.Element {
 export function SlotsPage(): JSX.Element {
   const { store } = useApp();
   const [search, setSearch] = useState('');
+  const watch = useNear();
   const names = store.names.value;
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
@@ -51,6 +57,7 @@ export function SlotsPage(): JSX.Element {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
       </div>
+      <FirstRun />
       {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}
       {names === undefined && <p role="status">{T.loading}</p>}
       {names?.length === 0 && (
@@ -61,8 +68,8 @@ export function SlotsPage(): JSX.Element {
       )}
       {search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
       <ul class={store.freshness.value === 'stale' ? 'grid stale' : 'grid'}>
-        {shown.map(({ name, signals }) => (
-          <SlotCard key={name} name={name} signals={signals} />
+        {shown.map(({ name, signals }, index) => (
+          <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < FIRST_CARDS} />
         ))}
       </ul>
     </>

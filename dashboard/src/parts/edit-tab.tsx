@@ -8,6 +8,7 @@ import { ApiProblem, messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { Plan, Slot } from '../types.ts';
 import { PlanView } from './plan-view.tsx';
+import { SlotForm } from './slot-form.tsx';
 import type { TabProps } from './tab-props.ts';
 import { TomlField } from './toml-field.tsx';
 import type { TextMark, TomlTools } from './toml-tools.ts';
@@ -42,7 +43,7 @@ interface EditingProps {
 
 type Outcome =
   | { readonly kind: 'unchanged' }
-  | { readonly kind: 'wrong'; readonly mark: TextMark }
+  | { readonly kind: 'wrong'; readonly mark: TextMark; readonly key: string }
   | { readonly kind: 'planned'; readonly plan: Plan; readonly patch: Table };
 
 function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
@@ -50,6 +51,7 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
   const base = slot.spec ?? {};
   const initial = useMemo(() => tools.write(applyPatch(base, patch)), [slot]);
   const [text, setText] = useState(initial);
+  const [shown, setShown] = useState({ text: initial });
   const [settled, setSettled] = useState(initial);
   const [conflict, setConflict] = useState<Slot>();
   const [failure, setFailure] = useState('');
@@ -68,12 +70,19 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
       else setFailure(messageOf(error));
     }
   };
+  const document = useMemo(() => readDocument(tools, text), [text]);
+  const writeForm = (next: Table): void => {
+    const written = tools.write(next);
+    setText(written);
+    setShown({ text: written });
+  };
   const ready = known?.kind === 'planned' && text === settled;
   return (
     <div class="tab edit">
       <div class="side-by-side">
-        <TomlField tools={tools} initial={initial} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
-        <div aria-live="polite">
+        <SlotForm document={document} onDocument={writeForm} wrongKey={known?.kind === 'wrong' ? known.key : ''} />
+        <TomlField tools={tools} shown={shown} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
+        <div class="judgement" aria-live="polite">
           {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
           {known !== undefined && <Judgement outcome={known} base={base} />}
         </div>
@@ -166,7 +175,7 @@ interface Judged {
 /** What saving this text would do, or where its mistake is. */
 async function judge({ client, tools, slot, text }: Judged, signal: AbortSignal): Promise<Outcome> {
   const parsed = tools.read(text);
-  if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark };
+  if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark, key: '' };
   const patch = diffTables(slot.spec ?? {}, parsed.document);
   if (Object.keys(patch).length === 0) return { kind: 'unchanged' };
   try {
@@ -174,8 +183,13 @@ async function judge({ client, tools, slot, text }: Judged, signal: AbortSignal)
     return { kind: 'planned', patch, plan: await client.ask<Plan>('/api/plan', { method: 'POST', body, signal }) };
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.status >= 500) throw error;
-    return { kind: 'wrong', mark: { line: lineOfKey(text, error.param), message: error.message } };
+    return { kind: 'wrong', mark: { line: lineOfKey(text, error.param), message: error.message }, key: error.param };
   }
+}
+
+function readDocument(tools: TomlTools, text: string): Table | undefined {
+  const read = tools.read(text);
+  return read.ok ? read.document : undefined;
 }
 
 function pathOf(name: string): string {

@@ -5,10 +5,12 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { fitOf, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/safe-link.ts';
-import { messageOf } from '../io/client.ts';
+import { ApiProblem, messageOf } from '../io/client.ts';
+import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
-import type { FitAnswer, Hardware, ModelEntry, Pull } from '../types.ts';
+import type { Hardware, ModelEntry, Pull } from '../types.ts';
 import { DownloadBar } from './download-bar.tsx';
+import { FitCheck } from './fit-check.tsx';
 import { loadChange } from './slot-actions.ts';
 
 interface ModelRowProps {
@@ -40,6 +42,7 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
           <Licence model={model} />
         </p>
         {model.reason !== null && model.reason !== '' && <p class="why">{model.reason}</p>}
+        {model.selectable && <FitCheck model={model} />}
         {pull !== undefined && !pull.failed && <DownloadBar progress={pull} />}
         {pull?.failed === true && (
           <p class="why" role="alert">
@@ -108,42 +111,20 @@ function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
   );
 }
 
-/** Asks the service, which reads the model and knows the machine and the other slots. */
-function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element {
-  const { client } = useApp();
-  const [answer, setAnswer] = useState('');
-  const check = async (): Promise<void> => {
-    setAnswer(T.checkingFit);
-    try {
-      const fit = await client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(model.id)}`);
-      const context =
-        fit.largest_context === null ? '' : ` ${T.largestContext} ${fit.largest_context.toLocaleString('en')} ${T.tokenUnit}.`;
-      setAnswer(`${fit.message}${context}`);
-    } catch (error) {
-      setAnswer(messageOf(error));
-    }
-  };
-  return (
-    <>
-      <button type="button" class="quiet" onClick={() => void check()}>
-        {T.checkFit}
-      </button>
-      <p class="why" role="status">
-        {answer}
-      </p>
-    </>
-  );
-}
-
 type ModelButtonsProps = Pick<ModelRowProps, 'model' | 'target' | 'onPull'> & { readonly pull: Pull | undefined };
 
 function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element {
   const { client, store, change } = useApp();
   const [failure, setFailure] = useState('');
+  const [asksLicence, setAsksLicence] = useState(false);
   const path = `/api/models/${encodeURIComponent(model.id)}`;
-  const send = (method: 'POST' | 'DELETE', to: string): void => {
+  const send = (method: 'POST' | 'DELETE', to: string, body?: Table): void => {
     setFailure('');
-    client.ask(to, { method }).then(onPull, (error: unknown) => setFailure(messageOf(error)));
+    setAsksLicence(false);
+    client.ask(to, { method, body }).then(onPull, (error: unknown) => {
+      setFailure(messageOf(error));
+      setAsksLicence(body === undefined && isLicenceRefusal(error, model));
+    });
   };
   const all = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.peek() ?? []);
   const fitting = target === undefined ? slotsFor(model, all) : [target];
@@ -161,8 +142,20 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
         </button>
       )}
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
-      {model.selectable && <FitCheck model={model} />}
       {failure !== '' && <p role="alert">{failure}</p>}
+      {asksLicence && (
+        <p>
+          <Licence model={model} />{' '}
+          <button type="button" onClick={() => send('POST', `${path}/pull`, { accept_license: true })}>
+            {T.acceptLicence}
+          </button>
+        </p>
+      )}
     </div>
   );
+}
+
+/** The service refuses restricted licences until a person accepts them. */
+function isLicenceRefusal(error: unknown, { license }: ModelEntry): boolean {
+  return license !== null && error instanceof ApiProblem && error.code === 'model.unavailable' && error.message.includes('licence');
 }

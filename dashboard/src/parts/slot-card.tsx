@@ -1,5 +1,6 @@
 /** One slot: the same card for each kind of model. */
 import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
 import { hashOf, type SlotTab } from '../decide/route.ts';
@@ -9,21 +10,46 @@ import { MOST_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
 import type { Slot } from '../types.ts';
 import { DownloadBar } from './download-bar.tsx';
+import type { WatchNear } from './use-near.ts';
 import { loadChange, restartChange, unloadChange } from './slot-actions.ts';
 
 interface CardProps {
   readonly name: string;
   readonly signals: SlotSignals;
+  /** Says when the card comes near to what is seen, or leaves it. */
+  readonly watch: WatchNear;
+  /** Drawn at once: it is among the first that are seen. */
+  readonly isFirst: boolean;
 }
 
-export function SlotCard({ name, signals }: CardProps): JSX.Element {
-  const slot = signals.slot.value;
-  const { status } = slot;
+/** A card that nobody sees is its name alone, and is not drawn when its slot changes. */
+export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Element {
+  const item = useRef<HTMLLIElement>(null);
+  const [isNear, setNear] = useState(isFirst);
+  useEffect(() => (item.current === null ? undefined : watch(item.current, setNear)), []);
+  // What is not read here does not draw the card again.
+  const slot = isNear ? signals.slot.value : undefined;
+  const look = slot === undefined ? 'far' : `state-${slot.status.state}${needsPerson(slot) === undefined ? '' : ' alarmed'}`;
+  return (
+    <li ref={item} class={`card ${look}`} data-slot={name}>
+      {slot === undefined ? (
+        <h2>
+          <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
+        </h2>
+      ) : (
+        <CardContent slot={slot} signals={signals} />
+      )}
+    </li>
+  );
+}
+
+function CardContent({ slot, signals }: Pick<CardProps, 'signals'> & { readonly slot: Slot }): JSX.Element {
+  const { name, status } = slot;
   const alarm = needsPerson(slot);
   const waiting = alarm === undefined ? waitsFor(slot) : undefined;
   const { lastEvent } = signals;
   return (
-    <li class={`card state-${status.state}${alarm === undefined ? '' : ' alarmed'}`} data-slot={name}>
+    <>
       <header>
         <h2>
           <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
@@ -49,7 +75,7 @@ export function SlotCard({ name, signals }: CardProps): JSX.Element {
         {waiting?.message ?? lastEvent.value?.message ?? STATE_MEANINGS[status.state]}
       </p>
       <Controls slot={slot} />
-    </li>
+    </>
   );
 }
 
@@ -70,7 +96,7 @@ function StateBadge({ slot: { status } }: { readonly slot: Slot }): JSX.Element 
 }
 
 function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSignals }): JSX.Element {
-  const { backend, memory_bytes: memory, restarts } = slot.value.status;
+  const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
   const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
   const facts: readonly (readonly [string, string])[] = [
     [T.backend, backend ?? T.none],
@@ -79,6 +105,7 @@ function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSigna
     [T.parked, String(line.value.parked)],
     [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
     [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
+    ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),
     ...(restarts > 0 ? [[T.restarts, String(restarts)] as const] : []),
   ];
   return (

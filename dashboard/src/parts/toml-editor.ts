@@ -79,6 +79,10 @@ export const TOML: TomlTools = {
             : [{ from: line.from, to: line.to, severity: 'error' as const, message: mark.message }];
         view.dispatch(setDiagnostics(view.state, found));
       },
+      replace(next) {
+        if (next === view.state.doc.toString()) return;
+        view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } });
+      },
       close: () => view.destroy(),
     };
   },

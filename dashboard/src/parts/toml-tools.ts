@@ -10,6 +10,8 @@ export interface TextMark {
 export interface TomlEditor {
   /** Marks a mistake in the text; undefined: there is none. */
   show(mark: TextMark | undefined): void;
+  /** Replaces the text, as one step that can be undone. */
+  replace(text: string): void;
   close(): void;
 }
 

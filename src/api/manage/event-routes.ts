@@ -25,15 +25,22 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
       path: '/api/events',
       access: 'read',
       tag: 'events',
-      summary: 'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped',
+      summary:
+        'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped, and "progress" while images are drawn',
       input: z.object({ query: EventsQuery, headers: EventsHeaders }),
-      answers: { 200: text('Events "timeline", with an entry as JSON, and "gap"', 'text/event-stream; charset=utf-8') },
+      answers: {
+        200: text(
+          'Events "timeline", with an entry as JSON, "gap", and "progress", with a slot and how far its request is, or null once it has ended',
+          'text/event-stream; charset=utf-8',
+        ),
+      },
       errors: [],
       handler({ query, headers }, { onClose }) {
         const stream = createEventStream(deps.manage.events, {
           after: lastEventId(headers['last-event-id'] ?? query.last_event_id),
           slot: query.slot,
           signal: deps.stopping,
+          watchProgress: deps.watchProgress,
           heartbeatMs: deps.heartbeatMs,
         });
         // Also closes the stream of a HEAD request.

@@ -1,9 +1,10 @@
 /**
  * The timeline as server-sent events for one client. The stream keeps a position in the feed and no entries, so a client that reads slowly costs no memory:
  * it gets the entries that the feed still retains, after a "gap" event if some were dropped. A client that does not read at all is disconnected and can
- * resume with `Last-Event-ID`.
+ * resume with `Last-Event-ID`. In between it gets how far requests are: the latest of each slot, without an id, since nobody needs an older one.
  */
 import { Readable } from 'node:stream';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
 import type { TimelineEntry } from '../../schema/slot-status.ts';
 import type { EventFeed } from '../ports.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
@@ -19,6 +20,7 @@ export interface EventStreamOptions {
   /** Only this slot's entries. */
   readonly slot: string | undefined;
   readonly signal: AbortSignal;
+  readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly heartbeatMs?: number | undefined;
 }
 
@@ -28,6 +30,8 @@ export function createEventStream(feed: EventFeed, options: EventStreamOptions):
   let position = ahead ? 0 : (options.after ?? feed.last());
   let hasRoom = false;
   let missed = 0;
+  /** Not sent yet. */
+  const progressOf = new Map<string, SlotTraffic['progress']>();
   const stream = new Readable({
     read() {
       hasRoom = true;
@@ -49,7 +53,7 @@ export function createEventStream(feed: EventFeed, options: EventStreamOptions):
         send(gapNotice(entries[0]?.seq));
         continue;
       }
-      if (entries.length === 0) return;
+      if (entries.length === 0) return pumpProgress();
       for (const entry of entries) {
         position = entry.seq;
         if (options.slot === undefined || options.slot === entry.slot) send(eventText(entry));
@@ -58,6 +62,19 @@ export function createEventStream(feed: EventFeed, options: EventStreamOptions):
     }
   }
 
+  function pumpProgress(): void {
+    for (const [slot, progress = null] of progressOf) {
+      if (!hasRoom || stream.destroyed || stream.readableEnded) return;
+      progressOf.delete(slot);
+      send(`event: progress\ndata: ${JSON.stringify({ slot, progress })}\n\n`);
+    }
+  }
+
+  const stopWatching = options.watchProgress((slot, progress) => {
+    if (options.slot !== undefined && options.slot !== slot) return;
+    progressOf.set(slot, progress);
+    queueMicrotask(pump);
+  });
   // In a microtask, so that the entry is in the feed by then whenever the feed calls.
   const unsubscribe = feed.subscribe(() => queueMicrotask(pump));
   const heartbeat = setInterval(() => {
@@ -73,6 +90,7 @@ export function createEventStream(feed: EventFeed, options: EventStreamOptions):
   stream.once('close', () => {
     hasRoom = false;
     unsubscribe();
+    stopWatching();
     clearInterval(heartbeat);
     options.signal.removeEventListener('abort', end);
   });

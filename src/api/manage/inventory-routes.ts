@@ -4,11 +4,13 @@ import { json, type Immutable } from '../answer.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { Hardware, Models, Providers, Pulls } from '../../schema/answers.ts';
+import { RequestEntries } from '../../schema/request-answers.ts';
 import { viewHardware } from './decide/hardware-view.ts';
 import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
+import { viewRequest } from './decide/request-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
-export function createInventoryRoutes({ manage, board }: ManageDeps): readonly DocumentedRoute[] {
+export function createInventoryRoutes({ manage, board, requests }: ManageDeps): readonly DocumentedRoute[] {
   return [
     list('/api/models', 'Models of the catalogue and of the store', Models, async () => ({
       models: (await manage.models()).map(viewModel),
@@ -16,6 +18,9 @@ export function createInventoryRoutes({ manage, board }: ManageDeps): readonly D
     list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
     list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
       providers: (await manage.providers()).map(viewProvider),
+    })),
+    list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({
+      requests: requests.list().map(viewRequest),
     })),
     list('/api/hardware', 'CPU, memory, GPUs and NPUs of the host', Hardware, async () => viewHardware(await manage.hardware())),
   ];

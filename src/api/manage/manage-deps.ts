@@ -1,18 +1,21 @@
 /** What the management routes need. `src/main.ts` supplies it. */
 import type { TokenManager } from '../../auth/manage-tokens.ts';
-import type { SlotTraffic } from '../../gateway/traffic.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Settings } from '../../schema/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ImageSource, Manage } from '../ports.ts';
+import type { RequestRecord } from './request-record.ts';
 
 export interface ManageDeps {
   readonly manage: Manage;
   readonly images: ImageSource;
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
+  readonly requests: Pick<RequestRecord, 'list'>;
   readonly traffic: (slot: SlotName) => SlotTraffic;
+  readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
   readonly tokens: TokenManager;
   /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */

@@ -63,7 +63,7 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
     },
   },
   '/v1/images/generations': { request: REQUESTS.ImageRequest, answer: ANSWERS.Images, stream: NAMED },
-  '/v1/images/edits': { request: REQUESTS.ImageEditRequest, answer: ANSWERS.Images },
+  '/v1/images/edits': { request: REQUESTS.ImageEditRequest, answer: ANSWERS.Images, stream: NAMED },
   '/v2/rerank': { request: REQUESTS.RerankRequest, answer: ANSWERS.SortedRanking },
 };
 

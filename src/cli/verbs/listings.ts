@@ -125,6 +125,12 @@ function busyText(traffic: SlotTraffic | undefined): string {
   return progress === null || progress === undefined ? String(busy) : `${busy} (${progress.done}/${progress.total})`;
 }
 
+/** For lists that are watched: another tenth of an image is a change, another step is none. */
+function busyStep(traffic: SlotTraffic | undefined): string {
+  const { in_flight: busy = 0, progress } = traffic ?? {};
+  return progress === null || progress === undefined ? String(busy) : `${busy} ${Math.floor((10 * progress.done) / progress.total)}`;
+}
+
 function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<SlotAnswer>[] {
   const state = ({ status }: SlotAnswer): string => {
     if (['ready', 'serving', 'idle'].includes(status.state)) return terminal.paint('green', status.state);
@@ -151,7 +157,7 @@ function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<
     {
       title: 'BUSY',
       cell: ({ name }) => busyText(traffic.get(name)),
-      markOf: ({ name }) => String(traffic.get(name)?.in_flight ?? 0),
+      markOf: ({ name }) => busyStep(traffic.get(name)),
     },
     { title: 'PARKED', wide: true, cell: ({ name }) => String(traffic.get(name)?.parked ?? 0) },
     { title: 'MEMORY', wide: true, cell: ({ status }) => sizeText(status.memory_bytes) },

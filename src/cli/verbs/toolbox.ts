@@ -98,7 +98,7 @@ export async function runToolboxBuild(cli: Cli, options: BuildOptions, provider:
       if (codeOf(error) === 'ENOENT') return '';
       throw error;
     });
-    const text = plan.entries.reduce((all, [kind, each]) => withPin(all, kind, each, { image: plan.image, id }), before);
+    const text = plan.entries.reduce((all, [kind, each]) => withPin(all, kind, each, { image: plan.image, by: 'id', sha256: id }), before);
     await writeFileAtomically(file, text, { mode: FILE_MODE });
     await cli.terminal.write(`Built "${plan.image}", and pinned it in "${file}"\n`);
   } finally {

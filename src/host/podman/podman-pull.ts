@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { COMPAT, jsonLines, type PodmanApi } from './podman-api.ts';
+import { COMPAT, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 
 const Line = z.object({
   id: z.string().optional(),
@@ -12,6 +12,8 @@ const Line = z.object({
   error: z.string().optional(),
   errorDetail: z.object({ message: z.string() }).partial().nullish(),
 });
+
+const Named = z.object({ Id: z.string().min(1) });
 
 type Layers = Map<string, { current: number; total: number }>;
 
@@ -22,7 +24,7 @@ export async function pullImage(
   signal: AbortSignal,
 ): Promise<Result<void>> {
   const { reference } = image;
-  if (reference.startsWith('localhost/')) return imageNotBuilt(reference);
+  if (reference.startsWith('localhost/')) return notBuilt(api, image, signal);
   const stream = await api.open('POST', `${COMPAT}/images/create?fromImage=${encodeURIComponent(reference)}`, signal);
   if (!stream.ok) {
     return stream.failure.reason === 'RuntimeRefused' ? pullFailed(reference, stream.failure.message) : stream;
@@ -50,6 +52,24 @@ export const imageNotBuilt = (reference: string): Result<never> =>
     'ImageMissing',
     `Build the image "${reference}" with "svcctl toolbox build": it is built on this machine and cannot be pulled`,
   );
+
+/** A name that was built again names another image than the one that is pinned. */
+async function notBuilt(api: PodmanApi, { reference, imageId }: ImageReference, signal: AbortSignal): Promise<Result<void>> {
+  if (imageId === undefined) return imageNotBuilt(reference);
+  const named = await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(reference)}/json`, { signal });
+  if (!named.ok) return named;
+  const found = Named.safeParse(named.value.body).data;
+  if (named.value.status !== 200 || found === undefined) return imageNotBuilt(reference);
+  const message =
+    `Build the image "${reference}" again with "svcctl toolbox build", or set its "id" in "toolboxes.toml": ` +
+    `podman has "${shortId(found.Id)}" under this name, and "${shortId(imageId)}" is pinned`;
+  return fail('stalled', 'ImageMissing', message);
+}
+
+/** As podman prints it. */
+function shortId(id: string): string {
+  return id.replace(/^sha256:/, '').slice(0, 12);
+}
 
 /** Returns whether the line changes the progress. Podman reports bytes once a second, but not the last ones. */
 function updateLayers(layers: Layers, line: z.output<typeof Line>): boolean {

@@ -99,3 +99,13 @@ const SEVERAL_FROM_BYTES = 32 * 2 ** 20;
 export function connectionsFor(remainingBytes: number, allowed: number): number {
   return remainingBytes < SEVERAL_FROM_BYTES ? 1 : Math.max(1, Math.min(allowed, Math.floor(remainingBytes / STRETCH_BYTES.least)));
 }
+
+/**
+ * Servers and networks that give each connection only a part of the bandwidth are slower than this. Above it, other connections only make blocks arrive out of order, which
+ * are then read again for the hash.
+ */
+export const FAST_BYTES_PER_SECOND = 200_000_000;
+
+export function isFast(bytes: number, elapsedMs: number, fastBytesPerSecond: number): boolean {
+  return 1000 * bytes >= fastBytesPerSecond * elapsedMs;
+}

@@ -22,13 +22,13 @@ export function encodeSpeaker(): Readonly<Record<string, Uint8Array>> {
   const symbols = [BOS, EOS, ...CHARACTERS];
   // The library expects a line with a single space and the number for the space.
   const tokens = symbols.map((symbol, id) => `${symbol} ${id}\n`).join('');
-  return { 'model.onnx': encodeOnnx(tones()), 'tokens.txt': Buffer.from(tokens) };
+  return { 'model.onnx': encodeOnnx(speakerModel()), 'tokens.txt': Buffer.from(tokens) };
 }
 
 /** The pitch rises in 24 steps an octave. */
 const pitchOf = (index: number): number => LOWEST_HZ * 2 ** (index / 24);
 
-function tones(): OnnxModel {
+export function speakerModel(): OnnxModel {
   const pitches = [0, 0, ...CHARACTERS.map((_, index) => pitchOf(index))];
   const loudness = [0, 0, ...CHARACTERS.map((character) => (SOUNDING.includes(character) ? LOUDNESS : 0))];
   const scalar = (name: string, value: number, type: 'float' | 'int64' = 'float') => ({ name, type, shape: [], values: [value] });

@@ -129,8 +129,10 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
     async append(block, buffers) {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
-      await writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
+      const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
+      // Meanwhile.
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);
+      await written;
       records.set(block, { bytes: before.bytes + bytes, crc });
       doneBytes += bytes;
       const since = unrecorded.get(block) ?? performance.now();

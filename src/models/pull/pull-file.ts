@@ -8,6 +8,7 @@ import type { Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { FAST_BYTES_PER_SECOND } from '../decide/transfer-blocks.ts';
 import { addSample, bytesPerSecond, type RateSample } from '../decide/transfer-rate.ts';
 import { connectTo } from './connect-to.ts';
 import { createDiskRoom, type DiskRoom } from './disk-room.ts';
@@ -19,8 +20,10 @@ import { runTransfer, type Transfer, type TransferEnd, type TransferSource } fro
 
 /** What all downloads of a process share. */
 export interface PullLimits {
-  /** Connections for one large file. */
+  /** Connections for one large file, at most. */
   readonly connections: number;
+  /** A download that is at least this fast with one connection opens no others. Default: 200 MB/s. Infinity: they open at once. */
+  readonly fastBytesPerSecond?: number;
   readonly throttle: Throttle;
   readonly room: DiskRoom;
 }
@@ -116,6 +119,7 @@ function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Tra
     dispatcher: pull.dispatcher,
     throttle: limits.throttle,
     connections: limits.connections,
+    fastBytesPerSecond: limits.fastBytesPerSecond ?? FAST_BYTES_PER_SECOND,
     patience: pull.patience,
     directory: path.dirname(target),
     onBytes() {

@@ -1,8 +1,8 @@
 /**
  * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile.
  *
- * The first connection opens alone. Only when the server has answered a request for a range with that range do others open. Each takes a stretch of
- * missing blocks, asks for it, and resumes it where it broke. The hash follows from the beginning; when it finds a damaged block of an earlier attempt, that
+ * The first connection opens alone. Others open only when the server has answered a request for a range with that range, and if the first one is not so fast that they would
+ * not help. Each takes a stretch of missing blocks, asks for it, and resumes it where it broke. The hash follows from the beginning; when it finds a damaged block of an earlier attempt, that
  * block is missing again. The transfer is complete when the hash has reached the end.
  */
 import type { Readable } from 'node:stream';
@@ -10,12 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Failure } from '../../schema/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { BLOCK_BYTES, blockCount, blockLength, connectionsFor, stretchBlocks, type Stretch } from '../decide/transfer-blocks.ts';
+import { BLOCK_BYTES, blockCount, blockLength, connectionsFor, isFast, stretchBlocks, type Stretch } from '../decide/transfer-blocks.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse, type ResponseVerdict } from '../decide/judge-response.ts';
 import { discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
 import type { OrderedHash } from './ordered-hash.ts';
 import type { PartBlocks } from './part-blocks.ts';
+import { receiveBody, RESUMES, type Broken } from './receive-body.ts';
 import type { Throttle } from './throttle.ts';
 import { storageFailure } from './storage-failure.ts';
 
@@ -37,6 +38,8 @@ export interface Transfer {
   readonly throttle: Throttle;
   /** How many connections may be open at once. */
   readonly connections: number;
+  /** No others open while the first one is at least this fast. Infinity: they open at once. */
+  readonly fastBytesPerSecond: number;
   /** How often a connection tries again in a row without receiving anything, and its first pause, which doubles each time. */
   readonly patience: { readonly attempts: number; readonly pauseMs: number };
   /** Absolute path of the directory with the part. */
@@ -53,7 +56,6 @@ export type TransferEnd =
   | { readonly kind: 'restart'; readonly message: string };
 
 type Ended = Exclude<TransferEnd, { readonly kind: 'complete' }>;
-type Broken = { readonly kind: 'broken'; readonly message: string; readonly waitMs?: number };
 
 interface Shared {
   readonly transfer: Transfer;
@@ -62,15 +64,13 @@ interface Shared {
   etag: string | undefined;
   /** The server has shown that it sends ranges. */
   rangesWork: boolean;
-  /** Opens the other connections. */
-  openOthers: () => void;
+  /** Opens the other connections as soon as they would help. */
+  allowOthers: () => void;
   end: (end: Ended) => void;
 }
 
-/** Larger writes are faster than one for each chunk of a socket. */
-const WRITE_BYTES = 2 ** 20;
-/** On a slow connection, what has arrived is written earlier than that. */
-const WRITE_EVERY_MS = 500;
+/** How often the speed of the first connection is looked at. */
+const LOOK_EVERY_MS = 250;
 
 /** Throws only if the signal aborts. What was received is in the part, however this ends. */
 export async function runTransfer(transfer: Transfer, signal: AbortSignal): Promise<TransferEnd> {
@@ -99,12 +99,27 @@ async function fetchMissing(transfer: Transfer, connections: number, signal: Abo
   const openOthers = (): void => {
     while (running.length < shared.connections) begin();
   };
-  const shared: Shared = { transfer, signal: all, connections, etag: undefined, rangesWork: false, openOthers, end };
+  const complete = new AbortController();
+  const allowOthers = (): void => void untilSlow(transfer, AbortSignal.any([all, complete.signal])).then((slow) => slow && openOthers());
+  const shared: Shared = { transfer, signal: all, connections, etag: undefined, rangesWork: false, allowOthers, end };
   begin();
   for (let index = 0; index < running.length; index += 1) await running[index];
+  complete.abort();
   await transfer.hash.idle();
   signal.throwIfAborted();
   return ended;
+}
+
+/** Resolves to true when the transfer is slow, and to false when the signal aborts. */
+async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: AbortSignal): Promise<boolean> {
+  let isStillFast = fastBytesPerSecond < Infinity;
+  while (isStillFast) {
+    const [before, began] = [blocks.doneBytes(), performance.now()];
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return false;
+    isStillFast = isFast(blocks.doneBytes() - before, performance.now() - began, fastBytesPerSecond);
+  }
+  return true;
 }
 
 /** Never throws: what ends a connection for good ends the others with it. */
@@ -176,9 +191,9 @@ async function fetchFrom(shared: Shared, from: number, stretch: Stretch): Promis
   }
   if (!verdict.whole && !shared.rangesWork) {
     shared.rangesWork = true;
-    shared.openOthers();
+    shared.allowOthers();
   }
-  return await receive(shared, body, from, end);
+  return await receiveBody(shared, body, { from, end });
 }
 
 /** A server without ranges sends the whole file to the first connection, which then remains the only one. */
@@ -188,7 +203,7 @@ async function receiveWhole(shared: Shared, body: Readable): Promise<Ended | Bro
   for (let block = 0; block < blockCount(source.sizeBytes); block += 1) blocks.forget(block);
   const rest = blocks.take(Number.MAX_SAFE_INTEGER);
   try {
-    return await receive(shared, body, 0, source.sizeBytes);
+    return await receiveBody(shared, body, { from: 0, end: source.sizeBytes });
   } finally {
     if (rest !== undefined) blocks.release(rest);
   }
@@ -218,69 +233,12 @@ function rangeHeader(from: number, end: number, sizeBytes: number): Readonly<Rec
   return from === 0 ? {} : { range: `bytes=${from}-` };
 }
 
-async function receive(shared: Shared, body: Readable, from: number, end: number): Promise<Broken | undefined> {
-  const { source, throttle } = shared.transfer;
-  let position = from;
-  let batch: Buffer[] = [];
-  let batchBytes = 0;
-  let writtenAt = performance.now();
-  const flush = async (): Promise<void> => {
-    const [buffers, bytes] = [batch, batchBytes];
-    [batch, batchBytes, writtenAt] = [[], 0, performance.now()];
-    if (bytes > 0) await write(shared, position - bytes, buffers);
-  };
-  try {
-    for await (const chunk of body) {
-      if (!Buffer.isBuffer(chunk)) continue;
-      if (position + chunk.length > end)
-        return { kind: 'broken', message: `The server sent more than ${end - from} bytes of "${source.url}"` };
-      for (let taken = 0; taken < chunk.length;) {
-        const piece = chunk.subarray(taken, taken + BLOCK_BYTES - (position % BLOCK_BYTES));
-        batch.push(piece);
-        batchBytes += piece.length;
-        position += piece.length;
-        taken += piece.length;
-        const isDue = batchBytes >= WRITE_BYTES || performance.now() - writtenAt >= WRITE_EVERY_MS;
-        if (isDue || position % BLOCK_BYTES === 0) await flush();
-      }
-      await throttle.take(chunk.length, shared.signal);
-    }
-  } finally {
-    discard(body);
-    await flush();
-  }
-  return position < end ? { kind: 'broken', message: ended(source, position) } : undefined;
-}
-
-/** A disk that cannot be written to ends all connections. */
-async function write({ transfer, signal, end }: Shared, offset: number, buffers: readonly Buffer[]): Promise<void> {
-  const { blocks, hash, onBytes, directory } = transfer;
-  const block = Math.floor(offset / BLOCK_BYTES);
-  try {
-    await blocks.append(block, buffers);
-  } catch (error) {
-    end({ kind: 'failed', failure: storageFailure(directory, error) });
-    throw error;
-  }
-  hash.feed(offset, buffers);
-  onBytes();
-  // Does not wait: after a restart, the hash may have to read everything that an earlier attempt left.
-  const failed = (error: unknown): void => end({ kind: 'failed', failure: storageFailure(directory, error) });
-  if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
-}
-
 /** A writer that was silent for long, because its server asked it to wait, must not write into what another one has completed meanwhile. */
 function takenOver({ url }: TransferSource): Failure {
   const message = `The download of "${url}" is continued by another program, or its files were removed; the next attempt looks for the result`;
   return { kind: 'retry', reason: 'ModelPullFailed', message };
 }
 
-const RESUMES = 'the next attempt resumes it';
-
 function broke({ url }: TransferSource, error: unknown): string {
   return `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;
-}
-
-function ended({ url, sizeBytes }: TransferSource, position: number): string {
-  return `The download of "${url}" ended after ${position} of ${sizeBytes} bytes; ${RESUMES}`;
 }

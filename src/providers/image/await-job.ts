@@ -4,7 +4,6 @@
  */
 import { askBriefly, nextMessage, reportProgress, wait } from '../translation-steps.ts';
 import type { RequestProgress, Steps } from '../translation.ts';
-import { SAVE_NODE } from './decide/build-workflow.ts';
 import { isQueued, parseHistory, type JobOutcome } from './decide/comfy-answers.ts';
 import { parseEvent, type Preview } from './decide/comfy-events.ts';
 
@@ -33,15 +32,15 @@ interface Watch {
   isEnding: boolean;
 }
 
-/** After `listen`. `unknown`: the server has lost the job. */
-export function* awaitJob(id: string, onPreview?: OnPreview): Steps<JobOutcome> {
+/** After `listen`. `saveNode`: whose images are asked for. `unknown`: the server has lost the job. */
+export function* awaitJob(id: string, saveNode: string, onPreview?: OnPreview): Steps<JobOutcome> {
   const watch: Watch = { id, onPreview, progress: undefined, isListening: true, isEnding: false };
   let waitedMs = 0;
   let checkedMs = 0;
   let misses = 0;
   for (;;) {
     waitedMs += yield* rest(watch, pauseMs(watch, waitedMs, misses));
-    const outcome = parseHistory(yield* askBriefly({ method: 'GET', path: `/history/${id}` }, MOST_QUEUE_BYTES), id, SAVE_NODE);
+    const outcome = parseHistory(yield* askBriefly({ method: 'GET', path: `/history/${id}` }, MOST_QUEUE_BYTES), id, saveNode);
     if (outcome.kind !== 'unknown' || misses > MOST_MISSES) return outcome;
     if (waitedMs - checkedMs < CHECK_EVERY_MS && misses === 0) continue;
     checkedMs = waitedMs;

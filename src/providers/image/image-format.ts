@@ -1,13 +1,17 @@
-/** How image models look on disk: a safetensors file, and for FLUX models the text encoders and the decoder beside it. Files that can contain programs (`.ckpt`) are not read. */
-import type { ModelFiles, ModelFormat, ModelReading } from '../provider.ts';
+/** How image models look on disk: a safetensors file, and for FLUX models the text encoders and the decoder beside it; or a workflow that a user has saved. Files that can contain programs (`.ckpt`) are not read. */
+import type { ModelFormat, ModelReading } from '../provider.ts';
 import { FAMILIES } from './decide/image-families.ts';
 import { contentsOf, imageModel, imageModelNamed, isCompanionName, readImageModel } from './decide/image-model.ts';
-import { headerBytesOf, LENGTH_BYTES, parseHeader, type SafetensorsHeader } from './decide/safetensors-header.ts';
+import { WORKFLOW_ENDING } from './decide/user-workflow.ts';
+import { readHeader } from './read-header.ts';
+import { readWorkflowModel } from './read-workflow.ts';
 
 export const imageFormat: ModelFormat = {
   kind: 'image',
   recognize({ name, names }) {
-    if (names !== undefined || !/\.safetensors$/i.test(name)) return undefined;
+    if (names !== undefined) return undefined;
+    if (name.endsWith(WORKFLOW_ENDING) && name.length > WORKFLOW_ENDING.length) return 'model';
+    if (!/\.safetensors$/i.test(name)) return undefined;
     return isCompanionName(name) ? 'part' : 'model';
   },
   filesOf: (name) => [name],
@@ -17,6 +21,7 @@ export const imageFormat: ModelFormat = {
     return imageModel({ provider: 'image', contents: stated }) === undefined ? { ...stated, ...contentsOf(named) } : stated;
   },
   async read({ id, entry: { name } }, files): Promise<ModelReading> {
+    if (name.endsWith(WORKFLOW_ENDING)) return readWorkflowModel(id, name, files);
     const sizeBytes = await files.sizeOf(name);
     const header = await readHeader(files, name);
     if (header === undefined) return unusable(`The model file "${name}" of "${id}" is damaged or no safetensors file; get it again`);
@@ -39,13 +44,6 @@ export const imageFormat: ModelFormat = {
     };
   },
 };
-
-async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsHeader | undefined> {
-  const length = headerBytesOf(await files.read(name, 0, LENGTH_BYTES));
-  if (length === undefined) return undefined;
-  const text = await files.read(name, LENGTH_BYTES, length);
-  return text.length < length ? undefined : parseHeader(text);
-}
 
 function unusable(message: string): ModelReading {
   return { kind: 'unusable', message };

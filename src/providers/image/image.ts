@@ -2,7 +2,7 @@
 import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
-import { askHealth, READY_PATH } from './ask-health.ts';
+import { askHealth, askReadiness, READY_PATH } from './ask-health.ts';
 import { imageMemory, leastDeviceBytes } from './decide/image-memory.ts';
 import { capabilitiesOf, objectionTo } from './decide/serve-image.ts';
 import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/server-command.ts';
@@ -27,6 +27,7 @@ export const image: Provider = {
   objection: (_name, _spec, model) => objectionTo(model),
   capabilities: (_name, _spec, model) => capabilitiesOf(model),
   health: askHealth,
+  readiness: askReadiness,
   infer: planRequest,
 };
 

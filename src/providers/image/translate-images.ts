@@ -11,14 +11,12 @@ import { ask, listen, onLeave } from '../translation-steps.ts';
 import type { Steps, TranslatableRequest, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import { answerWith } from './answer-images.ts';
 import { awaitJob, type OnPreview } from './await-job.ts';
-import { buildWorkflow } from './decide/build-workflow.ts';
 import { parseQueued, parseRefusal, type SavedImage } from './decide/comfy-answers.ts';
 import { describeExecutionError, describeRefusal, imageFailed, type Drawing } from './decide/describe-failure.ts';
-import { FAMILIES } from './decide/image-families.ts';
-import { imageModel, placeOf } from './decide/image-model.ts';
-import { readParameters } from './decide/image-parameters.ts';
+import { drawableOf, wrongPath } from './decide/drawable.ts';
+import { exactJson } from './decide/exact-json.ts';
 import { jobNames } from './decide/job-names.ts';
-import { workflowJson, type Workflow } from './decide/workflow-graph.ts';
+import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { createImageStream } from './stream-images.ts';
 import { uploadImages } from './upload-images.ts';
 
@@ -36,30 +34,26 @@ function* translateImages(
   model: ModelFacts | undefined,
   events: 'image_generation' | 'image_edit',
 ): Steps<TranslationEnd> {
-  const known = model === undefined ? undefined : imageModel(model);
-  if (model === undefined || known === undefined)
+  const drawable = drawableOf(model);
+  if (model === undefined || drawable === undefined)
     return imageFailed('Send the request again in a moment: the model of the slot is not known yet');
-  const read = readParameters(request.body, known.family);
+  const misfit = wrongPath(drawable, events === 'image_edit');
+  if (misfit !== undefined) return { kind: 'refuse', ...misfit };
+  const read = drawable.read(request.body);
   if (!read.ok) return { kind: 'refuse', ...read.problem };
   const names = jobNames(request.boundary);
-  const upload = events === 'image_edit' ? yield* uploadImages(request, names.id, { family: known.family, ...read.parameters }) : undefined;
+  const upload = events === 'image_edit' ? yield* uploadImages(request, names.id, { drawable, ...read.parameters }) : undefined;
   if (upload !== undefined && 'kind' in upload) return upload;
   const parameters = upload === undefined ? read.parameters : { ...read.parameters, size: upload.size };
-  const checkpoint = placeOf(model.hostPath).name;
-  const { name, workflow } = buildWorkflow({
-    model: known,
-    checkpoint,
-    parameters,
-    seed: parameters.seed ?? names.seed,
-    filenamePrefix: names.filenamePrefix,
-    source: upload?.source,
-  });
-  const { side, multiple } = FAMILIES[known.family];
-  const { width, height } = parameters.size ?? { width: side, height: side };
-  const hal0 = { workflow: name, checkpoint: checkpoint.slice(checkpoint.lastIndexOf('/') + 1) };
-  const facts = { created: request.receivedAt, hal0 };
-  const stream = parameters.stream ? createImageStream(parameters, { ...facts, size: `${width}x${height}`, events }) : undefined;
-  const job = { id: names.id, workflow, drawing: { model: model.id, width, height, multiple, n: parameters.n } };
+  const { seed = names.seed } = parameters;
+  const built = read.build({ parameters, seed, filenamePrefix: names.filenamePrefix, source: upload?.source });
+  const size = drawable.sizeOf(parameters);
+  const facts = { created: request.receivedAt, hal0: { workflow: built.name, checkpoint: drawable.checkpoint } };
+  const shown = size === undefined ? 'auto' : `${size.width}x${size.height}`;
+  const stream = parameters.stream ? createImageStream(parameters, { ...facts, size: shown, events }) : undefined;
+  const { workflow } = drawable;
+  const drawing = { model: model.id, size, multiple: drawable.rules.multiple, n: parameters.n, workflow };
+  const job = { id: names.id, built, drawing };
   const done = yield* drawImages(job, stream?.onPreview);
   if ('kind' in done) return done;
   return yield* stream === undefined ? answerWith(done.images, parameters, facts) : stream.complete(done.images);
@@ -67,23 +61,23 @@ function* translateImages(
 
 interface DrawingJob {
   readonly id: string;
-  readonly workflow: Workflow;
+  readonly built: BuiltWorkflow;
   readonly drawing: Drawing;
 }
 
 /** Queues a workflow and waits for its images. */
 function* drawImages(
-  { id, workflow, drawing }: DrawingJob,
+  { id, built, drawing }: DrawingJob,
   onPreview?: OnPreview,
 ): Steps<{ readonly images: readonly SavedImage[] } | TranslationEnd> {
   // Before the workflow is sent: a client may leave while it is on its way, and the first events come at once.
   yield* onLeave([postJson('/queue', { delete: [id] }), postJson('/interrupt', { prompt_id: id })]);
   yield* listen(`/ws?clientId=${id}`);
-  const body = `{"prompt":${workflowJson(workflow)},"prompt_id":"${id}","client_id":"${id}"}`;
+  const body = `{"prompt":${exactJson(built.workflow)},"prompt_id":"${id}","client_id":"${id}"}`;
   const queued = yield* ask({ method: 'POST', path: '/prompt', headers: JSON_BODY, body, mustFinish: true });
   if (queued.status === 503) return { kind: 'upstream-error', answer: queued };
   if (!parseQueued(queued)) return describeRefusal(parseRefusal(queued), drawing);
-  const outcome = yield* awaitJob(id, onPreview);
+  const outcome = yield* awaitJob(id, built.saveNode, onPreview);
   // History keeps the prompts of everyone, and nobody else asks for this one.
   if (outcome.kind !== 'unknown') yield* ask(postJson('/history', { delete: [id] }));
   switch (outcome.kind) {

@@ -2,12 +2,12 @@
 import { ask, formBody, readFile } from '../translation-steps.ts';
 import type { FormFile, Steps, TranslatableRequest, TranslationEnd } from '../translation.ts';
 import type { ImageSource } from './decide/build-workflow.ts';
+import { wrongMask, type Drawable, type ImageSize } from './decide/drawable.ts';
 import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { chooseFiles, editSize, judgeImage, judgeMask } from './decide/edit-files.ts';
 import { endsAs } from './decide/image-bytes.ts';
 import { FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
-import { FAMILIES, type FamilyName } from './decide/image-families.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image is changed that its composition stays. */
@@ -18,22 +18,25 @@ const TAIL_BYTES = 16;
 
 interface Upload {
   readonly source: ImageSource;
-  readonly size: { readonly width: number; readonly height: number };
+  /** Undefined where the workflow decides. */
+  readonly size: ImageSize | undefined;
 }
 
 interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
-  readonly family: FamilyName;
+  readonly drawable: Drawable;
 }
 
 /** `id`: of the job, which the files are named after. */
 export function* uploadImages(
   { body, boundary }: TranslatableRequest,
   id: string,
-  { family, size, strength }: UploadFor,
+  { drawable, size, strength }: UploadFor,
 ): Steps<Upload | TranslationEnd> {
-  const chosen = chooseFiles(body, FAMILIES[family].title);
+  const chosen = chooseFiles(body, drawable.rules.title);
   if (!chosen.ok) return { kind: 'refuse', ...chosen.problem };
   const { image, mask } = chosen.files;
+  const misfit = wrongMask(drawable, mask !== undefined);
+  if (misfit !== undefined) return refusal(misfit);
   const facts = yield* look(image);
   const problem = judgeImage(facts.facts, facts.isWhole);
   if (problem !== undefined || facts.facts === undefined) return refusal(problem);
@@ -50,7 +53,7 @@ export function* uploadImages(
     mask: mask === undefined ? undefined : `${SUBFOLDER}/${names.mask}`,
     strength: strength ?? (mask === undefined ? STRENGTH_WITHOUT_MASK : 1),
   };
-  return { source, size: size ?? editSize(facts.facts, family) };
+  return { source, size: size ?? (drawable.workflow === undefined ? editSize(facts.facts, drawable.rules) : undefined) };
 }
 
 const NOT_TAKEN = imageFailed('Read the log of the slot: the image server did not take the image that is to be changed');

@@ -7,7 +7,9 @@ import type { SlotName } from '../../schema/names.ts';
 import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
 import type { SlotState } from '../../schema/slot-status.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
-import { gather, type SlotView, viewWithoutTemplate, type WorkloadView } from './facts/view.ts';
+import { gather } from './facts/gather.ts';
+import { slotFactsOf } from './facts/slot-facts.ts';
+import { type SlotView, viewWithoutTemplate, type WorkloadView } from './facts/view.ts';
 import type { Objection } from './facts/inspection.ts';
 import type { inspect } from './inspect.ts';
 import { heldUpConditions } from './outcome/conditions.ts';
@@ -77,7 +79,7 @@ function withoutSlots(
       .get(name)
       ?.map(({ message }) => message)
       .join('; ');
-    const held = slot === undefined || problem === undefined ? undefined : viewWithoutTemplate(slot, gathered, problem);
+    const held = slot === undefined || problem === undefined ? undefined : viewWithoutTemplate(slotFactsOf(slot, gathered), now, problem);
     const last = observed.published.get(name)?.decision;
     decisions.set(name, held === undefined || problem === undefined ? decision : holdUp(held, last, problem));
   }

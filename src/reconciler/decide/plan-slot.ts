@@ -4,6 +4,7 @@
  */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/failure.ts';
+import { isSameValue } from '../../schema/same-value.ts';
 import { PROVIDER_KINDS, type Backend } from '../../schema/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
@@ -99,6 +100,18 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
   };
 }
 
+/**
+ * The plan of a slot at rest after memory was shared out in another order: what a slot gets decides about its plan, and not who comes before it. Returns `plan` itself where
+ * the verdict is the same; undefined where the slot has to be planned again.
+ */
+export function withVerdict(plan: SlotPlan, verdict: MemoryVerdict | undefined): SlotPlan | undefined {
+  const before = plan.decision.memory;
+  if (before === verdict) return plan;
+  if (before?.admitted !== true || verdict?.admitted !== true) return undefined;
+  if (!isSameValue(before.placement, verdict.placement)) return undefined;
+  return isSameValue(before, verdict) ? plan : { ...plan, decision: { ...plan.decision, memory: verdict } };
+}
+
 /** No failure, repair or silence that becomes less important as time passes. */
 function hasNoHistory({ failures, repairs, workloads }: SlotView): boolean {
   return failures.length === 0 && repairs === undefined && workloads.every(({ known }) => known.probe?.status !== 'silent');
@@ -109,10 +122,11 @@ function isIndependent({ start, waitsFor, draining }: Roles): boolean {
   return !start && waitsFor === undefined && draining.length === 0;
 }
 
-/** During a swap, the old workload serves the model that it was started for. */
+/** During a swap, the old workload serves the model that it was started for; and the present one goes on with its model if the files of that cannot be used any more. */
 function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles): ModelFacts | undefined {
   const wanted = model?.kind === 'present' ? model.facts : undefined;
-  return serving === undefined || serving.standing === 'current' ? wanted : (lastServedModel ?? wanted);
+  if (serving === undefined) return wanted;
+  return serving.standing === 'current' ? (wanted ?? lastServedModel) : (lastServedModel ?? wanted);
 }
 
 /** The part of a decision that follows from the slot and its roles alone. */

@@ -2,44 +2,55 @@
  * The central decision of the program: from what is desired and what is observed to what to do next. Synchronous, total and pure. Executing a
  * plan requires no further choice, and planning again once it has taken effect yields no action. The loop calls it once per pass:
  *
- *     view each slot → is it wanted, what prevents it (candidate) → share out memory → plan each slot → add what concerns no single slot
+ *     gather the facts → consider each slot: is it wanted, what prevents it → share out memory → plan each slot → add what concerns no single slot
  */
-import type { DesiredSlot } from '../ports.ts';
+import type { SlotName } from '../../schema/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
+import { gather } from './facts/gather.ts';
 import { findPools, sumBytes } from './facts/memory-pools.ts';
-import { gather, viewSlot, viewWithoutTemplate, type Gathered, type SlotView } from './facts/view.ts';
 import { holdUp } from './hold-up.ts';
-import { planSlot, type SlotPlan, type SlotQuestion } from './plan-slot.ts';
+import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
-import { makeCandidate, slotMemory } from './rules/candidate.ts';
-import { shareMemory } from './rules/share-memory.ts';
+import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
+import { shareMemory, type MemoryVerdict } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-pulls.ts';
 import { planOrphans } from './steps/plan-stops.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
 
-/** `planEach` plans one slot; the loop passes in one that remembers the plans of slots at rest. */
-export function plan(desired: Desired, observed: Observed, now: number, planEach: typeof planSlot = planSlot): Plan {
-  const gathered = gather(desired, observed, now);
-  const views = [...desired.slots.values()].map((slot) => look(slot, gathered));
-  if (observed.runtime.kind === 'unreachable') return planUnreachable(views, observed.published, observed.runtime.message);
+/** The steps of a plan that cost the most. The loop passes in steps that return what they returned before where nothing that they depend on has changed. */
+export interface PlanSteps {
+  readonly gather: typeof gather;
+  readonly consider: typeof consider;
+  readonly shareMemory: (...args: Parameters<typeof shareMemory>) => ReturnType<typeof shareMemory>;
+  readonly planSlot: typeof planCandidate;
+}
 
-  const candidates = views.map((view) => makeCandidate(view, desired.hardware));
+export const PLAN_STEPS: PlanSteps = { gather, consider, shareMemory, planSlot: planCandidate };
+
+export function plan(desired: Desired, observed: Observed, now: number, steps: PlanSteps = PLAN_STEPS): Plan {
+  const gathered = steps.gather(desired, observed, now);
+  const candidates = [...desired.slots.values()].map((slot) => steps.consider(slot, gathered));
+  if (observed.runtime.kind === 'unreachable') {
+    const views = candidates.map(({ view }) => view);
+    return planUnreachable(views, observed.published, observed.runtime.message);
+  }
+
   const used = findUsed(desired, observed);
   const held = sumBytes([used.memory, ...candidates.map((candidate) => candidate.held)]);
   const pools = findPools({ ...observed.host, hostBudgetBytes: desired.memoryBudgetBytes, hardware: desired.hardware, used: held });
-  const shares = shareMemory(
+  const shares = steps.shareMemory(
     candidates.flatMap(({ claim }) => claim ?? []),
     pools,
   );
   let allocation = openAllocation(sharedResources(desired, observed, { pools, held, admitted: shares.admitted, used }));
   const slots: SlotPlan[] = [];
+  const decisions = new Map<SlotName, Decision>();
   for (const candidate of candidates) {
-    const { view, gates, notWanted } = candidate;
-    const verdict = shares.verdicts.get(view.slot.name);
-    const question = { view, gates, notWanted, memory: slotMemory(candidate, verdict, desired.hardware), verdict };
-    const slot = planOrHoldUp(question, allocation, planEach, observed.published.get(view.slot.name)?.decision);
+    const { name } = candidate.view.slot;
+    const slot = planOrHoldUp(candidate, shares.verdicts.get(name), allocation, { steps, observed });
     slots.push(slot);
-    allocation = afterStarts(allocation, slot.actions);
+    decisions.set(name, slot.decision);
+    if (slot.actions.length > 0) allocation = afterStarts(allocation, slot.actions);
   }
 
   const orphans = planOrphans(gathered);
@@ -47,32 +58,35 @@ export function plan(desired: Desired, observed: Observed, now: number, planEach
   const stopped = orphans.flatMap(({ timed }) => timed.actions);
   return {
     actions: sharePulls([...stopped, ...cancelled, ...slots.flatMap(({ actions }) => actions)]),
-    decisions: new Map(slots.map(({ decision }) => [decision.name, decision])),
+    decisions,
     orphans: new Map(orphans.map(({ id, because }) => [id, because])),
     wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots, { wakes: shares.changesAt === undefined ? [] : [shares.changesAt] }]),
   };
 }
 
-/** A provider that throws breaks its own slots only. */
-function look(slot: DesiredSlot, gathered: Gathered): SlotView {
-  try {
-    return viewSlot(slot, gathered);
-  } catch (error) {
-    return viewWithoutTemplate(slot, gathered, String(error));
-  }
+function planCandidate(candidate: Candidate, verdict: MemoryVerdict | undefined, allocation: Allocation): SlotPlan {
+  const { view, gates, notWanted } = candidate;
+  return planSlot({ view, gates, notWanted, verdict, memory: slotMemory(candidate, verdict) }, allocation);
 }
 
 /** A plan that cannot be made concerns its own slot only. */
-function planOrHoldUp(question: SlotQuestion, allocation: Allocation, planEach: typeof planSlot, last: Decision | undefined): SlotPlan {
+function planOrHoldUp(
+  candidate: Candidate,
+  verdict: MemoryVerdict | undefined,
+  allocation: Allocation,
+  { steps, observed }: { readonly steps: PlanSteps; readonly observed: Observed },
+): SlotPlan {
   try {
-    return planEach(question, allocation);
+    return steps.planSlot(candidate, verdict, allocation);
   } catch (error) {
-    const decision = holdUp(question.view, last, String(error));
+    const { view } = candidate;
+    const decision = holdUp(view, observed.published.get(view.slot.name)?.decision, String(error));
     return { decision, actions: [], wakes: [], validUntil: 0, atRest: false };
   }
 }
 
 function soonest(parts: readonly { readonly wakes: readonly number[] }[]): number | undefined {
-  const at = parts.reduce((min, { wakes }) => Math.min(min, ...wakes), Number.POSITIVE_INFINITY);
+  let at = Number.POSITIVE_INFINITY;
+  for (const { wakes } of parts) for (const wake of wakes) if (wake < at) at = wake;
   return Number.isFinite(at) ? at : undefined;
 }

@@ -61,6 +61,20 @@ describe('GET /api/events', () => {
     expect(second).not.toContain('event: gap');
   });
 
+  test('reports how far requests are, without an id, and that they have ended', async () => {
+    const reading = listen('/api/events?slot=primary', (text) => text.includes('"progress":null'));
+    await connected();
+    world.feed.reportProgress(embed, { done: 1, total: 2 });
+    world.feed.reportProgress(primary, { done: 3, total: 20 });
+    await sleep(20);
+    world.feed.reportProgress(primary, undefined);
+    const text = await reading;
+    expect(text).toContain('\n\nevent: progress\ndata: {"slot":"primary","progress":{"done":3,"total":20}}\n\n');
+    expect(text).toContain('event: progress\ndata: {"slot":"primary","progress":null}\n\n');
+    expect(text).not.toContain('embed');
+    while (world.feed.reportProgress(primary, undefined) > 0) await sleep(5);
+  });
+
   test('reports dropped entries and continues with the oldest retained one', async () => {
     for (let index = 1; index <= 80; index++) add(`entry ${index}`);
     const text = await listen('/api/events', (all) => all.includes('entry 80"'), { 'last-event-id': '5' });

@@ -1,17 +1,23 @@
 /** A timeline in memory that keeps its newest entries. */
 import type { EventFeed } from '../../../src/api/ports.ts';
+import type { ProgressListener } from '../../../src/gateway/hold.ts';
+import type { GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { SlotName } from '../../../src/schema/names.ts';
 import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
 
 export interface InMemoryFeed extends EventFeed {
   add(entry: Omit<TimelineEntry, 'seq'>): void;
   listeners(): number;
+  readonly watchProgress: GatewayTraffic['watchProgress'];
+  /** Does what the gateway does when a server reports how far it is. Returns the number of listeners. */
+  reportProgress(...progress: Parameters<ProgressListener>): number;
 }
 
 export function createInMemoryFeed(kept: number): InMemoryFeed {
   let entries: TimelineEntry[] = [];
   let seq = 0;
   const listeners = new Set<(entry: TimelineEntry) => void>();
+  const progressListeners = new Set<ProgressListener>();
   return {
     since(after) {
       const oldest = entries[0]?.seq ?? seq + 1;
@@ -29,5 +35,13 @@ export function createInMemoryFeed(kept: number): InMemoryFeed {
       for (const listener of listeners) listener(entry);
     },
     listeners: () => listeners.size,
+    watchProgress(listener) {
+      progressListeners.add(listener);
+      return () => void progressListeners.delete(listener);
+    },
+    reportProgress(...progress) {
+      for (const listener of progressListeners) listener(...progress);
+      return progressListeners.size;
+    },
   };
 }

@@ -70,3 +70,15 @@ export const FILES: ModelDetail['files'] = [
   { path: 'catalogue/m/0/m.gguf', sizeBytes: 5e9, sha256: 'a'.repeat(64), url: 'https://example.org/m.gguf', present: false },
   { path: 'catalogue/m/0/mmproj.gguf', sizeBytes: undefined, sha256: undefined, url: undefined, present: true },
 ];
+
+export const PROVIDERS = [
+  {
+    kind: 'gguf',
+    serves: ['chat'],
+    backends: ['cpu'],
+    defaultBackend: 'cpu',
+    available: true,
+    reason: '',
+    availability: [{ backend: 'cpu', available: true, reason: '' }],
+  },
+];

@@ -1,6 +1,6 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
-import { FILES, MODELS } from './world-models.ts';
+import { FILES, MODELS, PROVIDERS } from './world-models.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
@@ -9,6 +9,7 @@ import { allowEveryone } from '../../../src/api/authorize.ts';
 import { createProxyMatcher } from '../../../src/auth/trusted-proxies.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
@@ -120,10 +121,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board.publish({ version: before.version + 1, at: now, slots: entries, names: new Map(), refused: new Map() });
     if (next < 3_600_000) reconcileSoon(next + 1);
   }
-
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
+  const requests = createRequestRecord(() => Date.now());
   const deps: ManageDeps = {
+    requests,
     images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
@@ -145,17 +147,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
       lastPassAgeMs: () => world.lastPassAgeMs,
-      providers: async () => [
-        {
-          kind: 'gguf',
-          serves: ['chat'],
-          backends: ['cpu'],
-          defaultBackend: 'cpu',
-          available: true,
-          reason: '',
-          availability: [{ backend: 'cpu', available: true, reason: '' }],
-        },
-      ],
+      providers: async () => PROVIDERS,
       models: async () => MODELS,
       async model(id) {
         const [listed] = MODELS.filter((model) => model.id === id);
@@ -198,6 +190,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board,
     metrics,
     traffic: trafficOf,
+    watchProgress: feed.watchProgress,
     settings: parsed.settings,
     features: () => ({ authentication: false }),
     tokens: createInMemoryTokens(tokens),
@@ -225,7 +218,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     traffic: traffics,
     settings: parsed.settings,
     now: deps.now,
-    report: metrics.requestFinished,
+    report: reportTo(metrics.requestFinished, requests.note),
     onFault: () => undefined,
   });
   const routes = createRoutes(options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [], deps);

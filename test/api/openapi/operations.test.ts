@@ -135,6 +135,7 @@ const MANAGE_CALLS: readonly Call[] = [
     'hardware',
     'slots',
   ].map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
+  { operation: 'GET /api/requests', expect: 200 },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,

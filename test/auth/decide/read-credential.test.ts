@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readCredential } from '../../../src/auth/decide/read-credential.ts';
 
 const read = (headers: readonly string[], isProxy = false, secret?: string) =>
-  readCredential(headers, { isProxy, matchesSecret: (value) => secret === undefined || value === secret });
+  readCredential(headers, { isProxy: () => isProxy, matchesSecret: (value) => secret === undefined || value === secret });
 const NONE = { kind: 'none' };
 const bearer = (token: string) => ({ kind: 'bearer', token });
 const email = (text: string) => ({ kind: 'email', email: text });

@@ -82,7 +82,7 @@ describeWithPodman('pull() of the podman runtime', () => {
     const pulled = await runtime.pull({ reference: 'localhost/not-built:v1' }, () => undefined, signal());
     expect(pulled).toMatchObject({
       ok: false,
-      failure: { kind: 'stalled', reason: 'ImageMissing', message: expect.stringContaining('docs/podman.md') },
+      failure: { kind: 'stalled', reason: 'ImageMissing', message: expect.stringContaining('svcctl toolbox build') },
     });
   });
 

@@ -73,7 +73,7 @@ describeWithPodman('The podman runtime', () => {
     [
       'an image that was not built',
       { image: { reference: 'localhost/none:v9' } },
-      { kind: 'stalled', reason: 'ImageMissing', message: expect.stringContaining('docs/podman.md') },
+      { kind: 'stalled', reason: 'ImageMissing', message: expect.stringContaining('svcctl toolbox build') },
     ],
     [
       'an image that was not pulled',

@@ -5,6 +5,8 @@ import {
   blockCount,
   blockLength,
   connectionsFor,
+  FAST_BYTES_PER_SECOND,
+  isFast,
   journalHead,
   journalLine,
   nextStretch,
@@ -79,4 +81,9 @@ test('small files use one connection, and large ones share what remains', () => 
   expect([1, 31 * mib, 33 * mib, 2 ** 40].map((bytes) => connectionsFor(bytes, 4))).toEqual([1, 1, 4, 4]);
   expect(connectionsFor(2 ** 40, 1)).toBe(1);
   expect([33 * mib, 2 ** 34].map((bytes) => stretchBlocks(bytes, 4) * BLOCK_BYTES)).toEqual([8 * mib, 128 * mib]);
+});
+
+test('isFast() compares what came in a time with a speed', () => {
+  const of = (bytes: number, ms: number): boolean => isFast(bytes, ms, FAST_BYTES_PER_SECOND);
+  expect([of(50_000_000, 250), of(49_000_000, 250), of(0, 250), of(25_000_000, 250)]).toEqual([true, false, false, false]);
 });

@@ -32,7 +32,12 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-const limits = (connections: number) => ({ connections, throttle: UNLIMITED, room: createDiskRoom() });
+const limits = (connections: number, fastBytesPerSecond = Infinity) => ({
+  connections,
+  fastBytesPerSecond,
+  throttle: UNLIMITED,
+  room: createDiskRoom(),
+});
 
 function pull(which: 'small' | 'large', more: Partial<PullFile> = {}) {
   const { sha256, sizeBytes } = which === 'small' ? small : large;
@@ -99,6 +104,31 @@ describe('a download that breaks ends complete', () => {
     await expectComplete('large');
     expect(hub.sentBytes()).toBe(large.sizeBytes);
     expect(hub.fileRequests().length).toBeGreaterThan(3);
+  });
+
+  /** Where each request began, and what had been sent before it. With one connection, these are the same. */
+  async function pullLarge(fastBytesPerSecond: number): Promise<Readonly<Record<'begins' | 'sentBefore', readonly number[]>>> {
+    const sentBefore: number[] = [];
+    hub.fault = ({ server }) => {
+      if (server === 'storage') sentBefore.push(hub.sentBytes());
+      return undefined;
+    };
+    expect(await pull('large', { limits: limits(4, fastBytesPerSecond) })).toEqual({ ok: true, value: undefined });
+    await expectComplete('large');
+    const begins = hub.fileRequests().map(({ range }) => Number(/^bytes=(\d+)-/.exec(range ?? '')?.[1]));
+    expect(begins.length).toBeGreaterThan(1);
+    return { begins, sentBefore };
+  }
+
+  test('and one that is fast enough with one connection opens no others', async () => {
+    const { begins, sentBefore } = await pullLarge(0);
+    expect(begins).toEqual(sentBefore);
+  });
+
+  test('and one that is too slow with one connection opens others', async () => {
+    hub.bytesPerSecond = 20_000_000;
+    const { begins, sentBefore } = await pullLarge(2 ** 40);
+    expect(begins).not.toEqual(sentBefore);
   });
 });
 

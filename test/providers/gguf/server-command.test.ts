@@ -162,6 +162,11 @@ test('buildEnv() limits the prompt cache, denies access to web pages and limits 
     LLAMA_ARG_CACHE_RAM: '2048',
   });
   expect(gguf.buildEnv(contextOf('embed', ENCODER))['LLAMA_ARG_CACHE_RAM']).toBe('0');
+  const states = saying(CAUSAL, { layers: { whole: { keys: 0, values: 0 }, stateBytes: 2 ** 20 } });
+  expect(gguf.buildEnv(contextOf('primary', states, { model: { default: CAUSAL.id, context: 16_384 } }))).toMatchObject({
+    LLAMA_ARG_CTX_CHECKPOINTS: '6',
+    LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: '8192',
+  });
   const gpus = (backend: 'vulkan' | 'rocm' | 'cuda') => gguf.buildEnv(contextOf('primary', CAUSAL, { backend, resources: { gpus: 2 } }));
   expect(gpus('vulkan')['GGML_VK_VISIBLE_DEVICES']).toBe('0,1');
   expect(gpus('rocm')['ROCR_VISIBLE_DEVICES']).toBe('0,1');

@@ -106,6 +106,7 @@ describe('a request that cannot be served', () => {
     ['a seed of 2^64', { seed: '18446744073709551616' }, 400, 'request.invalid'],
     ['a seed of letters', { seed: 'abc' }, 400, 'request.invalid'],
     ['a prompt of 100 KB', { prompt: 'x'.repeat(100_000) }, 400, 'request.invalid'],
+    ['a prompt of 1 MB', { prompt: 'x'.repeat(1_000_000) }, 400, 'request.invalid'],
     ['a prompt of 2 MB', { prompt: 'x'.repeat(2_000_000) }, 413, 'request.too_large'],
   ])('%s is refused, and never reaches the server', async (_what, body, status, code) => {
     const standIn = await start();

@@ -23,6 +23,8 @@ describe('with the WebSocket', () => {
   test('each step is reported while the image is drawn, and forgotten after it', async () => {
     const standIn = await start('sdxl-turbo', { behaviour: { stepMs: 20 } });
     const seen = new Set<string>();
+    const told: string[] = [];
+    const stop = at().gateway.traffic.watchProgress((slot, now) => told.push(`${slot} ${now?.done}/${now?.total}`));
     expect(progress()).toBeUndefined();
     const reply = draw({ steps: 10 });
     await until(() => {
@@ -35,6 +37,10 @@ describe('with the WebSocket', () => {
     standIn.behave({ paused: false });
     expect((await reply).status).toBe(200);
     expect(progress()).toBeUndefined();
+    expect(told).toEqual([...Array.from({ length: 10 }, (_, step) => `img ${step + 1}/10`), 'img undefined/undefined']);
+    stop();
+    expect((await draw()).status).toBe(200);
+    expect(told).toHaveLength(11);
   });
 
   test('a client that leaves closes it, and its progress is forgotten', async () => {

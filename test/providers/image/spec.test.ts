@@ -83,6 +83,12 @@ describe('curated image model entry', () => {
     expect(image.estimateMemory(IMG, spec, facts).deviceBytes).toBeLessThanOrEqual(card * 0.95);
   });
 
+  test.each([
+    ['sdxl-turbo', 'sai-nc-community'],
+    ['sd-1.5-pruned-emaonly', 'creativeml-openrail-m'],
+    ['flux-schnell', 'apache-2.0'],
+  ])('the license of %s is %s', (id, license) => expect(entry(id).license).toBe(license));
+
   test('each entry carries a `license_url`', () => {
     for (const id of ['sdxl-turbo', 'sd-1.5-pruned-emaonly', 'flux-schnell']) expect(entry(id).licenseUrl).toMatch(/^https:\/\//);
   });
@@ -96,6 +102,15 @@ describe('curated image model entry', () => {
 
   test('`flux-schnell` is selectable, as a workflow drives it', () => {
     expect(entry('flux-schnell')).toMatchObject({ selectable: true });
+  });
+});
+
+describe('the slot `img`', () => {
+  test('has the keys `enabled`, `backend` (`rocm` by default) and `default` of the table `[model]`', () => {
+    const parsed = parseSlot(IMG, { enabled: false, backend: 'rocm', model: { default: 'sdxl-turbo' } });
+    expect(parsed).toMatchObject({ ok: true, spec: { enabled: false, backend: 'rocm', model: { default: 'sdxl-turbo' } } });
+    expect(specOf('flux-schnell')).toMatchObject({ enabled: true, provider: 'image', backend: 'rocm' });
+    expect(parseSlot(IMG, { backend: 'cuda', model: { default: 'sdxl-turbo' } }).ok).toBe(false);
   });
 });
 

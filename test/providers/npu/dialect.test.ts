@@ -114,6 +114,23 @@ describe('a chat', () => {
   });
 });
 
+describe('what the server must never see', () => {
+  test('a query, which it would take for a part of the path', async () => {
+    npu = await startNpuGateway();
+    expect((await ask(`${CHAT}?api-version=1`, { messages: [{ role: 'user', content: 'hi' }] })).status).toBe(200);
+    expect((await ask(`${EMBEDDINGS}?x`, { input: 'a' })).status).toBe(200);
+    expect(npu.flm.computed).toEqual(['chat', 'embedding']);
+  });
+
+  test('completions, which it does not take in turn', async () => {
+    npu = await startNpuGateway();
+    const reply = await ask('/v1/completions', { prompt: 'hi' });
+    expect(reply.status).toBeGreaterThanOrEqual(400);
+    expect(errorOf(reply.text).origin).toBe('gateway');
+    expect(npu.flm.computed).toEqual([]);
+  });
+});
+
 describe('a client that leaves', () => {
   async function leaveDuring(path: string, body: string, contentType = 'application/json'): Promise<void> {
     const request = begin(npu.gateway.port, path, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });

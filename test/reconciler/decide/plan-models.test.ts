@@ -48,4 +48,13 @@ describe('the model that requests are translated for', () => {
     const published = new Map([[PRIMARY, { decision: { ...before, servedModel: old }, since: NOW, conditions: [] }]]);
     expect(plan(desired, { ...observed, published }, NOW).decisions.get(PRIMARY)?.servedModel?.id).toBe('old.gguf');
   });
+
+  test('stays what it was while its files cannot be used, as its server goes on', () => {
+    const sound = factsOf({ workloads: [{ id: 'w1' }] });
+    const before = plan(sound.desired, sound.observed, NOW).decisions.get(PRIMARY);
+    if (before === undefined) throw new Error('There is no decision');
+    const published = new Map([[PRIMARY, { decision: before, since: NOW, conditions: [] }]]);
+    const { desired, observed } = factsOf({ workloads: [{ id: 'w1' }], model: 'missing' });
+    expect(plan(desired, { ...observed, published }, NOW).decisions.get(PRIMARY)?.servedModel?.id).toBe('a.gguf');
+  });
 });

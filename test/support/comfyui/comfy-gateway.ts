@@ -1,10 +1,13 @@
 /** The gateway in front of a stand-in for ComfyUI, with a cache for images: the provider of images as the service uses it, without a controller. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from '@jest/globals';
 import { createImageCache } from '../../../src/files/image-cache.ts';
+import { createModelReader } from '../../../src/models/read-model.ts';
 import { image } from '../../../src/providers/image/image.ts';
+import { imageFormat } from '../../../src/providers/image/image-format.ts';
+import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
 import { parseSlot } from '../../../src/schema/slot-spec.ts';
 import { errorOf, post, type Reply } from '../../gateway/support/client.ts';
@@ -12,6 +15,7 @@ import { publish } from '../../gateway/support/board-fixture.ts';
 import { startGateway, until, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 import { startComfy, type Comfy } from './comfy-server.ts';
 import { SHAPES, writeCheckpoint } from './checkpoints.ts';
+import type { SavedWorkflow } from './user-workflows.ts';
 
 export const GENERATIONS = '/v1/images/generations';
 export const IMG = SlotName.parse('img');
@@ -29,6 +33,8 @@ export interface ComfyFixture {
   /** Where the files of models are. */
   readonly checkpoints: string;
   readonly gateway: GatewayFixture;
+  /** That of the slot. */
+  readonly model: ModelFacts;
   /** Sends a request for images. */
   draw(body?: object): Promise<Reply>;
   /** Reads an image from the cache. */
@@ -40,8 +46,23 @@ export interface ComfyFixture {
   close(): Promise<void>;
 }
 
+/** Puts a workflow and what it loads into the store, and reads it as the service does. */
+async function saveWorkflow(dir: string, checkpoints: string, workflow: SavedWorkflow): Promise<ModelFacts> {
+  await writeCheckpoint(path.join(checkpoints, 'sdxl-turbo/base.safetensors'), SHAPES.sdxl);
+  await writeCheckpoint(path.join(checkpoints, 'portrait/glow.safetensors'), SHAPES.other);
+  const id = ModelId.parse('models/checkpoints/portrait/portrait.workflow.json');
+  await writeFile(path.join(dir, id), JSON.stringify(workflow));
+  const read = await createModelReader(dir, [imageFormat]).read(id, id);
+  if (read.kind !== 'present') throw new Error(read.kind === 'unusable' ? read.message : 'It is absent');
+  return read.facts;
+}
+
 /** The gateway, with no server yet. */
-async function startComfyGateway(family: Family = 'sdxl-turbo', settings: Readonly<Record<string, string>> = {}): Promise<ComfyFixture> {
+async function startComfyGateway(
+  family: Family = 'sdxl-turbo',
+  settings: Readonly<Record<string, string>> = {},
+  workflow?: SavedWorkflow,
+): Promise<ComfyFixture> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-comfy-'));
   const checkpoints = path.join(dir, 'models/checkpoints');
   const [file, shapes] = FILES[family];
@@ -49,7 +70,8 @@ async function startComfyGateway(family: Family = 'sdxl-turbo', settings: Readon
   await writeCheckpoint(hostPath, shapes);
   const parsed = parseSlot(IMG, { provider: 'image', model: { default: family } });
   if (!parsed.ok) throw new Error('There is no spec');
-  const model = { id: ModelId.parse(family), hostPath, sizeBytes: 1, provider: 'image', contents: { family } } as const;
+  const template = { id: ModelId.parse(family), hostPath, sizeBytes: 1, provider: 'image', contents: { family } } as const;
+  const model = workflow === undefined ? template : await saveWorkflow(dir, checkpoints, workflow);
   const cache = createImageCache({ directory: path.join(dir, 'images'), limitBytes: 2 ** 30, maxAgeMs: 60_000, wallNow: Date.now });
   const gateway = await startGateway({
     settings: { SVC_STATE_DIR: dir, ...settings },
@@ -65,6 +87,7 @@ async function startComfyGateway(family: Family = 'sdxl-turbo', settings: Readon
     dir,
     checkpoints,
     gateway,
+    model,
     draw: (body = {}) => post(gateway.port, GENERATIONS, JSON.stringify({ prompt: 'a red fox', ...body })),
     async cachedImage(url) {
       const opened = await cache.open(/cache\/(.+)\.png$/.exec(url)?.[1] ?? '');
@@ -110,6 +133,13 @@ export function createComfyWorld() {
     async start(family?: Family, options?: StandInOptions, settings?: Readonly<Record<string, string>>): Promise<Comfy> {
       fixture = await startComfyGateway(family, settings);
       const standIn = await fixture.startStandIn(options);
+      fixture.serve(standIn.port);
+      return standIn;
+    },
+    /** With a workflow of a user as the model. */
+    async startWith(workflow: SavedWorkflow): Promise<Comfy> {
+      fixture = await startComfyGateway('sdxl-turbo', {}, workflow);
+      const standIn = await fixture.startStandIn();
       fixture.serve(standIn.port);
       return standIn;
     },

@@ -144,8 +144,8 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
   async function save({ nodes, workflow }: Job): Promise<readonly Saved[]> {
     const latent = inputsOf(nodes, /^Empty/);
     const scaled = inputsOf(nodes, /^ImageScale$/);
-    const [width, height] = ['width', 'height'].map((name) => Number(latent[name] ?? scaled[name]));
-    const count = Number(latent['batch_size'] ?? inputsOf(nodes, /^RepeatLatentBatch$/)['amount']);
+    const [width, height] = ['width', 'height'].map((name) => Number(latent[name] ?? scaled[name] ?? 64));
+    const count = Number(latent['batch_size'] ?? inputsOf(nodes, /^RepeatLatentBatch$/)['amount'] ?? 1);
     const prefix = String(inputsOf(nodes, /^SaveImage$/)['filename_prefix']);
     const subfolder = path.dirname(prefix) === '.' ? '' : path.dirname(prefix);
     const directory = path.join(outputDirectory, subfolder);

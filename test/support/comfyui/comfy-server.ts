@@ -37,6 +37,8 @@ export interface Comfy {
   readonly workflows: readonly string[];
   /** Images that were uploaded, by their names. */
   readonly uploads: ReadonlyMap<string, Buffer>;
+  /** Whose interruption was asked for; undefined: of whatever runs. */
+  readonly interrupts: readonly (string | undefined)[];
   /** Ids in the order in which they were begun. */
   readonly order: readonly string[];
   behave(behaviour: Partial<Behaviour>): void;
@@ -66,6 +68,7 @@ const BehaviourPatch = z.object({
   crash: z.boolean().optional(),
   stepMs: z.number().optional(),
   paused: z.boolean().optional(),
+  noteBytes: z.number().optional(),
   failure: z.enum(['none', 'memory', 'node']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
   socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),
@@ -76,6 +79,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
   const seen: SeenComfyRequest[] = [];
   const workflows: string[] = [];
   const uploads = new Map<string, Buffer>();
+  const interrupts: (string | undefined)[] = [];
   let number = 0;
   const server = createServer();
   const remaining = (): number => queue.view().running.length + queue.view().pending.length;
@@ -173,7 +177,9 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
       return send(res, 200);
     }
     if (route === '/interrupt') {
-      queue.interrupt(Interrupt.parse(JSON.parse(text === '' ? '{}' : text)).prompt_id);
+      const { prompt_id: id } = Interrupt.parse(JSON.parse(text === '' ? '{}' : text));
+      interrupts.push(id);
+      queue.interrupt(id);
       return send(res, 200);
     }
     if (route !== '/stand-in') return send(res, 404);
@@ -208,6 +214,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     seen,
     workflows,
     uploads,
+    interrupts,
     order: queue.order,
     behave: (patch) => (behaviour = { ...behaviour, ...patch }),
     sockets: comfySockets.open,

@@ -71,6 +71,17 @@ export const NODES: Readonly<Record<string, NodeInfo>> = {
     outputs: ['CLIP'],
   },
   VAELoader: { inputs: { vae_name: modelFile }, outputs: ['VAE'] },
+  /** Read in `nodes.py`. */
+  LoraLoader: {
+    inputs: {
+      model: link('MODEL'),
+      clip: link('CLIP'),
+      lora_name: modelFile,
+      strength_model: float(-100, 100),
+      strength_clip: float(-100, 100),
+    },
+    outputs: ['MODEL', 'CLIP'],
+  },
   CLIPTextEncode: { inputs: { text, clip: link('CLIP') }, outputs: ['CONDITIONING'] },
   FluxGuidance: { inputs: { conditioning, guidance: float(0, 100) }, outputs: ['CONDITIONING'] },
   EmptyLatentImage: { inputs: { width: side, height: side, batch_size: int(1, 4096) }, outputs: ['LATENT'] },

@@ -3,7 +3,7 @@
  *
  * - Errors have the status 200 and are `{"error": "text"}` or an object; only a code of 400 becomes the status. What was not loaded is answered with `null`.
  * - One request computes at a time, the others wait in a queue; beyond its length they get 503. More connections than allowed are closed without a word.
- * - A client that leaves while its request computes or waits crashes the process.
+ * - A client that leaves while its request computes or waits crashes the process, and so may cancelling it, and a preflight of a browser.
  * - The name of another model in a chat unloads the present model and downloads the other one.
  * - Paths are compared with their query. Each connection is closed after its answer, although it was said to stay open.
  * - A `request_id` that is no text ends a thread: the NPU is never free again. Names of headers of parts of forms are compared by case.
@@ -90,6 +90,7 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
     const { request, response } = asked;
     const route = `${request.method} ${request.url}`;
     if (request.method === 'OPTIONS') return crash('OPTIONS');
+    if (route === 'POST /api/cancel') return crash('Cancelled');
     if (route === 'GET /api/npu/status') {
       const message = state.busy ? 'NPU is currently in use' : 'NPU is available';
       return answer(response, { npu_available: !state.busy, active_requests: state.active, message });

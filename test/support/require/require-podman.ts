@@ -13,6 +13,13 @@ export const PODMAN: readonly string[] = ['--remote', '--url', `unix://${PODMAN_
 /** A `toolboxes.toml` with the real llama-server, built by the set-up. */
 export const GGUF_TOOLBOX = '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n';
 
+/** What the set-up builds the toolbox images on, so that building them again takes its layers. */
+export const BASE_IMAGE = 'localhost/svc-base:forky';
+export const SPEECH_BASE_IMAGE = 'localhost/svc-base-certificates:forky';
+
+/** The image of both providers for speech, which `scripts/test-podman.sh speech` builds. */
+export const SPEECH_IMAGE = 'localhost/svc-test-speech-cpu:v1';
+
 /** The runtimes' own test image. */
 export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
 

@@ -58,8 +58,8 @@ export async function simulateMemory(seed: number, decide: Decide = { plan, insp
     },
     decide: {
       inspect: decide.inspect,
-      plan(desired, observed, now, planEach) {
-        const made = decide.plan(desired, observed, now, planEach);
+      plan(desired, observed, now, steps) {
+        const made = decide.plan(desired, observed, now, steps);
         for (const decision of made.decisions.values()) judgeExplanation(decision, made.decisions, budget);
         return made;
       },

@@ -47,8 +47,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
-      plan(desired, observed, now, planEach) {
-        const made = decide.plan(desired, observed, now, planEach);
+      plan(desired, observed, now, steps) {
+        const made = decide.plan(desired, observed, now, steps);
         if (seed % 20 === 3 || seed % 40 === 0) compareWithFresh(decide, { desired, observed, now, made });
         const wrong = crashes.judge(made, observed);
         if (wrong !== undefined) violation(wrong);

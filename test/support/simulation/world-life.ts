@@ -144,8 +144,8 @@ export function beginLife({
       error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
     },
     decide: {
-      plan(wanted, observed, now, planEach) {
-        const made = (options.decide?.plan ?? plan)(wanted, observed, now, planEach);
+      plan(wanted, observed, now, steps) {
+        const made = (options.decide?.plan ?? plan)(wanted, observed, now, steps);
         journal.planned({ plan: made, desired: wanted, observed, now });
         if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;

@@ -1,6 +1,8 @@
 /** What a model can do, and how the engine is told to load it, from its files and their metadata. Pure. */
 import type { Bundle, Family } from './find-bundle.ts';
 import type { Voice } from './choose-voice.ts';
+import type { GgmlWhisper } from './read-ggml.ts';
+import { WHISPER_LANGUAGES } from './whisper-languages.ts';
 import type { Granularity } from './format-transcript.ts';
 
 export interface ModelFacts {
@@ -18,6 +20,7 @@ export interface ModelFacts {
 }
 
 export type EngineConfig =
+  | { readonly kind: 'whisper' }
   | { readonly kind: 'listener'; readonly role: string; readonly files: Files; readonly options: Files; readonly modelType: string }
   | { readonly kind: 'speaker'; readonly role: string; readonly files: Files; readonly options: Files; readonly rules: readonly string[] };
 
@@ -55,6 +58,20 @@ export function describeModel(facts: BundleFacts): Described {
     case 'matcha':
       return speaker(facts, 'matcha', facts.metadata['acousticModel'] ?? {});
   }
+}
+
+/** A Whisper that whisper.cpp's server loads. It hears 30 seconds at once. */
+export function describeWhisperFile({ multilingual, translates }: GgmlWhisper): ModelFacts {
+  return {
+    family: 'whisper',
+    sampleRate: LISTENER_RATE,
+    languages: multilingual ? WHISPER_LANGUAGES : ['en'],
+    translation: translates,
+    timestamps: ['segment', 'word'],
+    voices: [],
+    mostSeconds: 28,
+    engine: { kind: 'whisper' },
+  };
 }
 
 interface ListenerOptions {

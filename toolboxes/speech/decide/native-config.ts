@@ -16,6 +16,7 @@ const LISTENER_FEATURES = { sampleRate: 16_000, featureDim: 80 };
 
 export function nativeConfig(engine: EngineConfig, options: ConfigOptions): object {
   const { resolve, threads, language, task } = options;
+  if (engine.kind === 'whisper') throw new TypeError('Give models of whisper.cpp to its own server: the library does not load them');
   const files = Object.fromEntries(Object.entries(engine.files).map(([role, name]) => [role, resolve(name)]));
   if (engine.kind === 'listener') {
     const spoken = engine.role === 'whisper' ? { language, task } : {};
@@ -42,7 +43,7 @@ export function nativeConfig(engine: EngineConfig, options: ConfigOptions): obje
   };
 }
 
-function plain(engine: EngineConfig, resolve: ConfigOptions['resolve']): object {
+function plain(engine: Extract<EngineConfig, { readonly kind: 'speaker' }>, resolve: ConfigOptions['resolve']): object {
   const lexicon = engine.options['lexicon'] ?? '';
   return lexicon === '' ? {} : { lexicon: paths(lexicon.split(','), resolve) };
 }

@@ -8,6 +8,8 @@ export interface Transcription {
   readonly format: TranscriptFormat;
   readonly granularities: readonly Granularity[];
   readonly stream: boolean;
+  readonly prompt: string;
+  readonly temperature: number;
 }
 
 /** What a model for speech-to-text can do. */
@@ -42,7 +44,8 @@ export function parseTranscription(
   if (!granularities.ok) return granularities;
   const language = parseLanguage(value('language'), task, abilities);
   if (!language.ok) return language;
-  return accept({ language: language.value, format, granularities: granularities.value, stream });
+  const hints = { prompt: value('prompt') ?? '', temperature: Number(temperature ?? 0) };
+  return accept({ language: language.value, format, granularities: granularities.value, stream, ...hints });
 }
 
 function parseBoolean(text: string | undefined): boolean | undefined {

@@ -77,6 +77,12 @@ const damaged = (why: string): WavHead => ({ kind: 'damaged', why });
 export function toMono(bytes: Buffer, { encoding, width, channels }: WavSound): Float32Array {
   const count = Math.floor(bytes.length / (width * channels));
   const mono = new Float32Array(count);
+  // What most recordings are. Every computer that runs this stores numbers as such a file does.
+  if (encoding === 'int' && width === 2 && channels === 1 && bytes.byteOffset % 2 === 0) {
+    const values = new Int16Array(bytes.buffer, bytes.byteOffset, count);
+    for (let index = 0; index < count; index += 1) mono[index] = (values[index] ?? 0) / 32_768;
+    return mono;
+  }
   const read = readerOf(bytes, encoding, width);
   for (let index = 0; index < count; index += 1) {
     let sum = 0;

@@ -20,17 +20,17 @@ interface Recipe {
   readonly shares?: readonly ProviderKind[];
 }
 
-const RECIPES: Readonly<Partial<Record<ProviderKind, Recipe>>> = {
+const RECIPES: Readonly<Record<ProviderKind, Recipe>> = {
   gguf: { folder: 'gguf', backends: ['vulkan', 'rocm', 'cuda', 'cpu'], byBackend: true },
   npu: { folder: 'npu', backends: ['npu'] },
   stt: { folder: 'speech', backends: ['cpu'], shares: ['stt', 'tts'] },
   tts: { folder: 'speech', backends: ['cpu'], shares: ['stt', 'tts'] },
+  image: { folder: 'image', backends: ['rocm'] },
 };
 
 /** Returns a message if there is no image to build. `backend` undefined: the first one. */
 export function planBuild(provider: ProviderKind, backend?: Backend): BuildPlan | string {
   const recipe = RECIPES[provider];
-  if (recipe === undefined) return `Name an image of your own in "toolboxes.toml": this version has none for provider "${provider}"`;
   const chosen = backend ?? recipe.backends[0];
   if (chosen === undefined || !recipe.backends.includes(chosen)) {
     const known = recipe.backends.map((each) => `"${each}"`).join(', ');

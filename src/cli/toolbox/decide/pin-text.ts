@@ -1,14 +1,16 @@
-/** Writes the entry of an image into the text of a `toolboxes.toml`, and leaves everything else in it as it is. Pure. */
+/** Writes the entry of an image into the text of a toolbox manifest, and leaves everything else in it as it is. Pure. */
 import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
 
-export interface BuiltImage {
+export interface PinnedImage {
   readonly image: string;
+  /** `id` of an image that was built on this machine, `digest` of one that is published. */
+  readonly by: 'id' | 'digest';
   /** 64 hexadecimal digits. */
-  readonly id: string;
+  readonly sha256: string;
 }
 
-export function withPin(text: string, kind: ProviderKind, backend: Backend, { image, id }: BuiltImage): string {
-  const entry = [`[${kind}.${backend}]`, `image = "${image}"`, `id = "sha256:${id}"`];
+export function withPin(text: string, kind: ProviderKind, backend: Backend, { image, by, sha256 }: PinnedImage): string {
+  const entry = [`[${kind}.${backend}]`, `image = "${image}"`, `${by} = "sha256:${sha256}"`];
   const lines = text === '' ? [] : text.replace(/\n$/, '').split('\n');
   const header = new RegExp(`^\\s*\\[\\s*${kind}\\s*\\.\\s*${backend}\\s*\\]\\s*(?:#.*)?$`);
   const start = lines.findIndex((line) => header.test(line));

@@ -8,7 +8,7 @@ const COMPUTING =
   '-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe ' +
   '-fit --fit -fitt --fit-target -fitc --fit-ctx -fa --flash-attn --op-offload --no-op-offload -kvo --kv-offload -nkvo --no-kv-offload --mmproj-offload --no-mmproj-offload';
 const CONTEXT =
-  '-c --ctx-size -b --batch-size -ub --ubatch-size -np --parallel -cb --cont-batching -nocb --no-cont-batching --keep --swa-full --ctx-checkpoints --swa-checkpoints -kvu --kv-unified ' +
+  '-c --ctx-size -b --batch-size -ub --ubatch-size -np --parallel -cb --cont-batching -nocb --no-cont-batching --keep --swa-full -ctxcp --ctx-checkpoints --swa-checkpoints -cms --checkpoint-min-step -kvu --kv-unified ' +
   '-no-kvu --no-kv-unified -ctk --cache-type-k -ctv --cache-type-v --cache-prompt --no-cache-prompt --cache-reuse -cram --cache-ram --context-shift --no-context-shift ' +
   '--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast --override-kv';
 const SAMPLING =

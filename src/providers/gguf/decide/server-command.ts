@@ -7,6 +7,7 @@ import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { chooseLayout } from './server-layout.ts';
+import type { ServerLayout } from './server-memory.ts';
 import { usesGpu } from './uses-gpu.ts';
 
 export const PROGRAM = 'llama-server';
@@ -72,10 +73,15 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
     LLAMA_ARG_CACHE_RAM: String(layout.cacheRamMiB),
     // Only servers with windows or states make any.
-    ...(layout.checkpoints === 0 ? {} : { LLAMA_ARG_CTX_CHECKPOINTS: String(layout.checkpoints) }),
+    ...(layout.checkpoints === 0 ? {} : checkpointLimits(layout)),
     // Without layers on a GPU, a build for one would still use it for long prompts.
     ...(usesGpu(spec) ? visibleDevices(spec) : { LLAMA_ARG_DEVICE: 'none' }),
   };
+}
+
+/** What of its copies the memory of the slot was computed with. */
+function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> {
+  return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
 }
 
 /** Returns the device nodes or CDI names that a container needs. */

@@ -6,7 +6,7 @@ import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { cacheBytes, checkpointBytes, MIB, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
+import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
 import { serverOptions, type ServerOptions } from './server-options.ts';
 import { usesGpu } from './uses-gpu.ts';
 
@@ -34,6 +34,8 @@ const MAX_PARALLEL = 8;
 const TEXT_BATCH = 512;
 /** The default of llama-server, which for large windows would take tens of GiB. */
 const MAX_CHECKPOINTS = 32;
+/** The default of llama-server 0.7.0, in tokens. Versions before it have others. */
+const CHECKPOINT_SPACING = 8192;
 /** Of all sequences, as long as each has one. */
 const MAX_CHECKPOINT_BYTES = 512 * MIB;
 /** Limits of a cache of prompts that holds about one conversation besides the active one. */
@@ -87,6 +89,7 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
     physicalBatch: Math.min(options.physicalBatch ?? batch, context),
     cacheRamMiB: 0,
     checkpoints: 0,
+    checkpointSpacing: options.checkpointSpacing ?? CHECKPOINT_SPACING,
     keyType: options.keyType,
     valueType: options.valueType,
     flashAttention: options.flashAttention ?? true,
@@ -98,7 +101,9 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
   };
   // Values of less than 16 bits need flash attention.
   const flashAttention = layout.flashAttention || quantized;
-  const computed = { ...layout, flashAttention, checkpoints: options.checkpoints ?? checkpointCount(model, layout) };
+  // Requests for embeddings and ranks make no copies.
+  const checkpoints = role.start === 'generate' ? (options.checkpoints ?? checkpointCount(model, layout)) : 0;
+  const computed = { ...layout, flashAttention, checkpoints };
   // Servers that only embed or rank keep no prompts.
   if (!role.capabilities.includes('chat')) return computed;
   return { ...computed, cacheRamMiB: options.cacheRamMiB ?? promptCacheMiB(model, computed) };
@@ -106,7 +111,7 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
 
 function checkpointCount(model: GgufModel, layout: ServerLayout): number {
   const bytes = checkpointBytes(model, layout) * layout.parallel;
-  return bytes === 0 ? 0 : Math.min(MAX_CHECKPOINTS, Math.max(1, Math.floor(MAX_CHECKPOINT_BYTES / bytes)));
+  return bytes === 0 ? 0 : Math.min(MAX_CHECKPOINTS, mostCheckpoints(layout), Math.max(1, Math.floor(MAX_CHECKPOINT_BYTES / bytes)));
 }
 
 function promptCacheMiB(model: GgufModel, layout: ServerLayout): number {

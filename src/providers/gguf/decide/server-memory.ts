@@ -22,8 +22,10 @@ export interface ServerLayout {
   /** Tokens that are computed at once. */
   readonly physicalBatch: number;
   readonly cacheRamMiB: number;
-  /** Of each sequence. */
+  /** The most copies that one sequence keeps. */
   readonly checkpoints: number;
+  /** Tokens between copies that earlier requests of a sequence have left; 0: no least distance. */
+  readonly checkpointSpacing: number;
   readonly keyType: string | undefined;
   readonly valueType: string | undefined;
   readonly flashAttention: boolean;
@@ -37,6 +39,11 @@ export interface ServerLayout {
 
 /** Of the process with its libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
 const BASE_BYTES = 32 * MIB;
+/**
+ * Each sequence keeps its first copy, and a request makes up to three: before the last message of the user, at the end of the prompt, and a batch before its end if that message is longer
+ * than a batch.
+ */
+const NEAR_CHECKPOINTS = 4;
 /** Texts and tables of one token of the vocabulary. Measured: 150 bytes without merges. */
 const VOCABULARY_BYTES = 320;
 /** llama.cpp rounds the number of cells of a cache up to a multiple of this. */
@@ -84,7 +91,7 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
     compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
     inputs,
     projector: model.projector === undefined ? 0 : (model.projectorBytes ?? 0) + PROJECTOR_BUFFER_BYTES,
-    checkpoints: layout.parallel * layout.checkpoints * checkpointBytes(model, layout),
+    checkpoints: keptCheckpoints(layers.window?.tokens ?? 0, layout) * checkpointBytes(model, layout),
     promptCache: layout.cacheRamMiB * MIB,
     base: BASE_BYTES + (model.vocabularySize ?? 0) * VOCABULARY_BYTES,
   };
@@ -111,7 +118,29 @@ export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
   return serverParts(model, layout).cache;
 }
 
-/** Returns the bytes of one copy of what cannot be computed back: the windows and states of a sequence. llama-server makes two with each prompt, and more in long ones. */
+/** Returns how many copies one sequence can have, whatever it may keep. Copies of earlier requests that are too close to each other are removed when a new one is made. */
+export function mostCheckpoints({ context, parallel, unified, checkpointSpacing }: ServerLayout): number {
+  return NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
+}
+
+/** Of all sequences. Sequences that share a context cannot all be as long as it. */
+function keptCheckpoints(windowTokens: number, layout: ServerLayout): number {
+  const { context, parallel, checkpoints, checkpointSpacing } = layout;
+  const each = parallel * Math.min(checkpoints, mostCheckpoints(layout));
+  return Math.min(each, parallel * nearCheckpoints(windowTokens, layout) + spacedCheckpoints(context, checkpointSpacing));
+}
+
+/** In sequences that are little longer than the window, one that is a batch before the end has less than a window, and so have the earlier ones. */
+function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatch }: ServerLayout): number {
+  const tokens = context / parallel;
+  const beforeBatch = Math.max(0, tokens - physicalBatch) / Math.max(1, Math.min(windowTokens, tokens));
+  const early = NEAR_CHECKPOINTS - 1;
+  return Math.max(early, 1 + early * Math.min(1, beforeBatch));
+}
+
+const spacedCheckpoints = (tokens: number, spacing: number): number => (spacing === 0 ? Infinity : Math.floor(tokens / spacing));
+
+/** Returns the bytes of one copy of what cannot be computed back: the windows and states of a sequence, on average over all sequences. */
 export function checkpointBytes(model: GgufModel, layout: ServerLayout): number {
   const layers = layersOf(model);
   if (layout.encoder) return 0;
@@ -177,6 +206,6 @@ function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
   return parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
 }
 
-function windowTokens(layers: LayerMemory, { context, fullWindows }: ServerLayout): number {
-  return fullWindows ? 0 : Math.min(context, layers.window?.tokens ?? 0);
+function windowTokens(layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number {
+  return fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
 }

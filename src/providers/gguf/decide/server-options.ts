@@ -18,6 +18,8 @@ export interface ServerOptions {
   readonly physicalBatch: number | undefined;
   readonly cacheRamMiB: number | undefined;
   readonly checkpoints: number | undefined;
+  /** Tokens between copies of windows and states; 0: any. */
+  readonly checkpointSpacing: number | undefined;
   /** Names of the types of the cache, such as `q8_0`. */
   readonly keyType: string | undefined;
   readonly valueType: string | undefined;
@@ -60,6 +62,7 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
     physicalBatch: number(['-ub', '--ubatch-size'], 'LLAMA_ARG_UBATCH'),
     cacheRamMiB: number(['-cram', '--cache-ram'], 'LLAMA_ARG_CACHE_RAM'),
     checkpoints: number(['-ctxcp', '--ctx-checkpoints', '--swa-checkpoints'], 'LLAMA_ARG_CTX_CHECKPOINTS'),
+    checkpointSpacing: number(['-cms', '--checkpoint-min-step'], 'LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT'),
     keyType: text(['-ctk', '--cache-type-k'], 'LLAMA_ARG_CACHE_TYPE_K'),
     valueType: text(['-ctv', '--cache-type-v'], 'LLAMA_ARG_CACHE_TYPE_V'),
     flashAttention: flash === undefined || flash === 'auto' ? undefined : flash === 'on' || isTrue(flash),

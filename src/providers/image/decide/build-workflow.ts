@@ -32,6 +32,8 @@ export interface BuiltWorkflow {
   /** Name of the template. */
   readonly name: string;
   readonly workflow: Workflow;
+  /** The node whose images are the answer. */
+  readonly saveNode: string;
 }
 
 /** The inputs of the templates, with the defaults of the family filled in. */
@@ -58,8 +60,8 @@ interface Drawn {
 
 type Template = (inputs: TemplateInputs) => Drawn;
 
-/** The result is saved by this node: its outputs are the images. */
-export const SAVE_NODE = '9';
+/** The result is saved by this node. */
+const SAVE_NODE = '9';
 
 const NO_COMPANIONS: Companions = { t5: '', clip: '', vae: '' };
 
@@ -77,6 +79,7 @@ export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePre
   const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg, source });
   return {
     name,
+    saveNode: SAVE_NODE,
     workflow: {
       ...drawn.nodes,
       '8': node('VAEDecode', { samples: drawn.samples, vae: drawn.vae }),

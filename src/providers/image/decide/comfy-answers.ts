@@ -33,6 +33,8 @@ export interface ValidationError {
   /** Name of the input, where it is about one. */
   readonly input: string | undefined;
   readonly nodeType: string | undefined;
+  /** Id of the node. */
+  readonly node?: string | undefined;
 }
 
 /** Of a text in a message. */
@@ -98,11 +100,11 @@ export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefi
   const refusal = Refusal.safeParse(jsonOf(body)).data;
   if (refusal === undefined) return undefined;
   const { error } = refusal;
-  for (const { class_type: nodeType, errors } of Object.values(refusal.node_errors)) {
+  for (const [node, { class_type: nodeType, errors }] of Object.entries(refusal.node_errors)) {
     const [first] = errors;
     if (first === undefined) continue;
     const message = shown([first.message, first.details].filter((text) => text !== '').join(': '));
-    return { type: first.type, message, input: InputInfo.safeParse(first.extra_info).data?.input_name, nodeType: shown(nodeType) };
+    return { type: first.type, message, input: InputInfo.safeParse(first.extra_info).data?.input_name, nodeType: shown(nodeType), node };
   }
   if (typeof error === 'string') return { type: '', message: shown(error), input: undefined, nodeType: undefined };
   const message = shown([error.message, error.details].filter((text) => text !== '').join(': '));

@@ -2,15 +2,19 @@
 import type { TranslationEnd } from '../../translation.ts';
 import type { ExecutionError, ValidationError } from './comfy-answers.ts';
 import { SIDES } from './image-families.ts';
+import type { UserWorkflow } from './user-workflow.ts';
+import { isFileInput } from './workflow-parameters.ts';
 
 /** What was to be drawn. */
 export interface Drawing {
   /** Name of the model of the slot. */
   readonly model: string;
-  readonly width: number;
-  readonly height: number;
+  /** Undefined: a workflow of a user decides. */
+  readonly size: { readonly width: number; readonly height: number } | undefined;
   readonly multiple: number;
   readonly n: number;
+  /** Of a user; undefined: a template of the service. */
+  readonly workflow?: Pick<UserWorkflow, 'name' | 'parameters'> | undefined;
 }
 
 /** Inputs of loaders: a value that is not in their list is a file that the server does not have. */
@@ -20,9 +24,10 @@ export function imageFailed(message: string): TranslationEnd {
   return { kind: 'refuse', code: 'image.failed', message };
 }
 
-export function describeRefusal(error: ValidationError | undefined, { model }: Drawing): TranslationEnd {
+export function describeRefusal(error: ValidationError | undefined, { model, workflow }: Drawing): TranslationEnd {
   if (error === undefined)
     return imageFailed('Read the log of the slot: the image server did not accept the workflow, and does not say why');
+  if (workflow !== undefined) return describeForWorkflow(error, workflow);
   const { type, input, nodeType, message } = error;
   if (type === 'value_not_in_list' && input !== undefined && FILE_INPUTS.has(input))
     return imageFailed(
@@ -33,6 +38,28 @@ export function describeRefusal(error: ValidationError | undefined, { model }: D
   return imageFailed(`Read the log of the slot: "${nodeType}" of the image server does not accept the workflow: ${message}`);
 }
 
+/** What the author of a workflow, or the client that has set a parameter of it, can do. */
+function describeForWorkflow(
+  { type, input, nodeType, node, message }: ValidationError,
+  { name, parameters }: Pick<UserWorkflow, 'name' | 'parameters'>,
+): TranslationEnd {
+  const [param] = Object.entries(parameters).find(([, inputs]) => inputs.some((each) => each.node === node && each.input === input)) ?? [];
+  if (param !== undefined)
+    return {
+      kind: 'refuse',
+      code: 'request.invalid',
+      param,
+      message: `Set "${param}" to another value: the image server refuses it: ${message}`,
+    };
+  if (type === 'value_not_in_list' && input !== undefined && isFileInput(input, 'x.safetensors'))
+    return imageFailed(
+      `Put back the file that the workflow "${name}" loads, then restart the slot: the image server does not have it: ${message}`,
+    );
+  if (type === 'invalid_prompt' || nodeType === undefined)
+    return imageFailed(`Change the workflow "${name}": the image server does not have a node of it: ${message}`);
+  return imageFailed(`Change the workflow "${name}": "${nodeType}" of the image server does not accept it: ${message}`);
+}
+
 export function describeExecutionError({ exceptionType, message, nodeType }: ExecutionError, drawing: Drawing): TranslationEnd {
   if (/out ?of ?memory/i.test(`${exceptionType} ${message}`)) return imageFailed(adviseOnMemory(drawing));
   const where = nodeType === '' ? 'the image server' : `"${nodeType}" of the image server`;
@@ -41,7 +68,10 @@ export function describeExecutionError({ exceptionType, message, nodeType }: Exe
 }
 
 /** Half of the pixels need about half of the memory beyond the weights. */
-function adviseOnMemory({ width, height, multiple, n }: Drawing): string {
+function adviseOnMemory({ size: drawn, multiple, n, workflow }: Drawing): string {
+  if (drawn === undefined)
+    return `Let the workflow "${workflow?.name ?? ''}" draw smaller images: the device has no memory for those that it draws`;
+  const { width, height } = drawn;
   const short = `the device has no memory for ${n === 1 ? 'an image' : `${n} images at once`} of ${width}x${height}`;
   if (n > 1) return `Set "n" to 1, and ask several times: ${short}`;
   const smaller = (side: number): number => Math.max(SIDES.least, Math.floor(side / Math.SQRT2 / multiple) * multiple);

@@ -1,8 +1,8 @@
 /** Which files of a request to change an image are used, whether they can be, and how large the result is. Pure. */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import type { ImageFacts } from './image-facts.ts';
-import { FAMILIES, SIDES, type FamilyName } from './image-families.ts';
-import type { ParameterProblem } from './image-parameters.ts';
+import { SIDES, type ImageFamily } from './image-families.ts';
+import type { ParameterProblem } from './request-fields.ts';
 
 export interface EditFiles {
   readonly image: FormFile;
@@ -56,8 +56,10 @@ export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image:
 }
 
 /** That of the image, if the request names none: made smaller where it is too large, and cut to multiples of the family. */
-export function editSize({ width, height }: ImageFacts, family: FamilyName): { readonly width: number; readonly height: number } {
-  const { multiple } = FAMILIES[family];
+export function editSize(
+  { width, height }: ImageFacts,
+  { multiple }: Pick<ImageFamily, 'multiple'>,
+): { readonly width: number; readonly height: number } {
   const scale = Math.min(1, SIDES.most / Math.max(width, height));
   const side = (pixels: number): number => Math.max(SIDES.least, Math.floor((pixels * scale) / multiple) * multiple);
   return { width: side(width), height: side(height) };

@@ -1,9 +1,7 @@
 /** What a client asks for, checked against the limits of the API and of the family of the model. The same fields are accepted at top level and in `extra_body`. Pure. */
-import { z } from 'zod';
-import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { ErrorCode } from '../../../schema/error-codes.ts';
 import type { TranslatableBody } from '../../translation.ts';
-import { FAMILIES, SIDES, type FamilyName } from './image-families.ts';
+import { SIDES, type ImageFamily } from './image-families.ts';
+import { BadField, invalid, problemOfField, requestFields, type Field, type ParameterProblem } from './request-fields.ts';
 
 export const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 
@@ -31,13 +29,6 @@ export interface ImageParameters {
   readonly quality: number;
 }
 
-/** Why a request is refused. */
-export interface ParameterProblem {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string;
-}
-
 export type ReadParameters =
   | { readonly ok: true; readonly parameters: ImageParameters }
   | { readonly ok: false; readonly problem: ParameterProblem };
@@ -50,31 +41,20 @@ const MOST_PROMPT_BYTES = 32 * 1024;
 const MOST_SEED = 2n ** 64n - 1n;
 const DEFAULT_QUALITY = 95;
 
-export function readParameters(body: TranslatableBody, family: FamilyName): ReadParameters {
-  const field = fieldsOf(body);
+/** What a family decides about requests. */
+export type RequestRules = Pick<ImageFamily, 'title' | 'side' | 'multiple' | 'steps' | 'mostSteps' | 'cfg'>;
+
+export function readParameters(body: TranslatableBody, rules: RequestRules): ReadParameters {
   try {
-    return { ok: true, parameters: parametersOf(field, family) };
+    return { ok: true, parameters: parametersOf(requestFields(body).field, rules) };
   } catch (error) {
-    if (error instanceof BadField) return { ok: false, problem: error.problem };
-    throw error;
+    return { ok: false, problem: problemOfField(error) };
   }
 }
 
-/** Ends the reading of parameters at the first one that is wrong. */
-class BadField extends Error {
-  readonly problem: ParameterProblem;
-
-  constructor(problem: ParameterProblem) {
-    super(problem.message);
-    this.problem = problem;
-  }
-}
-
-/** Returns the value of a field; undefined if the client did not set it. Integers that a number cannot hold are `bigint`. */
-type Field = (name: string) => unknown;
-
-function parametersOf(field: Field, family: FamilyName): ImageParameters {
-  const { steps, mostSteps, cfg, title } = FAMILIES[family];
+/** Throws a `BadField` at the first one that is wrong. */
+export function parametersOf(field: Field, rules: RequestRules): ImageParameters {
+  const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
     throw invalid('response_format', 'Leave out "response_format", or set it to "b64_json": images that are streamed have no URL');
@@ -82,7 +62,7 @@ function parametersOf(field: Field, family: FamilyName): ImageParameters {
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
     n: wholeOf(field, 'n', { least: 1, most: MOST_IMAGES, otherwise: 1 }),
-    size: sizeOf(field('size'), family),
+    size: sizeOf(field('size'), rules),
     seed: seedOf(field('seed')),
     steps: wholeOf(field, 'steps', { least: 1, most: mostSteps, otherwise: steps, because: ` for models of ${title}` }),
     cfg: numberOf(field, 'cfg', { least: 0, most: MOST_CFG, otherwise: cfg }),
@@ -95,40 +75,7 @@ function parametersOf(field: Field, family: FamilyName): ImageParameters {
   };
 }
 
-const AnyObject = z.record(z.string(), z.unknown());
-
-/** Top-level fields take precedence. An empty text in a form counts as not set, as `null` does in JSON. */
-function fieldsOf(body: TranslatableBody): Field {
-  const isForm = body.kind === 'form';
-  const own = isForm ? Object.fromEntries(body.fields.map(({ name, value }) => [name, value])) : objectOf(exactJson(body.text));
-  const extra = own['extra_body'];
-  const more = objectOf(typeof extra === 'string' ? exactJson(extra) : extra);
-  const isSet = (value: unknown): boolean => value !== undefined && value !== null && !(isForm && value === '');
-  return (name) => [own, more].map((fields) => (Object.hasOwn(fields, name) ? fields[name] : undefined)).find(isSet);
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return AnyObject.safeParse(value).data ?? {};
-}
-
-/** Integers beyond 2^53 become `bigint`, from the text that the client wrote. */
-function exactJson(text: string): unknown {
-  const exact = (_key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
-    typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d{1,40}$/.test(source)
-      ? BigInt(source)
-      : value;
-  try {
-    return JSON.parse(text, exact);
-  } catch {
-    return parseJson(text);
-  }
-}
-
-function invalid(param: string, message: string): BadField {
-  return new BadField({ code: 'request.invalid', message, param });
-}
-
-function textOf(field: Field, name: string, otherwise?: string): string {
+export function textOf(field: Field, name: string, otherwise?: string): string {
   const value = field(name) ?? otherwise;
   if (typeof value !== 'string' || (otherwise === undefined && value.trim() === ''))
     throw invalid(name, `Set "${name}" to a text that ${otherwise === undefined ? 'describes the image' : 'says what not to draw'}`);
@@ -195,9 +142,8 @@ function choiceOf<const Choice extends string>(field: Field, name: string, choic
 }
 
 /** Undefined: the size of the family. */
-function sizeOf(value: unknown, family: FamilyName): ImageParameters['size'] {
+function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageParameters['size'] {
   if (value === undefined || value === 'auto') return undefined;
-  const { multiple, side, title } = FAMILIES[family];
   const match = typeof value === 'string' ? /^(\d{1,9})x(\d{1,9})$/.exec(value) : null;
   if (match === null) throw invalid('size', `Set "size" to a width and a height in pixels, such as "${side}x${side}"`);
   const [width, height] = [Number(match[1]), Number(match[2])];

@@ -18,7 +18,9 @@ const MODEL_VARIABLE = 'COMFYUI_MODEL';
 export const MODEL_PATHS_YAML = [
   'svc:',
   `  base_path: \${${MODELS_VARIABLE}}`,
-  ...['checkpoints', 'diffusion_models', 'text_encoders', 'vae', 'loras'].map((kind) => `  ${kind}: .`),
+  ...['checkpoints', 'diffusion_models', 'text_encoders', 'vae', 'loras', 'controlnet', 'upscale_models', 'clip_vision'].map(
+    (kind) => `  ${kind}: .`,
+  ),
   '',
 ].join('\n');
 

@@ -97,7 +97,7 @@ export function largestDeviceBytes(hardware: Hardware | undefined, backend: Back
 
 export function addBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
   const sum: Record<PoolId, number> = { ...a };
-  for (const [id, bytes] of Object.entries(b)) sum[id] = (sum[id] ?? 0) + bytes;
+  for (const id in b) sum[id] = (sum[id] ?? 0) + (b[id] ?? 0);
   return sum;
 }
 
@@ -110,10 +110,12 @@ export function mostBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
 
 export function sumBytes(parts: readonly PoolBytes[]): PoolBytes {
   const sum: Record<PoolId, number> = {};
-  for (const part of parts) for (const [id, bytes] of Object.entries(part)) sum[id] = (sum[id] ?? 0) + bytes;
+  for (const part of parts) for (const id in part) sum[id] = (sum[id] ?? 0) + (part[id] ?? 0);
   return sum;
 }
 
 export function totalBytes(bytes: PoolBytes): number {
-  return Object.values(bytes).reduce((sum, each) => sum + each, 0);
+  let sum = 0;
+  for (const id in bytes) sum += bytes[id] ?? 0;
+  return sum;
 }

@@ -1,33 +1,22 @@
-/** Each slot with everything that a rule may look at, collected from the facts: lookups and sums, no decisions. Pure. */
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+/** A slot with everything that a rule may look at, made of its facts and the time: sums and comparisons, no decisions. Pure. */
+import type { WorkloadId } from '../../../schema/names.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
-import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
-import type { SlotState } from '../../../schema/slot-status.ts';
-import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { backendChoice, backendMissing, judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import type { DesiredSlot, ImageReference, ModelPresence, RuntimeTraits } from '../../ports.ts';
+import { backendChoice, backendMissing } from '../rules/choose-backend.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from '../rules/measured-memory.ts';
-import type { Action } from './actions.ts';
+import { pullImageKey, pullModelKey, type Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
-import type { Attempt, Attempts, Desired, Observed, Repairs, RunningAction, WorkloadHistory } from './facts.ts';
+import type { Attempt, Repairs, RunningAction } from './facts.ts';
+import type { SlotFacts, WorkloadFacts } from './slot-facts.ts';
 import type { Template } from './workload.ts';
 
-export interface WorkloadView {
-  readonly fact: ObservedWorkload;
-  readonly known: WorkloadHistory;
-  readonly inFlight: number;
-  /** When the last bytes of an answer came from it, in monotonic milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
-  readonly heardAt: number | undefined;
-  /** It has had a request. */
-  readonly used: boolean;
+export interface WorkloadView extends WorkloadFacts {
   /** Created or running, and not being stopped. */
   readonly alive: boolean;
-  readonly stopUnderWay: boolean;
-  readonly probeUnderWay: boolean;
-  readonly crashNoteUnderWay: boolean;
   /** Compared with what is wanted now. Without a template nothing can be compared, and every workload is current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
@@ -77,7 +66,7 @@ export interface SlotView {
   /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
-  /** All pulls under way, by key; undefined if there are none. */
+  /** The pulls under way of its image and of its model, by key; undefined if there are none. */
   readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
   /** The workload that served and the capabilities of the slot, as of the last pass. */
   readonly lastServing: WorkloadId | undefined;
@@ -89,194 +78,83 @@ export interface SlotView {
   readonly lastGaveWay: boolean;
 }
 
-/** All that views are made of: what is true of every slot in one pass is collected once. */
-export interface Gathered {
-  readonly desired: Desired;
-  readonly observed: Observed;
-  readonly now: number;
-  readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** From the reference of an image that is present to the id that it stands for. */
-  readonly images: ReadonlyMap<string, string | undefined>;
-  readonly underWay: UnderWay;
-  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
-  /** What providers say of their backends on this machine. */
-  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
-}
-
-/** Running actions, by what they act on. */
-interface UnderWay {
-  readonly applies: ReadonlyMap<SlotName, Extract<Action, { name: 'apply' }>>;
-  readonly stops: ReadonlySet<WorkloadId>;
-  readonly probes: ReadonlySet<WorkloadId>;
-  readonly crashNotes: ReadonlySet<WorkloadId>;
-  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
-  /** Slots with a stop. */
-  readonly stopping: ReadonlySet<SlotName>;
-}
-
-export function gather(desired: Desired, observed: Observed, now: number): Gathered {
-  const { workloads, images } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [], images: [] };
-  return {
-    desired,
-    observed,
-    now,
-    workloads: Map.groupBy(workloads, ({ slot }) => slot),
-    images: new Map(images.filter(({ present }) => present).map(({ reference, imageId }) => [reference, imageId])),
-    underWay: gatherUnderWay(observed),
-    aliasConflicts: aliasConflictsOf(desired),
-    judged: judgeAll(desired.providers, desired.hardware),
-  };
-}
-
-function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly string[]> {
-  const named = [...slots.values()].map(({ name, spec }) => ({
-    name,
-    enabled: spec.enabled,
-    model: spec.model.default,
-    aliases: spec.model.aliases,
-  }));
-  return findAliasConflicts(named);
-}
-
-const NO_CONFLICTS: readonly string[] = [];
-
-function gatherUnderWay({ running }: Observed): UnderWay {
-  const applies = new Map<SlotName, Extract<Action, { name: 'apply' }>>();
-  const stops = new Set<WorkloadId>();
-  const probes = new Set<WorkloadId>();
-  const crashNotes = new Set<WorkloadId>();
-  const pulls = new Map<string, RunningAction>();
-  const stopping = new Set<SlotName>();
-  for (const [key, each] of running) {
-    const { action } = each;
-    if (action.name === 'pullImage' || action.name === 'pullModel') pulls.set(key, each);
-    if (action.name === 'noteCrash') crashNotes.add(action.args.workload);
-    if (action.name === 'apply') applies.set(action.args.workload.slot, action);
-    if (action.name === 'probe') probes.add(action.args.workload);
-    if (action.name !== 'stop') continue;
-    stops.add(action.args.workload);
-    stopping.add(action.args.slot);
-  }
-  return { applies, stops, probes, crashNotes, pulls: pulls.size === 0 ? undefined : pulls, stopping };
-}
-
-export function viewSlot(slot: DesiredSlot, gathered: Gathered): SlotView {
-  const { desired, observed, now, underWay } = gathered;
+/** Throws where the provider of the slot does. */
+export function viewSlot(facts: SlotFacts, now: number): SlotView {
+  const { circumstances, slot, judged, model, image, imagePresent, attempts } = facts;
+  const { traits, providers, hardware, leads } = circumstances;
   const { spec } = slot;
-  const model = observed.models.get(spec.model.default);
-  const image = observed.traits.images ? desired.images(spec.provider, spec.backend) : undefined;
-  const imageUsable = image !== undefined || !observed.traits.images;
-  const template = model?.kind === 'present' && imageUsable ? desired.templateOf(slot, model.facts, image) : undefined;
-  const imageId = image === undefined ? undefined : (gathered.images.get(image.reference) ?? image.imageId);
-  const wanted = template === undefined ? undefined : { slot, template, imageId };
-  const workloads = (gathered.workloads.get(slot.name) ?? []).map((fact) => viewWorkload(fact, wanted, gathered));
-  const demand = observed.demand.get(slot.name);
-  const attempts = attemptsOf(slot, observed);
-  const last = observed.published.get(slot.name)?.decision;
+  const imageUsable = image !== undefined || !traits.images;
+  const template = model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image) : undefined;
+  const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));
+  // Those of earlier generations do not count.
+  const current = attempts?.generation === slot.generation ? attempts : undefined;
   return {
     slot,
     spec,
     now,
-    network: observed.traits.network,
-    leads: observed.leads,
-    aliasConflicts: gathered.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
-    backendMissing: backendMissing(spec, gathered.judged.get(spec.provider)),
-    backendChoice: backendChoice(spec, gathered.judged.get(spec.provider)),
-    providerKnown: desired.providers[spec.provider] !== undefined,
+    network: traits.network,
+    leads,
+    aliasConflicts: facts.aliasConflicts,
+    backendMissing: backendMissing(spec, judged),
+    backendChoice: backendChoice(spec, judged),
+    providerKnown: providers[spec.provider] !== undefined,
     model,
-    imagesUsed: observed.traits.images,
+    imagesUsed: traits.images,
     image,
-    imagePresent: image === undefined ? !observed.traits.images : gathered.images.has(image.reference),
+    imagePresent,
     template,
     templateProblem: undefined,
-    largestDeviceBytes: largestDeviceBytes(desired.hardware, spec.backend),
-    measured: measuredOf(slot.name, template, observed),
+    largestDeviceBytes: largestDeviceBytes(hardware, spec.backend),
+    measured: facts.measured?.revision === template?.revision ? facts.measured : undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
-    waiting: demand?.waiting ?? 0,
-    waitingSince: demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt),
-    lastActiveAt: observed.lastActive.get(slot.name),
-    lastAskedAt: demand?.lastAskedAt,
-    failures: attempts?.failures ?? [],
-    repairs: attempts?.repairs,
-    applying: underWay.applies.get(slot.name),
-    stopping: underWay.stopping.has(slot.name),
-    pulls: underWay.pulls,
-    lastServing: last?.serving,
-    lastCapabilities: last?.capabilities,
-    lastServedModel: last?.servedModel,
-    lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
-    lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
+    waiting: facts.waiting,
+    waitingSince: facts.waitingSince,
+    lastActiveAt: facts.lastActiveAt,
+    lastAskedAt: facts.lastAskedAt,
+    failures: current?.failures ?? [],
+    repairs: current?.repairs,
+    applying: facts.applying,
+    stopping: facts.stopping,
+    pulls: pullsOf(facts),
+    lastServing: facts.lastServing,
+    lastCapabilities: facts.lastCapabilities,
+    lastServedModel: facts.lastServedModel,
+    lastUnserved: facts.lastUnserved,
+    lastGaveWay: facts.lastGaveWay,
   };
-}
-
-function measuredOf(name: SlotName, template: Template | undefined, { measured }: Observed): MeasuredMemory | undefined {
-  const known = measured?.get(name);
-  return known?.revision === template?.revision ? known : undefined;
 }
 
 /** The view of a slot whose provider fails: its workloads cannot be compared, and stay as they are. */
-export function viewWithoutTemplate(slot: DesiredSlot, gathered: Gathered, problem: string): SlotView {
-  const desired: Desired = { ...gathered.desired, templateOf: () => undefined };
-  return { ...viewSlot(slot, { ...gathered, desired, judged: new Map() }), templateProblem: problem };
+export function viewWithoutTemplate(facts: SlotFacts, now: number, problem: string): SlotView {
+  const circumstances = { ...facts.circumstances, templateOf: () => undefined };
+  return { ...viewSlot({ ...facts, circumstances, judged: undefined }, now), templateProblem: problem };
 }
 
-/** Those of earlier generations do not count. */
-function attemptsOf({ name, generation }: DesiredSlot, { attempts }: Observed): Attempts | undefined {
-  const all = attempts.get(name);
-  return all?.generation === generation ? all : undefined;
+function pullsOf({ slot, image, imagePull, modelPull }: SlotFacts): SlotView['pulls'] {
+  if (imagePull === undefined && modelPull === undefined) return undefined;
+  const pulls = new Map<string, RunningAction>();
+  if (image !== undefined && imagePull !== undefined) pulls.set(pullImageKey(image), imagePull);
+  if (modelPull !== undefined) pulls.set(pullModelKey(slot.spec.model.default), modelPull);
+  return pulls;
 }
 
-const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming']);
-
-/** What a workload is compared with. */
-interface Wanted {
-  readonly slot: DesiredSlot;
-  readonly template: Template;
-  /** The id that the wanted image stands for; undefined where it is not known. */
-  readonly imageId: string | undefined;
+function viewWorkload(workload: WorkloadFacts, template: Template | undefined, { circumstances, slot, imageId }: SlotFacts): WorkloadView {
+  const { fact } = workload;
+  const same = template === undefined || template.revision === fact.revision;
+  const isCompared = template !== undefined && same && fact.phase !== 'exited';
+  const { drift, outdated, updatable } = isCompared ? circumstances.compare(slot, template, imageId, fact) : NO_DIFFERENCE;
+  const standing = !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current';
+  return { ...workload, alive: isAlive(workload), standing, drift, updatable, behind: outdated };
 }
 
-export function viewWorkload(
-  fact: ObservedWorkload,
-  wanted: Wanted | undefined,
-  { desired, observed, underWay, now }: Gathered,
-): WorkloadView {
-  const activity = observed.activity.get(fact.id);
-  const same = wanted === undefined || wanted.template.revision === fact.revision;
-  const compared = same && fact.phase !== 'exited' ? wanted : undefined;
-  const { drift, outdated, updatable } =
-    compared === undefined ? NO_DIFFERENCE : desired.compare(compared.slot, compared.template, compared.imageId, fact);
-  const stopUnderWay = fact.phase === 'stopping' || underWay.stops.has(fact.id);
-  const known = observed.histories.get(fact.id) ?? newHistory(now);
-  return {
-    fact,
-    known,
-    inFlight: activity?.inFlight ?? 0,
-    heardAt: known.probe?.status === 'silent' ? activity?.lastHeardAt : undefined,
-    used: activity?.lastUsedAt !== undefined,
-    alive: (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay,
-    stopUnderWay,
-    probeUnderWay: underWay.probes.has(fact.id),
-    crashNoteUnderWay: underWay.crashNotes.has(fact.id),
-    standing: !same ? 'outdated' : drift.length > 0 ? 'altered' : 'current',
-    drift,
-    updatable,
-    behind: outdated,
-  };
+/** The view of a workload whose slot is no longer desired: there is nothing to compare it with. */
+export function viewOrphan(workload: WorkloadFacts): WorkloadView {
+  return { ...workload, alive: isAlive(workload), standing: 'current', drift: [], updatable: false, behind: false };
+}
+
+function isAlive({ fact, stopUnderWay }: WorkloadFacts): boolean {
+  return (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay;
 }
 
 const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };
-
-function newHistory(now: number): WorkloadHistory {
-  return {
-    seenAt: now,
-    startCountsFrom: now,
-    probe: undefined,
-    drainingSince: undefined,
-    origin: undefined,
-    stops: undefined,
-    updates: undefined,
-    notedExit: undefined,
-  };
-}

@@ -2,7 +2,10 @@
 import type { Finding } from '../../../schema/failure.ts';
 import type { Hardware } from '../../../schema/hardware.ts';
 import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
-import type { SlotView, WorkloadView } from '../facts/view.ts';
+import type { Gathered } from '../facts/gather.ts';
+import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
+import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
+import type { DesiredSlot } from '../../ports.ts';
 import type { SlotMemory } from './allocator.ts';
 import { devicesGiven, placementVariables } from '../facts/visible-devices.ts';
 import { findGates, type Gate } from './gates.ts';
@@ -13,7 +16,10 @@ import type { MemoryClaim, MemoryVerdict } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
 
 export interface Candidate {
+  /** What it was made of, beside the time. */
+  readonly facts: SlotFacts;
   readonly view: SlotView;
+  readonly hardware: Hardware | undefined;
   readonly notWanted: Finding | undefined;
   readonly gates: readonly Gate[];
   /** Undefined where the slot needs no memory now. */
@@ -23,7 +29,21 @@ export interface Candidate {
   readonly held: PoolBytes;
 }
 
-export function makeCandidate(view: SlotView, hardware: Hardware | undefined): Candidate {
+/** A provider that throws breaks its own slots only. */
+export function consider(slot: DesiredSlot, gathered: Gathered): Candidate {
+  const facts = slotFactsOf(slot, gathered);
+  return { ...makeCandidate(viewOrHoldUp(facts, gathered.now), facts.circumstances.hardware), facts };
+}
+
+function viewOrHoldUp(facts: SlotFacts, now: number): SlotView {
+  try {
+    return viewSlot(facts, now);
+  } catch (error) {
+    return viewWithoutTemplate(facts, now, String(error));
+  }
+}
+
+function makeCandidate(view: SlotView, hardware: Hardware | undefined): Omit<Candidate, 'facts'> {
   const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
@@ -41,6 +61,7 @@ export function makeCandidate(view: SlotView, hardware: Hardware | undefined): C
   const present = [...held, ...(applying === undefined ? [] : [applying.args.origin.memory])];
   return {
     view,
+    hardware,
     notWanted,
     gates,
     needs,
@@ -90,11 +111,7 @@ function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActive
 }
 
 /** The memory of a slot, once it is known what it gets. */
-export function slotMemory(
-  { view, claim, needs, held }: Candidate,
-  verdict: MemoryVerdict | undefined,
-  hardware: Hardware | undefined,
-): SlotMemory {
+export function slotMemory({ view, hardware, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
   const needed = claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, UNLIMITED)) : placeAgain(needs, [claim.held]);
   const variables = placementVariables(needed, hardware, view.spec.backend, view.template?.env ?? {});
   return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };

@@ -69,14 +69,26 @@ export function turnOf(facts: TurnFacts): Turn {
   return { group: busy ? 'served' : 'idle', until: undefined };
 }
 
-/** The order in which memory is given out. */
-export function inOrder<Request extends MemoryRequest>(requests: readonly Request[]): readonly Request[] {
+/** The order in which memory is given out. `earlier`: requests in an earlier order, which changes nothing in the result, and saves most comparisons. */
+export function inOrder<Request extends MemoryRequest>(requests: readonly Request[], earlier: readonly Request[] = []): readonly Request[] {
   const ranked = rankOf(requests);
   const ranks = new Map(requests.map((request) => [request.slot, ranked(request)]));
-  return [...requests].sort(
+  return nearlyInOrder(requests, earlier).sort(
     (a, b) =>
       (ranks.get(b.slot) ?? 0) - (ranks.get(a.slot) ?? 0) || placeOf(a) - placeOf(b) || compareWithin(a, b) || compareNames(a.slot, b.slot),
   );
+}
+
+function nearlyInOrder<Request extends MemoryRequest>(requests: readonly Request[], earlier: readonly Request[]): Request[] {
+  if (earlier.length === 0) return [...requests];
+  const rest = new Map(requests.map((request) => [request.slot, request]));
+  const known: Request[] = [];
+  for (const { slot } of earlier) {
+    const request = rest.get(slot);
+    if (request !== undefined) known.push(request);
+    rest.delete(slot);
+  }
+  return [...known, ...rest.values()];
 }
 
 /** The priority that counts for a slot that loads on demand: what others wait for raises it during its turn, and lowers it afterwards. */

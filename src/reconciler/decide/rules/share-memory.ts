@@ -1,5 +1,6 @@
 /** Which slots get memory, in which memories of the machine, with everything that led to each verdict. Decided again in each pass. Pure. */
 import type { SlotName } from '../../../schema/names.ts';
+import { isSameExcept, isSameValue, reuse } from '../../../schema/same-value.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, totalBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import { inOrder, type MemoryGroup, type MemoryRequest } from './memory-turns.ts';
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';
@@ -55,6 +56,38 @@ export interface MemoryShares {
   readonly admitted: PoolBytes;
   /** When the passage of time alone changes the order, in monotonic milliseconds; undefined where that changes nothing. */
   readonly changesAt: number | undefined;
+  /** How the shares came about, claim by claim; empty where there is no order. */
+  readonly turns: readonly ShareTurn[];
+  /** Those of the verdicts. */
+  readonly candidates: readonly MemoryCandidate[];
+}
+
+/** One claim in its turn. */
+interface ShareTurn {
+  readonly claim: MemoryClaim;
+  readonly found: Share;
+  readonly verdict: Verdict;
+  /** What the next claim finds. */
+  readonly left: Share;
+}
+
+type Verdict = Omit<MemoryVerdict, 'candidates'>;
+
+/** What has been given out so far. */
+interface Share {
+  readonly pools: ReadonlyMap<PoolId, MemoryPool>;
+  /** What workloads hold, and what those admitted so far will hold. */
+  readonly running: PoolBytes;
+  /** The admitted slots in each pool, in order; at most ten. */
+  readonly ahead: Readonly<Record<PoolId, readonly SlotName[]>>;
+  /** What the admitted ones get. */
+  readonly used: PoolBytes;
+  /** The part of it that is loaded always. */
+  readonly firm: PoolBytes;
+  /** One of them is still to be started, so that everything after it has to fit beside other programs as well. */
+  readonly beside: boolean;
+  /** Pools that a slot before waits for, the first one that does: nothing else is started in them. */
+  readonly reserved: Readonly<Record<PoolId, SlotName>>;
 }
 
 /** More names than this would not be read. */
@@ -63,64 +96,78 @@ const MOST_NAMES = 10;
 /**
  * Admits claims in order while the budgets last. A claim that is too large does not block smaller ones that run already, but it blocks those that are still to be
  * started: else small models would keep a large one from its turn indefinitely. Other programs of the machine only limit what is started.
+ *
+ * `last` changes no value of the result. A claim that is the same object, and finds what it found then, gets the same object, and nothing is computed for it.
  */
-export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[]): MemoryShares {
-  if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims);
-  const ordered = inOrder(claims);
-  let share: Share = {
-    pools: new Map(pools.map((pool) => [pool.id, pool])),
-    ahead: [],
-    used: NO_BYTES,
-    beside: false,
-    reserved: new Map(),
-  };
-  let running = sumBytes(claims.map(({ held }) => held ?? NO_BYTES));
-  const decided: Decided[] = [];
-  for (const claim of ordered) {
-    const verdict = decide(claim, share, running);
-    decided.push({ claim, verdict });
-    if (verdict.admitted && claim.held === undefined) running = addBytes(running, verdict.placement);
-    share = after(share, claim, verdict);
+export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[], last?: MemoryShares): MemoryShares {
+  if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims, last);
+  let share = openShare(claims, pools);
+  const turns: ShareTurn[] = [];
+  for (const [index, claim] of inOrder(
+    claims,
+    last?.turns.map((turn) => turn.claim),
+  ).entries()) {
+    const turn = takeTurn(claim, share, last?.turns[index]);
+    turns.push(turn);
+    share = turn.left;
   }
-  const short = decided.some(({ verdict }) => !verdict.admitted);
-  const candidates = short ? listCandidates(decided) : NO_CANDIDATES;
+  const short = turns.some(({ verdict }) => !verdict.admitted);
+  const candidates = reuse(last?.candidates, short ? listCandidates(turns) : NO_CANDIDATES);
   const ends = short ? claims.flatMap(({ turn }) => turn.until ?? []) : [];
   return {
-    verdicts: new Map(decided.map(({ claim, verdict }) => [claim.slot, { ...verdict, candidates }])),
+    verdicts: verdictsOf(turns, candidates, last),
     admitted: share.used,
     changesAt: ends.length === 0 ? undefined : Math.min(...ends),
+    turns,
+    candidates,
   };
 }
 
-interface Decided {
-  readonly claim: MemoryClaim;
-  readonly verdict: Omit<MemoryVerdict, 'candidates'>;
+function openShare(claims: readonly MemoryClaim[], pools: readonly MemoryPool[]): Share {
+  return {
+    pools: new Map(pools.map((pool) => [pool.id, pool])),
+    running: sumBytes(claims.map(({ held }) => held ?? NO_BYTES)),
+    ahead: {},
+    used: NO_BYTES,
+    firm: NO_BYTES,
+    beside: false,
+    reserved: {},
+  };
 }
 
-/** What has been given out so far. */
-interface Share {
-  readonly pools: ReadonlyMap<PoolId, MemoryPool>;
-  /** The admitted ones, in order. */
-  readonly ahead: readonly Decided[];
-  readonly used: PoolBytes;
-  /** One of them is still to be started, so that everything after it has to fit beside other programs as well. */
-  readonly beside: boolean;
-  /** Pools that a slot before waits for, the first one that does: nothing else is started in them. */
-  readonly reserved: ReadonlyMap<PoolId, SlotName>;
+/** `before`: the turn in the same place, last time. */
+function takeTurn(claim: MemoryClaim, share: Share, before: ShareTurn | undefined): ShareTurn {
+  if (before === undefined) return newTurn(claim, share);
+  const found = isSameShare(before.found, share) ? before.found : share;
+  if (before.claim === claim && before.found === found) return before;
+  const turn = newTurn(claim, found);
+  return isSameShare(before.left, turn.left) ? { ...turn, left: before.left } : turn;
 }
 
-function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['verdict'] {
+function newTurn(claim: MemoryClaim, found: Share): ShareTurn {
+  const verdict = decide(claim, found);
+  return { claim, found, verdict, left: after(found, claim, verdict) };
+}
+
+/** In the order in which they are most likely to differ. */
+function isSameShare(one: Share, other: Share): boolean {
+  if (one === other) return true;
+  if (!isSameValue(one.used, other.used) || !isSameValue(one.running, other.running) || !isSameValue(one.firm, other.firm)) return false;
+  if (one.beside !== other.beside || !isSameValue(one.ahead, other.ahead) || !isSameValue(one.reserved, other.reserved)) return false;
+  return one.pools === other.pools || isSameValue([...one.pools], [...other.pools]);
+}
+
+function decide(claim: MemoryClaim, share: Share): Verdict {
   const isNew = !claim.incumbent;
   const besideOthers = isNew || share.beside;
   const room = (used: PoolBytes) => (id: PoolId) => roomIn(share.pools.get(id), used[id] ?? 0, besideOthers);
-  const placement = claim.held ?? choosePlacement(claim.needs, room(running), room(share.used));
+  const placement = claim.held ?? choosePlacement(claim.needs, room(share.running), room(share.used));
   const short = lacking(placement, room(share.used));
-  const reserved = isNew ? Object.keys(placement).find((id) => share.reserved.has(id)) : undefined;
+  const reserved = isNew ? Object.keys(placement).find((id) => share.reserved[id] !== undefined) : undefined;
   const pool = short ?? reserved ?? Object.keys(placement).at(-1) ?? HOST;
-  const keptFor = short === undefined && reserved !== undefined ? share.reserved.get(reserved) : undefined;
+  const keptFor = short === undefined && reserved !== undefined ? share.reserved[reserved] : undefined;
   const admitted = short === undefined && reserved === undefined;
   const { budgetBytes, othersBytes = 0 } = share.pools.get(pool) ?? {};
-  const ahead = share.ahead.filter(({ verdict }) => (verdict.placement[pool] ?? 0) > 0);
   return {
     admitted,
     mayWait: !admitted && mayFit(claim, placement, share, false),
@@ -133,20 +180,37 @@ function decide(claim: MemoryClaim, share: Share, running: PoolBytes): Decided['
     othersBytes: besideOthers ? othersBytes : 0,
     aheadBytes: share.used[pool] ?? 0,
     ...(keptFor === undefined ? {} : { keptFor }),
-    ahead: ahead.slice(0, MOST_NAMES).map((other) => other.claim.slot),
+    ahead: share.ahead[pool] ?? NOBODY,
   };
 }
 
-function after(share: Share, claim: MemoryClaim, verdict: Decided['verdict']): Share {
-  const { placement, admitted } = verdict;
+const NOBODY: readonly SlotName[] = [];
+
+function after(share: Share, claim: MemoryClaim, { placement, admitted }: Verdict): Share {
   if (admitted) {
-    const ahead = [...share.ahead, { claim, verdict }];
-    return { ...share, ahead, used: addBytes(share.used, placement), beside: share.beside || !claim.incumbent };
+    const { ahead, used, firm, beside, running } = share;
+    return {
+      ...share,
+      running: claim.held === undefined ? addBytes(running, placement) : running,
+      ahead: withName(ahead, claim.slot, placement),
+      used: addBytes(used, placement),
+      firm: claim.turn.group === 'always' ? addBytes(firm, placement) : firm,
+      beside: beside || !claim.incumbent,
+    };
   }
   const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && mayFit(claim, placement, share, true);
   if (!waits) return share;
-  const first = Object.keys(placement).map((id) => [id, share.reserved.get(id) ?? claim.slot] as const);
-  return { ...share, reserved: new Map([...share.reserved, ...first]) };
+  const first = Object.keys(placement).map((id) => [id, share.reserved[id] ?? claim.slot] as const);
+  return { ...share, reserved: { ...share.reserved, ...Object.fromEntries(first) } };
+}
+
+function withName(ahead: Share['ahead'], name: SlotName, placement: PoolBytes): Share['ahead'] {
+  let all = ahead;
+  for (const id in placement) {
+    const names = all[id] ?? NOBODY;
+    if ((placement[id] ?? 0) > 0 && names.length < MOST_NAMES) all = { ...all, [id]: [...names, name] };
+  }
+  return all;
 }
 
 /** Rather where nobody has to give way for it. */
@@ -156,7 +220,8 @@ function choosePlacement(needs: PlacementQuestion, unused: (id: PoolId) => numbe
 }
 
 function lacking(placement: PoolBytes, room: (id: PoolId) => number): PoolId | undefined {
-  return Object.entries(placement).find(([id, bytes]) => bytes > room(id))?.[0];
+  for (const id in placement) if ((placement[id] ?? 0) > room(id)) return id;
+  return undefined;
 }
 
 function roomIn(pool: MemoryPool | undefined, usedBytes: number, besideOthers: boolean): number {
@@ -165,14 +230,13 @@ function roomIn(pool: MemoryPool | undefined, usedBytes: number, besideOthers: b
 }
 
 /** Whether it fits once all slots before it that load on demand have released their memory; what is loaded always does not. */
-function mayFit({ needs, held }: MemoryClaim, placement: PoolBytes, { ahead, pools }: Share, besideOthers: boolean): boolean {
-  const firm = sumBytes(ahead.filter(({ claim }) => claim.turn.group === 'always').map(({ verdict }) => verdict.placement));
+function mayFit({ needs, held }: MemoryClaim, placement: PoolBytes, { firm, pools }: Share, besideOthers: boolean): boolean {
   const room = (id: PoolId): number => roomIn(pools.get(id), firm[id] ?? 0, besideOthers);
   return lacking(held === undefined ? placeMemory(needs, room) : placement, room) === undefined;
 }
 
-function listCandidates(decided: readonly Decided[]): readonly MemoryCandidate[] {
-  const listed = decided.map(({ claim: { slot, priority, turn, incumbent }, verdict: { bytes, admitted } }) => ({
+function listCandidates(turns: readonly ShareTurn[]): readonly MemoryCandidate[] {
+  const listed = turns.map(({ claim: { slot, priority, turn, incumbent }, verdict: { bytes, admitted } }) => ({
     slot,
     bytes,
     priority,
@@ -186,22 +250,34 @@ function listCandidates(decided: readonly Decided[]): readonly MemoryCandidate[]
 
 const NO_CANDIDATES: readonly MemoryCandidate[] = [];
 
+function verdictsOf(turns: readonly ShareTurn[], candidates: readonly MemoryCandidate[], last: MemoryShares | undefined) {
+  const verdicts = new Map<SlotName, MemoryVerdict>();
+  const isSameList = last?.candidates === candidates;
+  for (const [index, turn] of turns.entries()) {
+    const { slot } = turn.claim;
+    const before = isSameList ? last.verdicts.get(slot) : undefined;
+    const isSame = before !== undefined && (last?.turns[index] === turn || isSameExcept<string>({ ...before }, turn.verdict, 'candidates'));
+    verdicts.set(slot, isSame ? before : { ...turn.verdict, candidates });
+  }
+  return verdicts;
+}
+
 const UNLIMITED = (): number => Number.POSITIVE_INFINITY;
 
 /** Without a budget there is no order. */
-function admitAll(claims: readonly MemoryClaim[]): MemoryShares {
+function admitAll(claims: readonly MemoryClaim[], last: MemoryShares | undefined): MemoryShares {
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ofSize = new Map<number, MemoryVerdict>();
-  let admitted: PoolBytes = NO_BYTES;
+  const placements: PoolBytes[] = [];
   for (const { slot, held, needs } of claims) {
     const placement = held ?? placeMemory(needs, UNLIMITED);
     const bytes = totalBytes(placement);
-    const verdict = ofSize.get(bytes) ?? admittedAs(placement, bytes);
+    const verdict = ofSize.get(bytes) ?? reuse(last?.verdicts.get(slot), admittedAs(placement, bytes));
     ofSize.set(bytes, verdict);
     verdicts.set(slot, verdict);
-    admitted = addBytes(admitted, placement);
+    placements.push(placement);
   }
-  return { verdicts, admitted, changesAt: undefined };
+  return { verdicts, admitted: sumBytes(placements), changesAt: undefined, turns: [], candidates: NO_CANDIDATES };
 }
 
 function admittedAs(placement: PoolBytes, bytes: number): MemoryVerdict {

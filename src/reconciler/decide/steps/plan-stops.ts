@@ -7,7 +7,9 @@ import type { Finding } from '../../../schema/failure.ts';
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
 import type { Action } from '../facts/actions.ts';
 import type { Desired } from '../facts/facts.ts';
-import { viewWorkload, type Gathered, type SlotView, type WorkloadView } from '../facts/view.ts';
+import type { Gathered } from '../facts/gather.ts';
+import { workloadFactsOf } from '../facts/slot-facts.ts';
+import { viewOrphan, type SlotView, type WorkloadView } from '../facts/view.ts';
 import { isBeingApplied, type Draining, type Roles } from '../rules/assign-roles.ts';
 import { delayAfter } from '../rules/backoff.ts';
 import { isSilent } from '../rules/workload-faults.ts';
@@ -48,7 +50,7 @@ export function planOrphans(gathered: Gathered): readonly Orphan[] {
     .flatMap(([slot, facts]) => {
       const because: Finding = { reason: 'SlotRemoved', message: `Slot "${slot}" is no longer desired` };
       return facts.map((fact) => {
-        const workload = viewWorkload(fact, undefined, gathered);
+        const workload = viewOrphan(workloadFactsOf(fact, gathered));
         return { id: fact.id, because, timed: planStop({ workload, because, failure: undefined }, ORPHAN_DRAIN_MS, now) };
       });
     });

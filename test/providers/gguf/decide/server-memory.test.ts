@@ -161,13 +161,32 @@ describe('copies of windows and states', () => {
     'attention.sliding_window': 1024,
   });
   test.each([
-    ['as many as llama-server makes if they are small', STATES, [], 32],
-    ['fewer if they are larger', WINDOW, [], 25],
+    ['as many as a context of this length can have if they are small', STATES, [], 4 + 8],
+    ['no more of them in a longer context if they are larger', WINDOW, ['-c', '1048576'], 25],
+    ['as many as llama-server allows where they may be close to each other', STATES, ['-cms', '0'], 32],
     ['one for each sequence if they are large', large, [], 1],
     ['as many as the slot says', large, ['--ctx-checkpoints', '7'], 7],
     ['none if nothing needs them', DENSE, [], 0],
+    ['none where no text is generated', WINDOW, ['--embeddings', '--pooling', 'mean'], 0],
   ] as const)('are %s', (_what, model, args, count) => {
     expect(layoutOf(model, args).checkpoints).toBe(count);
+  });
+
+  // A copy is 5 MiB: one window of 1,024 tokens. llama-server 0.7.0 keeps the first one of each sequence, three of its last request, and one for each 8,192 tokens between. Three are a
+  // batch of 512 tokens or more before the end, unless the last message is short: then there are only three.
+  test.each([
+    ['a short context that four sequences share', 4096, [], 4 * 3],
+    ['one that is longer than window and batch', 8000, [], 4 * 4],
+    ['one between', 5632, [], 4 * (1 + 3 * (896 / 1024))],
+    ['a longer one', 65_536, [], 4 * 4 + 8],
+    ['sequences with a context each', 65_536, ['-np', '4'], 4 * (4 + 2)],
+    ['one sequence', 65_536, ['-np', '1'], 4 + 8],
+    ['fewer than there could be', 65_536, ['-np', '1', '--ctx-checkpoints', '2'], 2],
+    ['more than there can be', 4096, ['-np', '1', '--ctx-checkpoints', '32'], 4],
+    ['copies that are close to each other', 4096, ['-np', '1', '--ctx-checkpoints', '32', '-cms', '0'], 32],
+    ['windows that cannot all be full', 2048, [], (4 * 3) / 2],
+  ] as const)('are counted as often as there can be, with %s', (_what, context, args, copies) => {
+    expect(partsOf(WINDOW, context, args).checkpoints / MIB).toBe(5 * copies);
   });
 
   test('have the size that llama-server logs', () => {

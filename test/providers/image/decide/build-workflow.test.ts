@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { buildWorkflow, workflowNameOf, type WorkflowRequest } from '../../../../src/providers/image/decide/build-workflow.ts';
 import { FAMILIES, FAMILY_NAMES, SIDES } from '../../../../src/providers/image/decide/image-families.ts';
 import type { ImageModel } from '../../../../src/providers/image/decide/image-model.ts';
-import { workflowJson } from '../../../../src/providers/image/decide/workflow-graph.ts';
+import { exactJson } from '../../../../src/providers/image/decide/exact-json.ts';
 import { validateWorkflow } from '../../../support/comfyui/validate-workflow.ts';
 
 const COMPANIONS = { t5: 't5xxl_fp8_e4m3fn.safetensors', clip: 'clip_l.safetensors', vae: 'ae.safetensors' };
@@ -58,7 +58,7 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
     const source = { image: 'svc/a-image.png', mask, strength: 0.4 };
     const { workflow } = buildWorkflow({ ...requestFor(model, { n: 10, size: { width: 64, height: 2048 } }), source });
     expect(validateWorkflow(workflow, LISTED, ['svc/a-image.png', 'svc/a-mask.png'])).toMatchObject({ ok: true, outputs: ['9'] });
-    const text = workflowJson(workflow);
+    const text = exactJson(workflow);
     expect(text).toContain('"denoise":0.4');
     expect(text).not.toContain('Empty');
     expect(text.includes('SetLatentNoiseMask')).toBe(mask !== undefined);
@@ -66,7 +66,7 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
   });
 
   test('contains the prompt, the number of images and the name of the files', () => {
-    const text = workflowJson(buildWorkflow(requestFor(model, { n: 3 })).workflow);
+    const text = exactJson(buildWorkflow(requestFor(model, { n: 3 })).workflow);
     const { side } = FAMILIES[model.family];
     expect(JSON.parse(text)['5'].inputs).toEqual({ width: side, height: side, batch_size: 3 });
     expect(JSON.parse(text)['6'].inputs.text).toBe('a red fox');
@@ -75,7 +75,7 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
 
   test('has a seed that is exact to the last digit', () => {
     for (const seed of [0n, 2n ** 53n + 1n, 18_446_744_073_709_551_615n]) {
-      const text = workflowJson(buildWorkflow(requestFor(model, {}, seed)).workflow);
+      const text = exactJson(buildWorkflow(requestFor(model, {}, seed)).workflow);
       expect(text).toMatch(new RegExp(`"(noise_)?seed":${seed}[,}]`));
     }
   });
@@ -88,7 +88,7 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
 
 test('a prompt cannot change the workflow around it', () => {
   const prompt = '","inputs":{}},"9":{"class_type":"X"}, 18446744073709551615n \u0000 \u2028';
-  const text = workflowJson(buildWorkflow(requestFor({ family: 'sdxl', companions: undefined }, { prompt })).workflow);
+  const text = exactJson(buildWorkflow(requestFor({ family: 'sdxl', companions: undefined }, { prompt })).workflow);
   expect(JSON.parse(text)['6'].inputs.text).toBe(prompt);
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { editSize } from '../../../../src/providers/image/decide/edit-files.ts';
+import { FAMILIES } from '../../../../src/providers/image/decide/image-families.ts';
 import { readImageFacts } from '../../../../src/providers/image/decide/image-facts.ts';
 import { maskOf, pngOf } from '../../../support/comfyui/png.ts';
 
@@ -56,5 +57,5 @@ test.each([
   [4000, 10, 'sdxl', 2048, 64],
 ] as const)('an image of %dx%d, for %s, becomes one of %dx%d', (width, height, family, toWidth, toHeight) => {
   const facts = { format: 'png', width, height, hasAlpha: false, isAnimated: false } as const;
-  expect(editSize(facts, family)).toEqual({ width: toWidth, height: toHeight });
+  expect(editSize(facts, FAMILIES[family])).toEqual({ width: toWidth, height: toHeight });
 });

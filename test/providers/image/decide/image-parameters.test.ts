@@ -1,11 +1,12 @@
 /** The fields of a request for images: what they default to, how they are limited, and what a client is told. */
 import { describe, expect, test } from '@jest/globals';
-import type { FamilyName } from '../../../../src/providers/image/decide/image-families.ts';
+import { FAMILIES, type FamilyName } from '../../../../src/providers/image/decide/image-families.ts';
 import { readParameters, type ImageParameters } from '../../../../src/providers/image/decide/image-parameters.ts';
 
 const PROMPT = { prompt: 'a red fox' };
 
-const readText = (text: string, family: FamilyName = 'sdxl') => readParameters({ kind: 'json', text, value: JSON.parse(text) }, family);
+const readText = (text: string, family: FamilyName = 'sdxl') =>
+  readParameters({ kind: 'json', text, value: JSON.parse(text) }, FAMILIES[family]);
 const read = (body: object, family?: FamilyName) => readText(JSON.stringify({ ...PROMPT, ...body }), family);
 
 function accepted(body: object, family?: FamilyName): ImageParameters {
@@ -171,7 +172,7 @@ describe('other fields', () => {
   test('numbers in forms are texts', () => {
     const fields = Object.entries({ prompt: 'x', n: '2', cfg: '2.5', seed: '18446744073709551615', size: '', extra_body: '{"steps":9}' });
     const form = { kind: 'form', fields: fields.map(([name, value]) => ({ name, value })), files: [] } as const;
-    expect(readParameters(form, 'sdxl')).toMatchObject({
+    expect(readParameters(form, FAMILIES.sdxl)).toMatchObject({
       ok: true,
       parameters: { n: 2, cfg: 2.5, seed: 18_446_744_073_709_551_615n, size: undefined, steps: 9 },
     });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { gather, viewSlot } from '../../../../src/reconciler/decide/facts/view.ts';
+import { gather } from '../../../../src/reconciler/decide/facts/gather.ts';
+import { slotFactsOf } from '../../../../src/reconciler/decide/facts/slot-facts.ts';
+import { viewSlot } from '../../../../src/reconciler/decide/facts/view.ts';
 import { assignRoles, type RoleRules } from '../../../../src/reconciler/decide/rules/assign-roles.ts';
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
@@ -29,7 +31,7 @@ interface Options {
 function rolesOf(scene: Scene, { rules, lastServing, applying = false }: Options = {}): string {
   const { desired, observed, slot } = factsOf(scene);
   const running = new Map(applying ? startOf(scene).map((action) => [`apply:${PRIMARY}`, { action, startedAt: NOW }] as const) : []);
-  const view = viewSlot(slot, gather(desired, { ...observed, running }, NOW));
+  const view = viewSlot(slotFactsOf(slot, gather(desired, { ...observed, running }, NOW)), NOW);
   const serving = lastServing === undefined ? undefined : WorkloadId.parse(lastServing);
   const roles = assignRoles({ ...view, lastServing: serving }, { ...FREE, ...rules });
   return [

@@ -1,0 +1,100 @@
+/** What is left to do until the first answer, for a service that was just installed. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
+import { at, textOf } from '../decide/json.ts';
+import { hashOf } from '../decide/route.ts';
+import { messageOf } from '../io/client.ts';
+import { T } from '../texts.ts';
+import type { InstallState } from '../types.ts';
+import { useLoaded } from './use-loaded.ts';
+
+const EVERY_SECONDS = 15;
+
+export function FirstRun(): JSX.Element | null {
+  const { client, store, now } = useApp();
+  const slots = (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.status.state ?? ''}`).join();
+  const [done, setDone] = useState(false);
+  const state = useLoaded(
+    async (signal) => {
+      const answer =
+        done || store.names.peek() === undefined ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
+      if (answer?.complete === true) setDone(true);
+      return answer;
+    },
+    // Nothing is asked for before the slots are shown, and nothing once the installation is complete.
+    [done || `${Math.floor(now.value / 1000 / EVERY_SECONDS)} ${slots}`],
+  );
+  if (state.kind !== 'done' || state.value === undefined || state.value.complete) return null;
+  const { steps } = state.value;
+  return (
+    <section class="panel first-run" aria-labelledby="first-run">
+      <h2 id="first-run">{T.firstRun}</h2>
+      <ol>
+        {steps.map(({ id, done: isDone, hint }) => (
+          <li key={id} class={isDone ? 'done' : 'open'}>
+            <strong>{titleOf(id)}</strong> <span class="tag">{isDone ? T.stepDone : T.stepOpen}</span>
+            {!isDone && <small>{hint}</small>}
+            {!isDone && id === 'model' && <a href={hashOf({ page: 'models' })}>{T.changeModel}</a>}
+          </li>
+        ))}
+        <FirstAnswer canAsk={steps.every((step) => step.done)} onDone={() => setDone(true)} />
+      </ol>
+    </section>
+  );
+}
+
+function titleOf(id: string): string {
+  return Object.entries(T.firstSteps).find(([name]) => name === id)?.[1] ?? id;
+}
+
+/** The last step: a question to a slot that chats. The installation is complete once a person has seen the answer. */
+function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly onDone: () => void }): JSX.Element {
+  const { client, store } = useApp();
+  const [answer, setAnswer] = useState('');
+  const [failure, setFailure] = useState('');
+  const [asking, setAsking] = useState(false);
+  const slot = (store.names.value ?? []).find((name) => {
+    const status = store.of(name)?.slot.value.status;
+    return status?.capabilities.includes('chat') === true && status.state !== 'offline';
+  });
+  const ask = async (): Promise<void> => {
+    setAsking(true);
+    setFailure('');
+    try {
+      const { stream: _stream, ...body } = requestBody(slot ?? '', [{ ...EMPTY_ANSWER, role: 'user', content: T.firstQuestion }]);
+      const sent = await client.ask<unknown>('/v1/chat/completions', { method: 'POST', body: { ...body, max_tokens: 200 } });
+      setAnswer(textOf(at(at(at(at(sent, 'choices'), 0), 'message'), 'content')) || T.emptyAnswer);
+    } catch (error) {
+      setFailure(messageOf(error));
+    }
+    setAsking(false);
+  };
+  const finish = async (): Promise<void> => {
+    try {
+      await client.ask('/api/install/complete', { method: 'POST' });
+      onDone();
+    } catch (error) {
+      setFailure(messageOf(error));
+    }
+  };
+  return (
+    <li class={answer === '' ? 'open' : 'done'}>
+      <strong>{T.firstAnswer}</strong> <span class="tag">{answer === '' ? T.stepOpen : T.stepDone}</span>
+      {answer !== '' && <blockquote>{answer}</blockquote>}
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <div class="buttons">
+        {answer === '' ? (
+          <button type="button" class="main" disabled={!canAsk || slot === undefined || asking} onClick={() => void ask()}>
+            {asking ? T.asking : T.askFirst}
+          </button>
+        ) : (
+          <button type="button" class="main" onClick={() => void finish()}>
+            {T.finishInstall}
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,49 @@
+/** Whether a model fits here: what it needs against what there is, and the context that would fit. The service decides, which reads the model and knows the machine and the other slots. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { T } from '../texts.ts';
+import type { FitAnswer, ModelEntry } from '../types.ts';
+import { useLoaded } from './use-loaded.ts';
+
+/** Files that are here are read at once; the header of another model has to be fetched, so a person asks for it. */
+export function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element {
+  const [asked, setAsked] = useState(model.present);
+  if (asked) return <Fit id={model.id} />;
+  return (
+    <p>
+      <button type="button" class="quiet fit-button" onClick={() => setAsked(true)}>
+        {T.checkFit}
+      </button>
+    </p>
+  );
+}
+
+function Fit({ id }: { readonly id: string }): JSX.Element {
+  const { client } = useApp();
+  const loaded = useLoaded((signal) => client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(id)}`, { signal }), [id]);
+  if (loaded.kind === 'loading') return <p class="why">{T.checkingFit}</p>;
+  if (loaded.kind === 'failed')
+    return (
+      <p class="why" role="status">
+        {loaded.message}
+      </p>
+    );
+  const { needed_bytes: needed, room_bytes: room, fits, fits_now: fitsNow, largest_context: context, message } = loaded.value;
+  return (
+    <div class="fit" role="status">
+      {room !== null && (
+        <meter aria-label={`${T.needs}: ${id}`} min={0} max={Math.max(room, needed)} high={room * 0.9} value={needed}>
+          {formatBytes(needed)}
+        </meter>
+      )}
+      <small>
+        <strong class={fits ? '' : 'short'}>{fits ? (fitsNow ? T.fitsNow : T.fitsLater) : T.tooLarge}</strong>{' '}
+        {room !== null && `${formatBytes(needed)} ${T.ofRoom} ${formatBytes(room)}. `}
+        {message}
+        {context !== null && ` ${T.largestContext} ${context.toLocaleString('en')} ${T.tokenUnit}.`}
+      </small>
+    </div>
+  );
+}

@@ -1,0 +1,203 @@
+/** A chat with any slot that can, with pictures where the model sees, and with calls of tools. */
+import type { ComponentChildren, JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
+import { parseJson } from '../decide/json.ts';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { P } from '../texts-playground.ts';
+import type { Models } from '../types.ts';
+import { Message } from './message.tsx';
+import { SameRequest } from './same-request.tsx';
+import { SlotBar, useSlotChoice } from './slot-choice.tsx';
+import { useConversation } from './use-conversation.ts';
+
+export function Chat(): JSX.Element {
+  const { client } = useApp();
+  const choice = useSlotChoice('chat');
+  const [prompt, setPrompt] = useState('');
+  const [images, setImages] = useState<readonly string[]>([]);
+  const [toolText, setToolText] = useState('');
+  const { messages, answer, ask, stop, clear } = useConversation(client);
+  const sees = useSight(choice.slot);
+  const tools = readTools(toolText);
+  const sent = sees ? images : [];
+  const send = (text: string): void => {
+    if (answer !== undefined || text.trim() === '' || choice.slot === '' || tools === undefined) return;
+    ask({ model: choice.slot, prompt: text, images: sent, tools });
+    setPrompt('');
+    setImages([]);
+  };
+  const { stream: _stream, ...body } = requestBody(
+    choice.slot,
+    [{ ...EMPTY_ANSWER, role: 'user', content: prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello') }],
+    tools,
+  );
+  const shown = [...messages, ...(answer === undefined ? [] : [answer])];
+  return (
+    <>
+      <SlotBar choice={choice}>
+        <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={clear}>
+          {P.clear}
+        </button>
+      </SlotBar>
+      <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
+        {shown.length === 0 && choice.slot !== '' && <Ideas onChoose={send} />}
+        {shown.map((message, index) => (
+          <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={choice.slot} />
+        ))}
+      </section>
+      <AskForm
+        prompt={prompt}
+        setPrompt={setPrompt}
+        canSend={choice.slot !== '' && prompt.trim() !== '' && tools !== undefined}
+        onSend={() => send(prompt)}
+        onStop={answer === undefined ? undefined : stop}
+      >
+        {sees ? <Pictures images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.cannotSee}</p>}
+      </AskForm>
+      <ToolsField text={toolText} onText={setToolText} isWrong={tools === undefined} />
+      <SameRequest kind="chat" body={body} />
+    </>
+  );
+}
+
+interface AskFormProps {
+  readonly prompt: string;
+  readonly setPrompt: (prompt: string) => void;
+  readonly canSend: boolean;
+  readonly onSend: () => void;
+  /** Set while an answer is being written. */
+  readonly onStop: (() => void) | undefined;
+  readonly children: ComponentChildren;
+}
+
+function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFormProps): JSX.Element {
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    onSend();
+  };
+  return (
+    <form class="ask" onSubmit={submit}>
+      <label>
+        {P.message}
+        <textarea
+          rows={3}
+          value={prompt}
+          onInput={(event) => setPrompt(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event);
+          }}
+        />
+      </label>
+      {children}
+      <div class="buttons end">
+        {onStop === undefined ? (
+          <button type="submit" class="main" disabled={!canSend}>
+            {P.send}
+          </button>
+        ) : (
+          <button type="button" onClick={onStop}>
+            {P.stop}
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** Whether the model of the slot takes pictures, as far as its files or the catalogue say it. */
+function useSight(slot: string): boolean {
+  const { client, store } = useApp();
+  const model = store.of(slot)?.slot.value.status.model ?? '';
+  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [model]);
+  if (models.kind !== 'done') return false;
+  const entry = models.value.models.find(({ id }) => id === model);
+  return entry?.kind === 'vision' || entry?.abilities?.includes('vision') === true;
+}
+
+/** Undefined if the text is no list. */
+function readTools(text: string): readonly unknown[] | undefined {
+  if (text.trim() === '') return [];
+  const parsed = parseJson(text);
+  return Array.isArray(parsed) ? parsed : undefined;
+}
+
+function Ideas({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
+  return (
+    <div class="ideas">
+      <p>{P.tryThese}</p>
+      <div class="buttons">
+        {P.ideas.map((idea) => (
+          <button key={idea} type="button" onClick={() => onChoose(idea)}>
+            {idea}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface PicturesProps {
+  readonly images: readonly string[];
+  readonly onImages: (images: readonly string[]) => void;
+}
+
+function Pictures({ images, onImages }: PicturesProps): JSX.Element {
+  const add = async (files: FileList | null): Promise<void> =>
+    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readPicture)))]);
+  return (
+    <div class="pictures">
+      <label>
+        {P.attach}
+        <input type="file" accept="image/*" multiple onChange={({ currentTarget: { files } }) => void add(files)} />
+      </label>
+      {images.map((url, index) => (
+        <button
+          key={index}
+          type="button"
+          aria-label={`${P.removePicture} ${index + 1}`}
+          onClick={() => onImages(images.toSpliced(index, 1))}
+        >
+          <img src={url} alt="" />
+        </button>
+      ))}
+    </div>
+  );
+}
+
+async function readPicture(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener('load', () => resolve(typeof reader.result === 'string' ? reader.result : ''));
+    reader.addEventListener('error', () => reject(reader.error ?? new Error(file.name)));
+    reader.readAsDataURL(file);
+  });
+}
+
+interface ToolsFieldProps {
+  readonly text: string;
+  readonly onText: (text: string) => void;
+  readonly isWrong: boolean;
+}
+
+const TOOL_EXAMPLE =
+  '[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]';
+
+function ToolsField({ text, onText, isWrong }: ToolsFieldProps): JSX.Element {
+  return (
+    <details>
+      <summary>{P.tools}</summary>
+      <p class="why">{P.toolsWhy}</p>
+      <textarea
+        class="mono"
+        rows={4}
+        aria-label={P.tools}
+        placeholder={TOOL_EXAMPLE}
+        value={text}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+      {isWrong && <p role="alert">{P.toolsWrong}</p>}
+    </details>
+  );
+}

@@ -1,0 +1,63 @@
+/** Images that the service keeps. They are fetched as every request of the page is, so that a token is sent with them. */
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import type { KeptImage } from '../decide/gallery.ts';
+import { P } from '../texts-playground.ts';
+
+interface GalleryProps {
+  readonly images: readonly KeptImage[];
+  readonly onForget: (url: string) => void;
+}
+
+export function Gallery({ images, onForget }: GalleryProps): JSX.Element {
+  return (
+    <section class="panel result">
+      <h2>{P.gallery}</h2>
+      {images.length === 0 && <p class="why">{P.galleryEmpty}</p>}
+      <ul class="gallery">
+        {images.map((image) => (
+          <Kept key={image.url} image={image} onForget={() => onForget(image.url)} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Kept({ image: { url, prompt }, onForget }: { readonly image: KeptImage; readonly onForget: () => void }): JSX.Element {
+  const { client } = useApp();
+  const [shown, setShown] = useState('');
+  const [gone, setGone] = useState(false);
+  useEffect(() => {
+    const leave = new AbortController();
+    let made = '';
+    const read = async (): Promise<void> => {
+      made = URL.createObjectURL(await (await client.open(url, { signal: leave.signal })).blob());
+      if (leave.signal.aborted) URL.revokeObjectURL(made);
+      else setShown(made);
+    };
+    read().catch(() => {
+      if (!leave.signal.aborted) setGone(true);
+    });
+    return () => {
+      leave.abort();
+      URL.revokeObjectURL(made);
+    };
+  }, [url]);
+  return (
+    <li>
+      {gone ? <p class="why">{P.expired}</p> : shown !== '' && <img src={shown} alt={prompt} />}
+      <p title={prompt}>{prompt}</p>
+      <div class="links">
+        {shown !== '' && (
+          <a href={shown} download="image.png">
+            {P.download}
+          </a>
+        )}
+        <button type="button" class="quiet" onClick={onForget}>
+          {P.forget}
+        </button>
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,46 @@
+/** One message of a conversation. */
+import type { JSX } from 'preact';
+import type { ChatMessage } from '../decide/chat.ts';
+import { Markdown } from '../parts/markdown.tsx';
+import { P } from '../texts-playground.ts';
+import { Waiting } from './slot-choice.tsx';
+
+interface MessageProps {
+  readonly message: ChatMessage;
+  /** The answer is still being written. */
+  readonly isOpen: boolean;
+  readonly slot: string;
+}
+
+export function Message({ message: { role, content, reasoning, tools, images, ended }, isOpen, slot }: MessageProps): JSX.Element {
+  const isEmpty = content === '' && reasoning === '' && tools.length === 0;
+  return (
+    <article class={`message ${role}`}>
+      <h2>{role === 'user' ? P.you : slot}</h2>
+      {images.length > 0 && (
+        <p class="pictures">
+          {images.map((url, index) => (
+            <img key={index} src={url} alt={`${P.picture} ${index + 1}`} />
+          ))}
+        </p>
+      )}
+      {isOpen && isEmpty && <Waiting slot={slot} />}
+      {reasoning !== '' && (
+        <details open={content === ''}>
+          <summary>{P.thinking}</summary>
+          <p class="reasoning">{reasoning}</p>
+        </details>
+      )}
+      {role === 'user' ? <p class="plain">{content}</p> : <Markdown text={content} />}
+      {tools.map(({ name, args }, index) => (
+        <div key={index} class="tool-call">
+          <p>
+            <span class="tag">{P.toolCall}</span> <strong>{name}</strong>
+          </p>
+          <pre tabIndex={0}>{args}</pre>
+        </div>
+      ))}
+      {ended !== undefined && ended !== 'stop' && ended !== 'tool_calls' && <p class="why">{ended}</p>}
+    </article>
+  );
+}

@@ -1,0 +1,33 @@
+/** Starts a request, and stops it while it runs. Shows why it has failed. */
+import type { JSX } from 'preact';
+import { P } from '../texts-playground.ts';
+import { Waiting } from './slot-choice.tsx';
+import type { RunningRequest } from './use-request.ts';
+
+interface RunButtonProps {
+  readonly request: RunningRequest;
+  readonly label: string;
+  readonly slot: string;
+  readonly canRun: boolean;
+}
+
+/** Inside of a form, which it submits. */
+export function RunButton({ request, label, slot, canRun }: RunButtonProps): JSX.Element {
+  return (
+    <>
+      <div class="buttons end">
+        {request.running ? (
+          <button type="button" onClick={() => request.stop()}>
+            {P.stop}
+          </button>
+        ) : (
+          <button type="submit" class="main" disabled={!canRun}>
+            {label}
+          </button>
+        )}
+      </div>
+      {request.running && <Waiting slot={slot} />}
+      {request.failure !== '' && <p role="alert">{request.failure}</p>}
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+/** Which slot a part of the playground asks, and the state that it is in. */
+import type { ComponentChildren, JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { hashOf } from '../decide/route.ts';
+import { DownloadBar } from '../parts/download-bar.tsx';
+import { STATE_MEANINGS, T } from '../texts.ts';
+import { NO_SLOT, P } from '../texts-playground.ts';
+import type { Capability } from '../types.ts';
+
+export interface SlotChoice {
+  readonly capability: Capability;
+  readonly slots: readonly string[];
+  /** Empty if no slot can do it. */
+  readonly slot: string;
+  readonly choose: (slot: string) => void;
+}
+
+export function useSlotChoice(capability: Capability): SlotChoice {
+  const { store } = useApp();
+  const [chosen, choose] = useState('');
+  const slots = (store.names.value ?? []).filter((name) => store.of(name)?.slot.value.status.capabilities.includes(capability) === true);
+  return { capability, slots, slot: slots.includes(chosen) ? chosen : (slots[0] ?? ''), choose };
+}
+
+interface SlotBarProps {
+  readonly choice: SlotChoice;
+  readonly children?: ComponentChildren;
+}
+
+/** The choice itself, with the state of the slot: a first request may have to wait for a model to load. */
+export function SlotBar({ choice: { capability, slots, slot, choose }, children }: SlotBarProps): JSX.Element | null {
+  const { store } = useApp();
+  if (store.names.value === undefined) return <p role="status">{T.loading}</p>;
+  const status = store.of(slot)?.slot.value.status;
+  if (status === undefined)
+    return (
+      <div class="panel empty">
+        <p>{NO_SLOT[capability]}</p>
+        <a class="button" href={hashOf({ page: 'models' })}>
+          {P.chooseModel}
+        </a>
+      </div>
+    );
+  return (
+    <div class="slot-bar">
+      <label class="inline">
+        {P.slot}
+        <select value={slot} onChange={(event) => choose(event.currentTarget.value)}>
+          {slots.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <span class={`pill state-${status.state}`} title={STATE_MEANINGS[status.state]}>
+        <span class="dot" aria-hidden="true" />
+        {status.state}
+      </span>
+      <code>{status.model}</code>
+      {children}
+    </div>
+  );
+}
+
+/** What the slot does while a request waits for it. */
+export function Waiting({ slot }: { readonly slot: string }): JSX.Element {
+  const { store } = useApp();
+  const status = store.of(slot)?.slot.value.status;
+  const isLoading = status !== undefined && !['ready', 'serving', 'idle'].includes(status.state);
+  return (
+    <div class="waiting" role="status">
+      <p class="why">{isLoading ? `${P.waitingFor}: ${STATE_MEANINGS[status.state]}` : P.answering}</p>
+      {status?.progress !== null && status?.progress !== undefined && <DownloadBar progress={status.progress} />}
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+/** A conversation with a slot, and the answer that is being written. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { EMPTY_ANSWER, extendAnswer, requestBody, type ChatMessage } from '../decide/chat.ts';
+import { messageOf, type Client } from '../io/client.ts';
+import { P } from '../texts-playground.ts';
+import { eachEvent } from './use-request.ts';
+
+export interface Question {
+  readonly model: string;
+  readonly prompt: string;
+  readonly images: readonly string[];
+  readonly tools: readonly unknown[];
+}
+
+export interface Conversation {
+  readonly messages: readonly ChatMessage[];
+  /** What is being written. */
+  readonly answer: ChatMessage | undefined;
+  ask(question: Question): void;
+  stop(): void;
+  clear(): void;
+}
+
+export function useConversation(client: Client): Conversation {
+  const [messages, setMessages] = useState<readonly ChatMessage[]>([]);
+  const [answer, setAnswer] = useState<ChatMessage>();
+  const running = useRef<AbortController>(null);
+  const send = async ({ model, prompt, images, tools }: Question): Promise<void> => {
+    const asked: readonly ChatMessage[] = [...messages, { ...EMPTY_ANSWER, role: 'user', content: prompt, images }];
+    const stop = new AbortController();
+    running.current = stop;
+    setMessages(asked);
+    setAnswer(EMPTY_ANSWER);
+    const last = await readAnswer(client, requestBody(model, asked, tools), stop.signal, setAnswer);
+    setMessages([...asked, last]);
+    setAnswer(undefined);
+  };
+  // Nobody reads an answer on a page that is gone.
+  useEffect(() => () => running.current?.abort(), []);
+  return {
+    messages,
+    answer,
+    ask: (question) => void send(question),
+    stop: () => running.current?.abort(),
+    clear: () => setMessages([]),
+  };
+}
+
+/** Calls back with the answer as it grows, at most once for each frame. Failures are part of the conversation. */
+async function readAnswer(
+  client: Client,
+  body: object,
+  signal: AbortSignal,
+  onAnswer: (answer: ChatMessage) => void,
+): Promise<ChatMessage> {
+  let answer = EMPTY_ANSWER;
+  let drawing = 0;
+  try {
+    const response = await client.open('/v1/chat/completions', { method: 'POST', body, signal });
+    await eachEvent(response, (data) => {
+      answer = extendAnswer(answer, data);
+      cancelAnimationFrame(drawing);
+      drawing = requestAnimationFrame(() => onAnswer(answer));
+    });
+  } catch (error) {
+    answer = { ...answer, ended: signal.aborted ? P.stopped : messageOf(error) };
+  }
+  cancelAnimationFrame(drawing);
+  return answer;
+}

@@ -1,0 +1,70 @@
+/** The texts of the pages of activity and hardware, which are loaded with them. */
+import type { ActivityPart } from './decide/route.ts';
+import type { AdmissionRow } from './decide/memory-shares.ts';
+
+export const ACTIVITY_NAMES: Readonly<Record<ActivityPart, string>> = {
+  timeline: 'Timeline',
+  drift: 'Drift repairs',
+  requests: 'Slow or failed requests',
+  logs: 'Logs',
+};
+
+export const BECAUSE: Readonly<Record<AdmissionRow['because'], string>> = {
+  always: 'is always loaded',
+  loading: 'is being loaded',
+  turn: 'has its turn',
+  overdue: 'has waited for too long',
+  waiting: 'requests wait for it',
+  served: 'has answered requests',
+  idle: 'has had no requests',
+  unloaded: 'is not loaded',
+};
+
+export const A = {
+  parts: 'Parts of the activity',
+  search: 'Search the entries',
+  empty: 'Nothing has happened yet',
+  noMatch: 'No entry matches the search',
+  noDrift: 'Nothing has changed a workload from outside. If something does, and how it was repaired, is listed here.',
+  noRequests: 'No inference request has failed or was slow since this gateway started.',
+  requestsWhy:
+    'Of this gateway since it started, at most 200: answers with an error, streams that began after 10 s, and other answers that took a minute.',
+  when: 'When',
+  slot: 'Slot',
+  route: 'Request',
+  result: 'Result',
+  began: 'Began after',
+  waited: 'Waited for the slot',
+  took: 'Took',
+  slow: 'slow',
+  left: 'the client left',
+  noLogs: 'No slot is declared, so there is no log.',
+  logOf: 'Log of slot',
+  memoryOf: { host: 'Memory of the machine' },
+  total: 'in all',
+  used: 'in use by anything',
+  reserved: 'reserved for slots',
+  free: 'free',
+  others: 'Other programs',
+  freeName: 'Free',
+  noneReserved: 'No slot has reserved any of it.',
+  devices: 'Devices',
+  noDevices: 'The service sees neither a GPU nor an NPU.',
+  driver: 'Driver',
+  architecture: 'Architecture',
+  backends: 'Backends',
+  unified: 'computes in the memory of the machine',
+  providers: 'What can run here',
+  available: 'available',
+  unavailable: 'not available',
+  cluster: 'In a cluster, the nodes have the hardware. The explanation of each slot says what its pods wait for.',
+  recording: 'This is the recording of another machine',
+  cores: 'cores',
+  threads: 'threads',
+  admission: 'How memory is shared out',
+  admissionWhy: 'Slots are given memory in this order, until the budget is used up. A slot beyond the line waits.',
+  budget: 'Budget',
+  admitted: 'admitted',
+  waits: 'waits',
+  priority: 'priority',
+} as const;

@@ -1,0 +1,182 @@
+/**
+ * A workflow that a user has saved in ComfyUI's own editor, in its API format, as a model of a slot: what is wrong with the file, and what is kept of it. Nothing of it is
+ * trusted to be right, but it is the operator of the service who puts it into the model store. Pure.
+ */
+import { z } from 'zod';
+import type { ModelFacts } from '../../provider.ts';
+import { exactJson, parseExactJson } from './exact-json.ts';
+import { FAMILY_NAMES } from './image-families.ts';
+import { isLink, nodeInCycle, type Workflow, type WorkflowNode } from './workflow-graph.ts';
+import { isFileInput, readTitles, type WorkflowInput, type WorkflowParameters } from './workflow-parameters.ts';
+
+/** The end of the names of such files: other programs keep JSON files of their own beside models. */
+export const WORKFLOW_ENDING = '.workflow.json';
+/** Workflows of hundreds of nodes have a few hundred kilobytes. */
+export const MOST_WORKFLOW_BYTES = 2 ** 20;
+const MOST_NODES = 1000;
+
+/** What a slot knows of it. */
+export interface UserWorkflow {
+  /** Of the file, without its ending. */
+  readonly name: string;
+  /** JSON, with exact integers, without titles, and with the names of files as the server lists them. */
+  readonly graph: string;
+  /** The node that saves what is answered. */
+  readonly output: string;
+  readonly parameters: Readonly<Record<string, readonly WorkflowInput[]>>;
+  /** Of its nodes, each once. */
+  readonly classes: readonly string[];
+  /** The first file of a model that it loads. */
+  readonly file?: { readonly className: string; readonly name: string } | undefined;
+  /** The one of its files that needs the most memory; absent: none of them is of a family that is known. */
+  readonly family?: (typeof FAMILY_NAMES)[number] | undefined;
+}
+
+const Input = z.object({ node: z.string(), input: z.string() });
+const Kept = z.object({
+  name: z.string(),
+  graph: z.string(),
+  output: z.string(),
+  parameters: z.record(z.string(), z.array(Input)),
+  classes: z.array(z.string()),
+  file: z.object({ className: z.string(), name: z.string() }).optional(),
+  family: z.enum(FAMILY_NAMES).optional(),
+});
+
+/** Undefined if the model is none. */
+export function userWorkflow({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined {
+  return provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
+}
+
+/** A file of a model that it names. */
+export interface NamedFile {
+  readonly node: string;
+  readonly input: string;
+  /** With `/` between directories, as Linux has it. */
+  readonly name: string;
+}
+
+/** What a file says, before anybody has looked for the files that it names. */
+export interface ReadWorkflow {
+  readonly workflow: Workflow;
+  readonly output: string;
+  readonly parameters: WorkflowParameters;
+  readonly files: readonly NamedFile[];
+}
+
+export type ReadingOfWorkflow =
+  | { readonly ok: true; readonly read: ReadWorkflow }
+  /** `problem`: continues `The workflow …`, and says what to do. */
+  | { readonly ok: false; readonly problem: string };
+
+const Node = z.object({
+  class_type: z.string().regex(/^[^\p{Cc}"]{1,200}$/u),
+  inputs: z.record(z.string(), z.unknown()),
+  _meta: z.object({ title: z.string().catch('') }).catch({ title: '' }),
+});
+const NodeId = /^[\w:.-]{1,100}$/;
+
+export function readUserWorkflow(text: string): ReadingOfWorkflow {
+  const parsed = z.record(z.string(), z.unknown()).safeParse(parseExactJson(text)).data;
+  if (parsed === undefined) return refuse('is no JSON object: save it again in ComfyUI with "Export (API)"');
+  if (Array.isArray(parsed['nodes'])) return refuse('has the format of ComfyUI’s editor: save it in ComfyUI with "Export (API)" instead');
+  const nodes: [string, WorkflowNode][] = [];
+  const titles = new Map<string, string>();
+  for (const [id, value] of Object.entries(parsed)) {
+    const node = NodeId.test(id) ? Node.safeParse(value).data : undefined;
+    if (node === undefined || isDeeper(node.inputs, MOST_DEPTH))
+      return refuse(`has no node of ComfyUI as "${id.slice(0, 50)}": save it again in ComfyUI with "Export (API)"`);
+    nodes.push([id, { class_type: node.class_type, inputs: node.inputs }]);
+    titles.set(id, node._meta.title);
+  }
+  if (nodes.length === 0 || nodes.length > MOST_NODES) return refuse(`has ${nodes.length} nodes: save one with 1 to ${MOST_NODES}`);
+  const workflow = Object.fromEntries(nodes);
+  const problem = problemOfLinks(workflow);
+  if (problem !== undefined) return refuse(problem);
+  const titled = readTitles(workflow, titles);
+  if (!titled.ok) return titled;
+  return readTitled(workflow, titled.parameters, titled.output);
+}
+
+function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: string | undefined): ReadingOfWorkflow {
+  if (!parameters.has('prompt')) return refuse('has no prompt: give the title "svc: prompt" to the node that takes it, and save it again');
+  const savers = Object.keys(workflow).filter((id) => workflow[id]?.class_type === 'SaveImage');
+  const output = titled ?? savers[0];
+  if (output === undefined || !savers.includes(output)) return refuse('saves no image: add the node "Save Image" to it, and save it again');
+  if (titled === undefined && savers.length > 1)
+    return refuse('saves several images: give the title "svc: output" to the node whose images are answered, and save it again');
+  const settable = new Set(['image', 'mask'].flatMap((name) => (parameters.get(name) ?? []).map(({ node }) => node)));
+  const loaded = Object.entries(workflow).find(
+    ([id, { class_type: className, inputs }]) =>
+      className.startsWith('LoadImage') && typeof inputs['image'] === 'string' && !settable.has(id),
+  );
+  if (loaded !== undefined)
+    return refuse(
+      `reads the file ${JSON.stringify(String(loaded[1].inputs['image']).slice(0, 100))}, which the image server does not have: give its node the title "svc: image" or "svc: mask", so that requests send it`,
+    );
+  const files = Object.entries(workflow).flatMap(([node, { inputs }]) =>
+    Object.entries(inputs).flatMap(([input, value]) =>
+      isFileInput(input, value) ? [{ node, input, name: value.replaceAll('\\', '/') }] : [],
+    ),
+  );
+  const [unsafe] = files.filter(({ name }) => !/\.(?:safetensors|sft)$/i.test(name));
+  if (unsafe !== undefined)
+    return refuse(`loads the file "${shown(unsafe.name)}", which can contain a program: use one in the format safetensors`);
+  const [outside] = files.filter(({ name }) => name.startsWith('/') || name.split('/').includes('..'));
+  if (outside !== undefined) return refuse(`loads the file "${shown(outside.name)}": use a name without ".." that does not begin with "/"`);
+  return { ok: true, read: { workflow, output, parameters, files } };
+}
+
+/** A link to nothing, or in a circle. */
+function problemOfLinks(workflow: Workflow): string | undefined {
+  for (const [id, { class_type: className, inputs }] of Object.entries(workflow)) {
+    for (const [input, value] of Object.entries(inputs)) {
+      if (isLink(value) && !Object.hasOwn(workflow, value[0]))
+        return `lacks the node "${value[0].slice(0, 50)}", which the node "${id}" (${className}) takes "${input.slice(0, 50)}" from: connect it in ComfyUI, and save it again`;
+    }
+  }
+  const id = nodeInCycle(workflow);
+  return id === undefined
+    ? undefined
+    : `goes in a circle: the node "${id}" (${workflow[id]?.class_type ?? ''}) needs its own output; connect it differently in ComfyUI, and save it again`;
+}
+
+/** Values of nodes are lists and tables of a few levels at most. */
+const MOST_DEPTH = 10;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((each: unknown) => isDeeper(each, levels - 1));
+}
+
+function refuse(problem: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem };
+}
+
+function shown(text: string): string {
+  return text.slice(0, 100);
+}
+
+/** `nameOf`: how the server lists a file that the workflow names. */
+export function keepWorkflow(
+  name: string,
+  { workflow, output, parameters, files }: ReadWorkflow,
+  nameOf: (file: NamedFile) => string,
+  family: UserWorkflow['family'],
+): UserWorkflow {
+  const renamed = Object.entries(workflow).map(([id, node]): [string, WorkflowNode] => {
+    const own = files.filter((file) => file.node === id).map((file) => [file.input, nameOf(file)] as const);
+    return [id, { ...node, inputs: { ...node.inputs, ...Object.fromEntries(own) } }];
+  });
+  const [first] = files;
+  const className = first === undefined ? undefined : workflow[first.node]?.class_type;
+  return {
+    name,
+    graph: exactJson(Object.fromEntries(renamed)),
+    output,
+    parameters: Object.fromEntries(parameters),
+    classes: [...new Set(Object.values(workflow).map((node) => node.class_type))],
+    ...(first === undefined || className === undefined ? {} : { file: { className, name: nameOf(first) } }),
+    ...(family === undefined ? {} : { family }),
+  };
+}

@@ -1,0 +1,113 @@
+/** What is true of every slot in one pass, collected once: lookups only. Pure. */
+import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
+import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { ImageReference, ObservedWorkload } from '../../ports.ts';
+import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import type { Action } from './actions.ts';
+import type { Desired, Observed, RunningAction } from './facts.ts';
+
+export type Apply = Extract<Action, { name: 'apply' }>;
+
+/** What is the same for every slot, and in nearly every pass. */
+export interface Circumstances
+  extends Pick<Desired, 'providers' | 'hardware' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {}
+
+/** What is true of every slot in one pass, collected once. */
+export interface Gathered {
+  readonly circumstances: Circumstances;
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly now: number;
+  readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
+  /** The image of each provider and backend that slots name, and whether it is present. */
+  readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
+  readonly underWay: UnderWay;
+  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
+  /** What providers say of their backends on this machine. */
+  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
+}
+
+interface ImageFacts {
+  readonly image: ImageReference | undefined;
+  readonly present: boolean;
+  readonly imageId: string | undefined;
+}
+
+/** Running actions, by what they act on. */
+interface UnderWay {
+  readonly applies: ReadonlyMap<SlotName, Apply>;
+  readonly stops: ReadonlySet<WorkloadId>;
+  readonly probes: ReadonlySet<WorkloadId>;
+  readonly crashNotes: ReadonlySet<WorkloadId>;
+  readonly pulls: ReadonlyMap<string, RunningAction>;
+  /** Slots with a stop. */
+  readonly stopping: ReadonlySet<SlotName>;
+}
+
+export function gather(desired: Desired, observed: Observed, now: number): Gathered {
+  const { providers, hardware, templateOf, compare } = desired;
+  const { traits, leads } = observed;
+  const { workloads } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [] };
+  return {
+    circumstances: { providers, hardware, templateOf, compare, traits, leads },
+    desired,
+    observed,
+    now,
+    workloads: Map.groupBy(workloads, ({ slot }) => slot),
+    images: gatherImages(desired, observed),
+    underWay: gatherUnderWay(observed),
+    aliasConflicts: aliasConflictsOf(desired),
+    judged: judgeAll(providers, hardware),
+  };
+}
+
+/** Asks once for each provider and backend, and not for each slot. */
+function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed): Gathered['images'] {
+  const seen = runtime.kind === 'reachable' ? runtime.facts.images : [];
+  const present = new Map(seen.filter((fact) => fact.present).map(({ reference, imageId }) => [reference, imageId]));
+  const found = new Map<ProviderKind, Map<Backend, ImageFacts>>();
+  for (const { spec } of slots.values()) {
+    let ofProvider = found.get(spec.provider);
+    if (ofProvider === undefined) found.set(spec.provider, (ofProvider = new Map<Backend, ImageFacts>()));
+    if (ofProvider.has(spec.backend)) continue;
+    const image = traits.images ? images(spec.provider, spec.backend) : undefined;
+    ofProvider.set(spec.backend, {
+      image,
+      present: image === undefined ? !traits.images : present.has(image.reference),
+      imageId: image === undefined ? undefined : (present.get(image.reference) ?? image.imageId),
+    });
+  }
+  return found;
+}
+
+function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly string[]> {
+  if (slots.values().every(({ spec }) => spec.model.aliases.length === 0)) return new Map();
+  const named = [...slots.values()].map(({ name, spec }) => ({
+    name,
+    enabled: spec.enabled,
+    model: spec.model.default,
+    aliases: spec.model.aliases,
+  }));
+  return findAliasConflicts(named);
+}
+
+function gatherUnderWay({ running }: Observed): UnderWay {
+  const applies = new Map<SlotName, Apply>();
+  const stops = new Set<WorkloadId>();
+  const probes = new Set<WorkloadId>();
+  const crashNotes = new Set<WorkloadId>();
+  const pulls = new Map<string, RunningAction>();
+  const stopping = new Set<SlotName>();
+  for (const [key, each] of running) {
+    const { action } = each;
+    if (action.name === 'pullImage' || action.name === 'pullModel') pulls.set(key, each);
+    if (action.name === 'noteCrash') crashNotes.add(action.args.workload);
+    if (action.name === 'apply') applies.set(action.args.workload.slot, action);
+    if (action.name === 'probe') probes.add(action.args.workload);
+    if (action.name !== 'stop') continue;
+    stops.add(action.args.workload);
+    stopping.add(action.args.slot);
+  }
+  return { applies, stops, probes, crashNotes, pulls, stopping };
+}

@@ -1,0 +1,202 @@
+/** What the playground and the page of hardware decide without a browser. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { EMPTY_ANSWER, extendAnswer, requestBody } from '../../dashboard/src/decide/chat.ts';
+import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/form-fields.ts';
+import { addToGallery, cachedUrls, readGallery } from '../../dashboard/src/decide/gallery.ts';
+import { extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/image-events.ts';
+import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
+import { readLeads } from '../../dashboard/src/decide/metrics-text.ts';
+import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
+import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';
+import { encodeWave } from '../../dashboard/src/decide/wave.ts';
+import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
+import { SlotName } from '../../src/schema/names.ts';
+
+describe('requests as programs write them', () => {
+  const facts = { origin: 'http://127.0.0.1:8080', kind: 'chat', needsToken: true } as const;
+
+  test('quote what a user typed', () => {
+    const body = { model: 'primary', messages: [{ role: 'user', content: `It's "so"` }] };
+    expect(snippetOf('curl', { ...facts, body })).toContain(String.raw`It'\''s \"so\"`);
+    expect(snippetOf('curl', { ...facts, body })).toContain('$SVC_TOKEN');
+    expect(snippetOf('Python', { ...facts, body })).toContain(String.raw`"It's \"so\""`);
+    expect(snippetOf('TypeScript', { ...facts, body, needsToken: false })).toContain(`apiKey: 'none'`);
+  });
+
+  test.each([
+    ['image', { model: 'img', prompt: 'A fox', seed: 7 }, 'Python', 'extra_body={"seed": 7}'],
+    ['image', { model: 'img', prompt: 'A fox', seed: 7 }, 'TypeScript', '...{ seed: 7 },'],
+    ['speech', { model: 'tts', input: 'Hi', response_format: 'wav' }, 'curl', '-o speech.wav'],
+    ['speech', { model: 'tts', input: 'Hi', response_format: 'wav' }, 'Python', 'write_to_file("speech.wav")'],
+    ['transcription', { model: 'stt' }, 'curl', `-F 'model=stt'`],
+    ['transcription', { model: 'stt' }, 'TypeScript', `createReadStream('recording.wav')`],
+    ['embedding', { model: 'embed', input: ['a', 'b'] }, 'Python', 'input=["a", "b"]'],
+    ['rerank', { query: 'a', return_documents: true, top_n: null }, 'Python', '{"query": "a", "return_documents": True, "top_n": None}'],
+    ['rerank', { query: 'a' }, 'TypeScript', `client.post('/rerank', { body: {"query":"a"} })`],
+  ] as const)('know the call "%s": %j for %s', (kind, body, name, expected) => {
+    expect(snippetOf(name, { ...facts, kind, body })).toContain(expected);
+  });
+});
+
+describe('the likeness of texts', () => {
+  const vector = fc.array(fc.integer({ min: -100, max: 100 }), { minLength: 3, maxLength: 3 });
+
+  test('is the same in both directions and never beyond 1', () => {
+    fc.assert(
+      fc.property(vector, vector, (one, other) => {
+        expect(similarity(one, other)).toBeCloseTo(similarity(other, one));
+        expect(Math.abs(similarity(one, other))).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  test('is 1 for the same direction, 0 for a right angle and for no direction', () => {
+    expect([similarity([1, 2], [2, 4]), similarity([1, 0], [0, 5]), similarity([0, 0], [1, 1])]).toEqual([expect.closeTo(1), 0, 0]);
+    expect(linesOf(' a \n\n b\n')).toEqual(['a', 'b']);
+  });
+});
+
+test('a recording becomes a WAV file of one channel with 16 bits', () => {
+  const bytes = encodeWave(new Float32Array([0, 1, -1, 2]), 16_000);
+  const view = new DataView(bytes.buffer);
+  expect(new TextDecoder().decode(bytes.subarray(0, 16))).toMatch(/^RIFF....WAVEfmt $/s);
+  expect([view.getUint32(24, true), view.getUint16(22, true), view.getUint16(34, true), view.getUint32(40, true)]).toEqual([
+    16_000, 1, 16, 8,
+  ]);
+  expect([0, 1, 2, 3].map((index) => view.getInt16(44 + index * 2, true))).toEqual([0, 32_767, -32_767, 32_767]);
+});
+
+test('an image that is streamed shows its previews, then itself, and why it has failed', () => {
+  const event = (name: string, data: string) => JSON.stringify({ type: `image_generation.${name}`, b64_json: data, output_format: 'jpeg' });
+  const previewed = extendDrawing(NOTHING_DRAWN, event('partial_image', 'QQ=='));
+  expect(previewed).toEqual({ preview: 'data:image/jpeg;base64,QQ==', done: [], failure: '' });
+  expect(extendDrawing(previewed, event('completed', 'Qg=='))).toEqual({
+    preview: undefined,
+    done: ['data:image/jpeg;base64,Qg=='],
+    failure: '',
+  });
+  expect(extendDrawing(previewed, '{"error":{"message":"Too large"}}').failure).toBe('Too large');
+  expect(extendDrawing(previewed, 'nonsense')).toBe(previewed);
+  expect(extendDrawing(NOTHING_DRAWN, '{"b64_json":"QQ==","output_format":"svg+xml"}').done).toEqual(['data:image/png;base64,QQ==']);
+});
+
+test('the gallery takes addresses of the cache and nothing else', () => {
+  const path = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
+  expect(
+    cachedUrls({ data: [{ url: `https://gpu.example.com/svc${path}` }, { url: 'https://evil.test/x.png' }, { b64_json: '' }] }),
+  ).toEqual([path]);
+  const kept = [{ url: path, prompt: 'A fox' }];
+  expect(readGallery(JSON.stringify([...kept, { url: 'javascript:alert(1)', prompt: '' }]))).toEqual(kept);
+  expect(readGallery('nonsense')).toEqual([]);
+  expect(
+    addToGallery(
+      Array.from({ length: 100 }, () => ({ url: '', prompt: '' })),
+      kept,
+    ),
+  ).toHaveLength(60);
+});
+
+test('a message with pictures is sent in parts, and one without as text', () => {
+  const user = { ...EMPTY_ANSWER, role: 'user', content: 'What is it?' } as const;
+  expect(requestBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
+  const [sent] = Object(requestBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
+  expect(sent.content).toEqual([
+    { type: 'text', text: 'What is it?' },
+    { type: 'image_url', image_url: { url: 'data:x' } },
+  ]);
+  const piece = (args: string) =>
+    JSON.stringify({ choices: [{ delta: { tool_calls: [{ index: 0, function: { name: '', arguments: args } }] } }] });
+  expect(extendAnswer(extendAnswer(EMPTY_ANSWER, piece('{"a"')), piece(':1}')).tools).toEqual([{ name: '', args: '{"a":1}' }]);
+});
+
+describe('the memory of a machine', () => {
+  const [one, two] = [SlotName.parse('one'), SlotName.parse('two')];
+  const candidate = { priority: 0, running: true, admitted: true, because: 'always' } as const;
+  const share = (slot: SlotName, bytes: number, admitted = true): Explanation => ({
+    name: slot,
+    text: '',
+    problems: [],
+    memory: {
+      admitted,
+      may_wait: false,
+      placement: [{ memory: 'host', bytes }],
+      short: { memory: 'host', bytes, budget_bytes: 90, promised_bytes: 0, others_bytes: 7, kept_for: null },
+      candidates: [
+        { ...candidate, slot: one, bytes: 60 },
+        { ...candidate, slot: two, bytes: 50, admitted: false, because: 'waiting' },
+      ],
+    },
+  });
+  const hardware: Hardware = {
+    source: 'machine',
+    recording: null,
+    cpu: null,
+    memory_total_bytes: 100,
+    memory_available_bytes: 30,
+    devices: [],
+    devices_hidden: null,
+    programs: [],
+  };
+
+  test('is shown by slot, with what other programs use and what is free', () => {
+    expect(memoriesOf(hardware, [share(one, 60), share(two, 50, false)])).toEqual([
+      {
+        memory: 'host',
+        totalBytes: 100,
+        usedBytes: 70,
+        slots: [{ slot: 'one', bytes: 60 }],
+        reservedBytes: 60,
+        othersBytes: 10,
+        freeBytes: 30,
+      },
+    ]);
+    expect(memoriesOf({ ...hardware, memory_available_bytes: null }, [share(one, 60)])[0]).toMatchObject({ othersBytes: 7, freeBytes: 33 });
+  });
+
+  test('is drawn in the order of admission: a slot that waits begins where the admitted ones end', () => {
+    const { memory } = share(two, 50, false);
+    expect(memory === null ? undefined : drawAdmission(memory)).toMatchObject({
+      budgetBytes: 90,
+      wholeBytes: 110,
+      rows: [
+        { slot: 'one', from: 0, admitted: true },
+        { slot: 'two', from: 60, admitted: false },
+      ],
+    });
+  });
+});
+
+test('the metrics say whether the gateway leads', () => {
+  expect([readLeads('# TYPE svc_leads gauge\nsvc_leads 1\n'), readLeads('svc_leads 0'), readLeads('')]).toEqual([true, false, undefined]);
+});
+
+describe('the form of a slot', () => {
+  const field = (key: string) => FORM_FIELDS.find((each) => each.key === key) ?? FORM_FIELDS[0];
+  const document = { backend: 'cpu', model: { default: 'demo-fox' }, lifecycle: { idle_timeout: '5m' } };
+  const write = (key: string, entered: string) => {
+    const found = field(key);
+    return found === undefined ? {} : writeField(found, entered, document);
+  };
+
+  test.each([
+    ['model.context', ' 4096 ', { ...document, model: { default: 'demo-fox', context: 4096 } }],
+    ['model.context', 'many', { ...document, model: { default: 'demo-fox', context: 'many' } }],
+    ['model.aliases', 'a, b,', { ...document, model: { default: 'demo-fox', aliases: ['a', 'b'] } }],
+    ['lifecycle.idle_timeout', '', { backend: 'cpu', model: { default: 'demo-fox' } }],
+    ['backend', '', { model: { default: 'demo-fox' }, lifecycle: { idle_timeout: '5m' } }],
+    ['enabled', 'false', { ...document, enabled: false }],
+  ])('writes %s as %j', (key, entered, expected) => {
+    expect(write(key, entered)).toEqual(expected);
+  });
+
+  test('shows what the document says, and the default of a switch', () => {
+    const read = (key: string) => FORM_FIELDS.filter((each) => each.key === key).map((each) => readField(each, document));
+    expect([read('enabled'), read('model.default'), read('model.context'), read('lifecycle.idle_timeout')]).toEqual([
+      ['true'],
+      ['demo-fox'],
+      [''],
+      ['5m'],
+    ]);
+  });
+});

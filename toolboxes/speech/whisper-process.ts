@@ -1,0 +1,100 @@
+/**
+ * The process that computes with whisper.cpp's server, for models in its own format: it starts `whisper-server`, gives it one piece of a recording at a time, and translates
+ * between the two. It ends when that server ends, and takes it along.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readWhisperAnswer, whisperFlags, whisperForm } from './decide/ask-whisper.ts';
+import type { Answer, ListenOrder, LoadOrder, Order } from './messages.ts';
+
+const PROGRAM = 'whisper-server';
+const LOOK_EVERY_MS = 50;
+/** The last lines that it wrote say why it ended. */
+const QUOTED_CHARACTERS = 600;
+const MISSING = `Install whisper.cpp, or choose a model of another format: the program "${PROGRAM}", which this model needs, is not on the PATH`;
+
+interface Whisper {
+  readonly url: string;
+  readonly child: ChildProcess;
+}
+
+function send(answer: Answer): void {
+  process.send?.(answer);
+}
+
+async function start({ directory, threads }: LoadOrder): Promise<Whisper> {
+  const port = await freePort();
+  const path = `/${randomUUID()}`;
+  const child = spawn(PROGRAM, whisperFlags({ model: directory, port, path, threads }), { stdio: ['ignore', 'ignore', 'pipe'] });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-QUOTED_CHARACTERS)));
+  const ended = new Promise<never>((_, reject) => {
+    child.on('error', () => reject(new Error(MISSING)));
+    child.on('close', (code, signal) => reject(new Error(`"${PROGRAM}" ended with ${signal ?? `exit code ${code}`}\n${output.trim()}`)));
+  });
+  const url = `http://127.0.0.1:${port}${path}`;
+  let waiting = true;
+  const untilItListens = async (): Promise<void> => {
+    while (waiting && !(await listens(url))) await sleep(LOOK_EVERY_MS);
+  };
+  try {
+    await Promise.race([untilItListens(), ended]);
+  } finally {
+    waiting = false;
+  }
+  ended.catch((error: unknown) => {
+    process.stderr.write(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  });
+  return { url, child };
+}
+
+/** It listens once the model is loaded. */
+async function listens(url: string): Promise<boolean> {
+  return fetch(`${url}/health`).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+async function listen({ url }: Whisper, order: ListenOrder, signal: AbortSignal): Promise<void> {
+  const response = await fetch(`${url}/inference`, { method: 'POST', body: whisperForm(order), signal });
+  const text = await response.text();
+  const heard = response.status === 200 ? readWhisperAnswer(text) : undefined;
+  if (heard === undefined) throw new Error(`"${PROGRAM}" answered with HTTP status ${response.status}`);
+  send({ kind: 'heard', ...heard });
+}
+
+function main(): void {
+  let whisper: Whisper | undefined;
+  let abort = new AbortController();
+  const obey = async (order: Order): Promise<void> => {
+    if (order.kind === 'load') {
+      whisper = await start(order);
+      send({ kind: 'loaded' });
+    } else if (whisper === undefined || order.kind !== 'listen') throw new Error('No model is loaded that could do this');
+    else await listen(whisper, order, abort.signal);
+  };
+  process.on('message', (order: Order) => {
+    if (order.kind === 'cancel') return abort.abort(new Error('The client has left'));
+    abort = new AbortController();
+    obey(order).catch((error: unknown) => send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }));
+  });
+  // The speech server has ended.
+  process.on('disconnect', () => {
+    whisper?.child.kill('SIGKILL');
+    process.exit(0);
+  });
+}
+
+main();
