@@ -28,7 +28,7 @@ export function packageSteps(machine: () => Machine): void {
     expect(await machine().shell('stat -c "%U:%G %a" /etc/svc /etc/svc/api.env /var/lib/svc')).toBe(
       'root:svc 1771\nroot:svc 640\nsvc:svc 750',
     );
-    expect(await machine().shell('systemctl is-enabled svc-api; dpkg-query --show --showformat "${Conffiles}" svc')).toMatch(
+    expect(await machine().shell('systemctl is-enabled svc-api; dpkg-query --show --showformat "\\${Conffiles}" svc')).toMatch(
       /^enabled\n *\/etc\/svc\/api\.env /,
     );
     expect(await machine().shell('source /usr/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
@@ -84,7 +84,7 @@ export function packageSteps(machine: () => Machine): void {
   test('purging the package leaves nothing of it', async () => {
     expect(await apt('purge svc')).toMatchObject({ code: 0 });
     const left = await machine().shell(
-      `find /etc /opt /usr/bin /usr/lib/systemd /usr/share /var/lib /var/cache /run/systemd -xdev -name '*svc*' ! -path '*/dpkg/*' ! -path '*/apt/*' ! -path '/usr/share/*/perl*' 2>/dev/null; getent passwd svc || true`,
+      `find /etc /opt /usr/bin /usr/lib/systemd /usr/share /var/lib /var/cache /run/systemd -xdev -name '*svc*' ! -path '*/dpkg/*' ! -path '*/apt/*' ! -path '/usr/share/*/perl*' 2>/dev/null || true; getent passwd svc || true`,
     );
     expect(left).toBe('');
   }, 300_000);
