@@ -52,7 +52,6 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };
-  const onFault = logFaults(log);
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const gateway = createGateway({
@@ -61,7 +60,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     traffic,
     settings,
     now: clock.now,
-    onFault,
+    onFault: logFaults(log),
     keepImage: images.keep,
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
@@ -90,7 +89,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     authorize: access.authorize,
     actAs: audit.actAs,
     report: metrics.requestFinished,
-    onFault,
+    onFault: logFaults(log),
   });
 }
 
