@@ -12,7 +12,8 @@ import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { chatText, pause } from '../support/service.ts';
 
 const NOWHERE = 'localhost/svc-toolbox-lost:v1';
-const values = (image: string): string => `replicas: 1\ntoolboxes: { gguf: { cpu: { image: "${image}" } } }\n`;
+/** The slot for a GPU never starts, but without an image it would not even be tried. */
+const values = (image: string): string => `replicas: 1\ntoolboxes: { gguf: { cpu: { image: "${image}" }, cuda: { image: "${image}" } } }\n`;
 
 interface Problem {
   readonly reason: string;

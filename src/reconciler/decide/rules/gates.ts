@@ -59,7 +59,7 @@ function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
   const { provider, backend } = spec;
-  const message = `Build the toolbox image with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml": none is published for provider "${provider}" with backend "${backend}"`;
+  const message = `Build the toolbox image with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml", in a cluster in "toolboxes" of the chart: none is published for provider "${provider}" with backend "${backend}"`;
   return { kind: 'stalled', reason: 'ImageUnknown', message };
 }
 
