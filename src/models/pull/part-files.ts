@@ -86,7 +86,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
     own,
     async ahead() {
       await mkdir(directory, { recursive: true });
-      const mine = { name: path.basename(own), bytes: await touch(own) };
+      const mine = { name: path.basename(own), bytes: await touch(own, 'a') };
       const active = (await readOthers()).filter(isActive);
       return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
@@ -103,7 +103,10 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
         () => true,
         () => false,
       );
-      if (isFirst) await rename(from, own);
+      if (!isFirst) return;
+      // Younger than the empty part that it replaces: an older one would look as if this writer had released it, and another one would take it.
+      await touch(from, 'r+');
+      await rename(from, own);
     },
     async release() {
       const facts = await stat(own).catch(() => undefined);
@@ -122,9 +125,9 @@ function compare(a: Part, b: Part): number {
   return b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
 }
 
-/** Creates the file, or lets the volume update its time and keeps its content. Returns its size. */
-async function touch(file: string): Promise<number> {
-  const handle = await open(file, 'a');
+/** Lets the volume update the time of the file, and keeps its content. Returns its size. `a` creates a file that is not there, with `r+` that throws. */
+async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
+  const handle = await open(file, flags);
   try {
     const { size } = await handle.stat();
     await handle.truncate(size);
