@@ -107,8 +107,8 @@ describeWithCluster('Scaling a slot', () => {
       const grown = await readyPods(3);
       await untilReplicas(3);
       expect(await busy.end()).toEqual([]);
-      // One request for each of two pods, of which at least one is removed.
-      const few = startClients(svc.url, 'primary', 2, 3000);
+      // One request for each of two pods, of which at least one is removed. At the end, both fit into the context of one server.
+      const few = startClients(svc.url, 'primary', 2, 1500);
       const [left] = await readyPods(1);
       await untilReplicas(1);
       expect(await few.end()).toEqual([]);
