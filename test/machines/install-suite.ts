@@ -190,7 +190,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0 });
       // The proxy and podman are packages of the system, which the installer leaves installed.
       await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort | comm -13 /root/packages - | xargs apt-get purge -y -qq >/dev/null 2>&1
-        rm -rf /var/lib/caddy /etc/containers/containers.conf.d/20-test.conf /etc/cni /var/lib/cni /var/cache/containers; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true`);
+        rm -rf /var/lib/caddy /etc/containers/containers.conf.d/20-test.conf /etc/containers/networks /etc/cni /var/lib/cni /var/cache/containers; userdel caddy 2>/dev/null || true; groupdel caddy 2>/dev/null || true`);
       expect(withoutPackages(await snapshot())).toEqual(withoutPackages(before));
       expect(await upgrade('--uninstall', '--purge')).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
     }, 300_000);
