@@ -11,6 +11,7 @@ import { PLAN_STEPS, type PlanSteps } from './decide/plan.ts';
 import { withVerdict, type SlotPlan } from './decide/plan-slot.ts';
 import type { Candidate } from './decide/rules/candidate.ts';
 import type { MemoryShares } from './decide/rules/share-memory.ts';
+import { wantedUntil } from './decide/rules/wanted.ts';
 import { forgetOthers } from './memo.ts';
 import type { ObservedWorkload } from './ports.ts';
 
@@ -72,9 +73,10 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
   };
 }
 
-/** A plan says until when time changes nothing in it, and a claim until when it keeps its place in the order. */
-function validUntil({ claim }: Candidate, plan: SlotPlan): number {
-  return Math.min(plan.validUntil, claim?.turn.until ?? Number.POSITIVE_INFINITY);
+/** A plan says until when time changes nothing in it, a claim until when it keeps its place in the order, and a slot that should run until when it should. */
+function validUntil({ claim, notWanted, view }: Candidate, plan: SlotPlan): number {
+  const wanted = notWanted === undefined ? wantedUntil(view) : Number.POSITIVE_INFINITY;
+  return Math.min(plan.validUntil, claim?.turn.until ?? Number.POSITIVE_INFINITY, wanted);
 }
 
 /** Adapters and steps make many facts again in each pass. Those with the same content stay the same objects, so that they need not be compared slot by slot. */

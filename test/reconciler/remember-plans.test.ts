@@ -35,6 +35,14 @@ describe('a remembered plan', () => {
   });
 });
 
+test('the remembered plan of a slot that waits for memory ends when nobody has asked for the slot for too long', () => {
+  const { desired, observed } = factsOf({ workloads: [], budgetBytes: 1, slot: { lifecycle: { idleTimeout: '8s' } }, lastActive: 0 });
+  const { steps } = rememberSteps();
+  const stable = { ...desired, ...rememberTemplating(desired) };
+  const reasonAt = (now: number) => plan(stable, observed, now, steps).decisions.get(PRIMARY)?.findings[0]?.reason;
+  expect([NOW, NOW, NOW + 7999, NOW + 8000].map(reasonAt)).toEqual([...Array.from({ length: 3 }, () => 'InsufficientMemory'), 'IdleTimedOut']);
+});
+
 /** Slots at rest in a limited memory, each with a server, and everything that a pass computes for them counted. */
 function manySlots(count: number) {
   const one = factsOf({ workloads: [{ id: 'w1' }], budgetBytes: 10_000_000, slot: { load: 'on-demand' }, lastActive: 1000 });

@@ -61,6 +61,13 @@ function idleTimedOut(view: SlotView): Finding | undefined {
   return { reason: 'IdleTimedOut', message: `No request for ${idleTimeoutMs / 1000} s; the next one loads the slot again` };
 }
 
+/** Until when a slot that should run does, as long as nothing but time passes. Monotonic milliseconds. */
+export function wantedUntil(view: SlotView): number {
+  const { lastActiveAt, spec } = view;
+  const idleAt = lastActiveAt === undefined || isInUse(view) ? Number.POSITIVE_INFINITY : lastActiveAt + spec.lifecycle.idleTimeoutMs;
+  return Math.min(idleAt, abandonedAt(view) ?? Number.POSITIVE_INFINITY);
+}
+
 /** Only the leader knows of all requests, so a follower takes what the leader keeps running to be in use. */
 function isInUse({ waiting, inFlight, leads, workloads }: SlotView): boolean {
   return waiting > 0 || inFlight > 0 || (!leads && workloads.some(({ alive }) => alive));
