@@ -40,7 +40,10 @@ test('the remembered plan of a slot that waits for memory ends when nobody has a
   const { steps } = rememberSteps();
   const stable = { ...desired, ...rememberTemplating(desired) };
   const reasonAt = (now: number) => plan(stable, observed, now, steps).decisions.get(PRIMARY)?.findings[0]?.reason;
-  expect([NOW, NOW, NOW + 7999, NOW + 8000].map(reasonAt)).toEqual([...Array.from({ length: 3 }, () => 'InsufficientMemory'), 'IdleTimedOut']);
+  expect([NOW, NOW, NOW + 7999, NOW + 8000].map(reasonAt)).toEqual([
+    ...Array.from({ length: 3 }, () => 'InsufficientMemory'),
+    'IdleTimedOut',
+  ]);
 });
 
 /** Slots at rest in a limited memory, each with a server, and everything that a pass computes for them counted. */
