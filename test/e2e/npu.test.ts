@@ -3,14 +3,12 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile, cp } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createService, type Service } from '../../src/main.ts';
-import { createJsonLog } from '../../src/platform/log.ts';
+import type { Service } from '../../src/main.ts';
 import { probeForm, PROBE_FORM_TYPE } from '../../src/providers/speech/decide/probe-recording.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
-import { parseSettings } from '../../src/schema/settings.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/free-port.ts';
-import { recordingFile, type RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import type { RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import { startServiceHere } from '../support/service-here.ts';
 
 const PATIENCE_MS = 60_000;
 let dir = '';
@@ -33,33 +31,7 @@ async function start(machine: RecordedMachine, installed?: readonly string[]): P
   await symlink(path.resolve('node_modules'), path.join(dir, 'node_modules'));
   await symlink(path.join(dir, 'flm/flm.mjs'), path.join(dir, 'bin/flm'));
   if (installed !== undefined) await writeFile(path.join(dir, 'flm/installed.txt'), installed.join('\n'));
-  const port = await freePort();
-  const firstPort = 20_000 + (port % 60) * 200;
-  const env = {
-    PATH: `${path.join(dir, 'bin')}:${path.dirname(process.execPath)}`,
-    SVC_RUNTIME: 'process',
-    SVC_LISTEN: `127.0.0.1:${port}`,
-    SVC_ON_EXIT: 'stop',
-    SVC_CONFIG_DIR: path.join(dir, 'config'),
-    SVC_STATE_DIR: path.join(dir, 'state'),
-    SVC_MODELS_DIR: path.join(dir, 'models'),
-    SVC_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
-    SVC_STOP_DELAY: '0s',
-    SVC_HARDWARE_FILE: recordingFile(machine),
-  };
-  const { PATH: _path, ...variables } = env;
-  const parsed = parseSettings(variables);
-  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-  const started = await createService({
-    settings: parsed.settings,
-    version: 'test',
-    log: createJsonLog('error'),
-    env,
-    toolboxManifest: 'manifests/toolboxes.toml',
-    providers: PROVIDERS,
-  });
-  if (!started.ok) throw new Error(started.failure.message);
-  service = started.value;
+  service = await startServiceHere({ dir, providers: PROVIDERS, machine });
   url = service.url;
 }
 

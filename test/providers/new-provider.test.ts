@@ -3,13 +3,11 @@ import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createService, type Service } from '../../src/main.ts';
-import { createJsonLog } from '../../src/platform/log.ts';
+import type { Service } from '../../src/main.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
-import { parseSettings } from '../../src/schema/settings.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/free-port.ts';
-import { recordingFile, type RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import type { RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import { startServiceHere } from '../support/service-here.ts';
 import { toy, TOY_SERVER } from '../support/toy-provider/toy.ts';
 
 const PATIENCE_MS = 60_000;
@@ -32,33 +30,7 @@ afterEach(async () => {
 
 async function start(installed: boolean, recorded?: RecordedMachine): Promise<void> {
   if (installed) await symlink(TOY_SERVER, path.join(dir, 'bin/toy-server'));
-  const port = await freePort();
-  const firstPort = 20_000 + (port % 60) * 200;
-  const env = {
-    PATH: `${path.join(dir, 'bin')}:${path.dirname(process.execPath)}`,
-    SVC_RUNTIME: 'process',
-    SVC_LISTEN: `127.0.0.1:${port}`,
-    SVC_ON_EXIT: 'stop',
-    SVC_CONFIG_DIR: path.join(dir, 'config'),
-    SVC_STATE_DIR: path.join(dir, 'state'),
-    SVC_MODELS_DIR: path.join(dir, 'models'),
-    SVC_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
-    SVC_STOP_DELAY: '0s',
-    ...(recorded === undefined ? {} : { SVC_HARDWARE_FILE: recordingFile(recorded) }),
-  };
-  const { PATH: _path, ...variables } = env;
-  const parsed = parseSettings(variables);
-  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-  const started = await createService({
-    settings: parsed.settings,
-    version: 'test',
-    log: createJsonLog('error'),
-    env,
-    toolboxManifest: 'manifests/toolboxes.toml',
-    providers: { ...PROVIDERS, [toy.kind]: toy },
-  });
-  if (!started.ok) throw new Error(started.failure.message);
-  service = started.value;
+  service = await startServiceHere({ dir, providers: { ...PROVIDERS, [toy.kind]: toy }, machine: recorded });
   url = service.url;
 }
 

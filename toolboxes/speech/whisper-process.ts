@@ -4,6 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readWhisperAnswer, whisperFlags, whisperForm } from './decide/ask-whisper.ts';
@@ -67,11 +68,28 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-async function listen({ url }: Whisper, order: ListenOrder, signal: AbortSignal): Promise<void> {
-  const response = await fetch(`${url}/inference`, { method: 'POST', body: whisperForm(order), signal });
-  const text = await response.text();
-  const heard = response.status === 200 ? readWhisperAnswer(text) : undefined;
-  if (heard === undefined) throw new Error(`"${PROGRAM}" answered with HTTP status ${response.status}`);
+/** A server that breaks the connection has ended, or is no use any more: this process ends with it instead of answering, so that the order is given once more. */
+async function ask(
+  { url, child }: Whisper,
+  order: ListenOrder,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly text: string }> {
+  try {
+    const response = await fetch(`${url}/inference`, { method: 'POST', body: whisperForm(order), signal });
+    return { status: response.status, text: await response.text() };
+  } catch (error) {
+    if (!signal.aborted) {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    }
+    throw error;
+  }
+}
+
+async function listen(whisper: Whisper, order: ListenOrder, signal: AbortSignal): Promise<void> {
+  const { status, text } = await ask(whisper, order, signal);
+  const heard = status === 200 ? readWhisperAnswer(text) : undefined;
+  if (heard === undefined) throw new Error(`"${PROGRAM}" answered with HTTP status ${status}`);
   send({ kind: 'heard', ...heard });
 }
 

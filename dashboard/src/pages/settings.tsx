@@ -5,6 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
 import { messageOf } from '../io/client.ts';
 import { CreateToken, NewToken } from '../parts/create-token.tsx';
+import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { Modal } from '../parts/modal.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
@@ -58,7 +59,7 @@ function ServiceFacts(): JSX.Element | null {
   const status = store.status.value;
   const leads = store.leads.value;
   if (status === undefined) return null;
-  const facts: readonly (readonly [string, string])[] = [
+  const facts: readonly NamedFact[] = [
     [T.version, status.version],
     [T.runtime, status.runtime],
     ...(status.runtime === 'kube' && leads !== undefined ? [[T.leads, leads ? T.leadsYes : T.leadsNo] as const] : []),
@@ -66,14 +67,7 @@ function ServiceFacts(): JSX.Element | null {
   return (
     <section class="panel">
       <h2>{T.service}</h2>
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList facts={facts} />
     </section>
   );
 }

@@ -10,6 +10,7 @@ import { MOST_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
 import type { Slot } from '../types.ts';
 import { DownloadBar } from './download-bar.tsx';
+import { FactList, type NamedFact } from './fact-list.tsx';
 import type { WatchNear } from './use-near.ts';
 import { loadChange, restartChange, unloadChange } from './slot-actions.ts';
 
@@ -98,7 +99,7 @@ function StateBadge({ slot: { status } }: { readonly slot: Slot }): JSX.Element 
 function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSignals }): JSX.Element {
   const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
   const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
-  const facts: readonly (readonly [string, string])[] = [
+  const facts: readonly NamedFact[] = [
     [T.backend, backend ?? T.none],
     [T.memory, memory === null ? T.none : formatBytes(memory)],
     [T.inFlight, String(line.value.in_flight)],
@@ -108,16 +109,7 @@ function Facts({ signals: { slot, line, rates } }: { readonly signals: SlotSigna
     ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),
     ...(restarts > 0 ? [[T.restarts, String(restarts)] as const] : []),
   ];
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 }
 
 const CURVE = { width: 240, height: 32, most: MOST_HISTORY };

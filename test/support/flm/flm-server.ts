@@ -15,7 +15,7 @@ import { CHAT_MODELS } from './model-list.ts';
 
 export interface FlmOptions {
   readonly host: string;
-  /** 0: any. */
+  /** 0 takes any free port. */
   readonly port: number;
   /** Undefined: no model for chats. */
   readonly model?: string | undefined;

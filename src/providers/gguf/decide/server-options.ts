@@ -18,7 +18,7 @@ export interface ServerOptions {
   readonly physicalBatch: number | undefined;
   readonly cacheRamMiB: number | undefined;
   readonly checkpoints: number | undefined;
-  /** Tokens between copies of windows and states; 0: any. */
+  /** The least number of tokens between copies of windows and states; 0 for no least distance. */
   readonly checkpointSpacing: number | undefined;
   /** Names of the types of the cache, such as `q8_0`. */
   readonly keyType: string | undefined;
