@@ -19,15 +19,17 @@ import {
 } from './decide/kube-facts.ts';
 import { revisionedName, slotObjectName } from './decide/kube-names.ts';
 import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
+import type { FetchProgress } from './decide/fetch-progress.ts';
 import type { PodWarning, PodWarnings } from './decide/kube-pod-warnings.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
-/** The present objects of each kind, by name, and the warning Events about pods. */
+/** The present objects of each kind, by name, the warning Events about pods, and what those that fetch a model have fetched. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
+  readonly fetched?: FetchProgress;
   /** Services and ConfigMaps are not copied, because this replica does not lead. */
   readonly isPartial?: boolean;
 }
@@ -38,12 +40,14 @@ interface Entry {
   readonly record: KubeRecord;
   readonly pods: readonly PodFacts[];
   readonly warnings: readonly (PodWarning | undefined)[];
+  readonly fetched: readonly (string | undefined)[];
   readonly observed: ObservedWorkload;
 }
 
 interface View {
   readonly objects: readonly KubeObject[];
   readonly warnings: PodWarnings;
+  readonly fetched: FetchProgress;
   readonly isPartial: boolean;
   readonly workloads: readonly ObservedWorkload[];
   readonly pods: PodsByOwner;
@@ -61,10 +65,11 @@ export function createKubeObserver() {
   let last: View | undefined;
 
   const view = (snapshot: KubeSnapshot): View => {
-    const { deployments, services, configMaps, pods, warnings, isPartial = false } = snapshot;
+    const { deployments, services, configMaps, pods, warnings, fetched, isPartial = false } = snapshot;
     // Compared one by one, since the maps stay the same while their content changes.
     const objects = [deployments, services, configMaps, pods].flatMap((each) => [...each.values()]);
-    if (last !== undefined && last.warnings === warnings && last.isPartial === isPartial && isSameList(last.objects, objects)) return last;
+    const isSameBeside = last?.warnings === warnings && last?.fetched === fetched && last?.isPartial === isPartial;
+    if (last !== undefined && isSameBeside && isSameList(last.objects, objects)) return last;
     const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
     const byOwner = owners.group(
       [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []),
@@ -78,7 +83,14 @@ export function createKubeObserver() {
     }
     entries = next;
     const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
-    last = { objects, warnings, isPartial, workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned], pods: byOwner };
+    last = {
+      objects,
+      warnings,
+      fetched,
+      isPartial,
+      workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned],
+      pods: byOwner,
+    };
     return last;
   };
 
@@ -104,10 +116,13 @@ function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: re
   const isSameRecord =
     known?.deployment === facts && known.service === service && known.configMap === configMap && known.isPartial === isPartial;
   const warnings = pods.map(({ metadata }) => snapshot.warnings?.get(metadata.uid));
-  if (before !== undefined && isSameRecord && isSameList(before.pods, pods) && isSameList(before.warnings, warnings)) return before;
+  const fetched = pods.map(({ metadata }) => snapshot.fetched?.get(metadata.uid));
+  const isSameBeside = before !== undefined && isSameList(before.warnings, warnings) && isSameList(before.fetched, fetched);
+  if (isSameBeside && isSameRecord && isSameList(before.pods, pods)) return before;
   const record = isSameRecord ? known : { deployment: facts, service, configMap, isPartial };
   const previous = before?.observed.waitingReason ?? before?.observed.missing;
-  return { record, pods, warnings, observed: observeWorkload(record, pods, { previous, warnings: snapshot.warnings }) };
+  const hints = { previous, warnings: snapshot.warnings, fetched: snapshot.fetched };
+  return { record, pods, warnings, fetched, observed: observeWorkload(record, pods, hints) };
 }
 
 const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>

@@ -15,6 +15,7 @@ import { readKubeLogs } from './kube-logs.ts';
 import { createKubeObserver, type KubeObserver, type KubeSnapshot } from './kube-observer.ts';
 import type { KubeReflectors } from './kube-reflectors.ts';
 import { stopKubeWorkload } from './kube-stop.ts';
+import { createFetchPoller } from './kube-fetch-poller.ts';
 import { createWarningPoller } from './kube-warning-poller.ts';
 import { ABORTED, createKubeWriter } from './kube-writer.ts';
 
@@ -55,9 +56,11 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     configMaps: reflectors.configMaps.items(),
     pods: reflectors.pods.items(),
     warnings: poller.current(),
+    fetched: fetches.current(),
     isPartial: deps.term().aborted,
   });
   const poller = createWarningPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term, clock });
+  const fetches = createFetchPoller({ api, pods: () => observer.pods(snapshot()), term: deps.term });
   const podsOf = (id: WorkloadId) => observer.podsOf(snapshot(), id);
   const applyDeps = { api, reflectors, writer, settings, ownerOf, allocation, podsOf };
 
@@ -86,6 +89,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
     changes(wake, signal) {
       for (const copy of copies.values()) copy.changes(wake, signal);
       poller.follow(wake, signal);
+      fetches.follow(wake, signal);
     },
   };
 }

@@ -137,6 +137,20 @@ describe('createKubeObserver()', () => {
     expect([...observer.pods(snapshot)].map(({ metadata }) => metadata.uid)).toEqual([pod.metadata.uid]);
   });
 
+  test('reports what a pod has fetched, and a new object for each change of it', () => {
+    const initContainerStatuses = [{ name: 'model', ready: false, restartCount: 0, state: { running: {} } }];
+    const pod = podOf(WORKLOAD, { ready: false, server: { state: { waiting: {} } }, status: { initContainerStatuses } });
+    const snapshot = snapshotOf([WORKLOAD], [pod]);
+    const observer = createKubeObserver();
+    const fetchingWith = (text: string) =>
+      observer.observe({ ...snapshot, fetched: new Map([[pod.metadata.uid ?? '', text]]) })[0]?.fetching;
+    const opening = 'Its pods are fetching and verifying the model';
+    expect(observer.observe(snapshot)[0]?.fetching).toBe(opening);
+    expect(fetchingWith('1.0 GiB of 2.0 GiB (50 %)')).toBe(`${opening}: 1.0 GiB of 2.0 GiB (50 %)`);
+    expect(fetchingWith('1.2 GiB of 2.0 GiB (60 %)')).toBe(`${opening}: 1.2 GiB of 2.0 GiB (60 %)`);
+    expect(observer.observe(snapshot)[0]?.fetching).toBe(opening);
+  });
+
   test('ignores foreign objects', () => {
     const snapshot = snapshotOf([WORKLOAD]);
     const foreign: KubeObject = {

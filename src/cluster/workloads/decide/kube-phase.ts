@@ -22,7 +22,7 @@ import {
   type DeploymentFacts,
   type PodFacts,
 } from './kube-facts.ts';
-import { MODEL_CONTAINER } from './kube-names.ts';
+import { fetchingText } from './fetch-progress.ts';
 import { deriveWaitingReason, type WaitingHints } from './kube-waiting-reason.ts';
 
 export type PhaseFacts = Pick<
@@ -52,8 +52,8 @@ export function derivePhase(deployment: DeploymentFacts, pods: readonly PodFacts
   if (reason !== undefined && (exit === undefined || reason.reason !== START_FAILED)) {
     return { ...facts, ...crash, phase: 'created', waitingReason: reason };
   }
-  const fetching = living.some(isFetching) ? { fetching: 'Its pods are fetching and verifying the model' } : {};
-  return { ...facts, ...crash, phase: 'created', ...fetching };
+  const fetching = fetchingText(living, hints.fetched);
+  return { ...facts, ...crash, phase: 'created', ...(fetching === undefined ? {} : { fetching }) };
 }
 
 /** Returns why some replicas do not answer while others run. Undefined if they are only slow to start. */
@@ -134,8 +134,5 @@ function logTail(text: string): string {
   const lines = text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
   return lines.slice(-LOG_TAIL_LINES).join(' / ').slice(-LOG_TAIL_LENGTH);
 }
-
-const isFetching = ({ status }: PodFacts): boolean =>
-  status.initContainerStatuses.some(({ name, state }) => name === MODEL_CONTAINER && state?.running !== undefined);
 
 const byHost = (a: { readonly host: string }, b: { readonly host: string }): number => (a.host < b.host ? -1 : Number(a.host > b.host));

@@ -12,6 +12,7 @@
  */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
 import { parseReason, type Reason } from '../../../schema/reasons.ts';
+import type { FetchProgress } from './fetch-progress.ts';
 import { isOver, isTerminating, type ContainerStatus, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './kube-names.ts';
 import { warningReason, type PodWarnings } from './kube-pod-warnings.ts';
@@ -24,6 +25,7 @@ export interface WaitingHints {
   /** The last published reason: kubelets alternate between the cause of a failed pull and a message without a cause. */
   readonly previous?: WaitingReason | undefined;
   readonly warnings?: PodWarnings;
+  readonly fetched?: FetchProgress;
 }
 
 /** `pods`: the newest first, none of them running. */

@@ -29,7 +29,7 @@ function set(value: unknown, [key, ...rest]: readonly (string | number)[], to: u
 }
 
 function edited(
-  kind: Exclude<keyof KubeSnapshot, 'warnings' | 'isPartial'>,
+  kind: Exclude<keyof KubeSnapshot, 'warnings' | 'fetched' | 'isPartial'>,
   path: readonly (string | number)[],
   to: unknown,
 ): KubeSnapshot {
