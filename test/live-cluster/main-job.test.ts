@@ -243,15 +243,28 @@ describeWithCluster('A slot in a cluster', () => {
     }
     const requests = await hubRequests(svc.kubectl);
     expect(requests.filter(({ path }) => path.includes('/revision/')).length).toBe(1);
-    // One for the header, and one for the file. Three pods share the directory: if each fetched for itself, there were four. Two that begin in the same moment may ask before
-    // they see the part of the other.
-    expect([2, 3]).toContain(requests.filter(({ path, isAuthorized }) => path.includes('/resolve/') && isAuthorized).length);
+    // One for the header, and one for the file. Three pods share the directory: if each fetched for itself, there were four.
+    expect(requests.filter(({ path, isAuthorized }) => path.includes('/resolve/') && isAuthorized)).toHaveLength(2);
     const objects = await svc.kubectl(['get', 'slotspecs,deployments,pods,configmaps,events', '--output', 'json']);
     expect(objects.split(HUB_TOKEN).length - 1).toBe(1);
     expect(await svc.kubectl(['get', 'configmaps', '--selector', 'inference.svc.dev/model', '--output', 'name'])).toMatch(
       /^configmap\/svc-model-\S+\n$/,
     );
   }, 200_000);
+
+  test('shows how much of a model its pods have fetched', async () => {
+    await svc.apply(demoSlot('slow', 'hf:test/slow'));
+    const shows = (share: RegExp) => (seen: Parameters<typeof isReady>[0]) => share.test(conditionOf(seen, 'Reconciling')?.message ?? '');
+    const slot = await svc.until(
+      'slow',
+      'some of it',
+      shows(/fetching and verifying the model: \S+ [KM]?i?B of \S+ [KM]?i?B \([1-9]0 %\)/),
+    );
+    expect(slot.status?.state).toBe('pulling');
+    await svc.until('slow', 'ready', isReady);
+    expect(await chatText(await svc.chat({ model: 'slow' }))).toBe(DEMO_SENTENCES['demo-owl']);
+    await svc.kubectl(['delete', 'slot', 'slow']);
+  }, 120_000);
 
   test.each([
     ['hf:test/none', 'ModelGated', /Correct "HF_TOKEN", or the name "test\/none"/],

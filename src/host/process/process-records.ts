@@ -92,14 +92,19 @@ export function createProcessRecords(directory: string) {
     async readAll(): Promise<readonly ProcessRecord[]> {
       if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'), exitPathOf);
       if (await isElsewhere()) await settle().catch(() => undefined);
-      const elsewhere = await isElsewhere();
-      const names = new Set([...(await namesIn('.json')), ...(elsewhere ? known.keys() : [])]);
-      const records = (await Promise.all([...names].toSorted().map(read))).filter((record) => record !== undefined);
-      if (elsewhere) return records;
-      home = await identityOf(directory);
-      known.clear();
-      for (const record of records) known.set(record.name, record);
-      return records;
+      for (;;) {
+        const place = await identityOf(directory);
+        const elsewhere = home !== undefined && place !== home;
+        const names = new Set([...(await namesIn('.json')), ...(elsewhere ? known.keys() : [])]);
+        const records = (await Promise.all([...names].toSorted().map(read))).filter((record) => record !== undefined);
+        if (elsewhere) return records;
+        // Of a directory that was moved meanwhile, not everything was read.
+        if ((await identityOf(directory)) !== place) continue;
+        home = place;
+        known.clear();
+        for (const record of records) known.set(record.name, record);
+        return records;
+      }
     },
     /** Atomic: a reader never sees a part of it. */
     async write(record: ProcessRecord): Promise<void> {

@@ -1,0 +1,49 @@
+/** What is known of processes holds while their directory is moved away, at whatever moment that happens. */
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createProcessRecords, type ProcessRecord } from '../../../src/host/process/process-records.ts';
+import { Revision, SlotName } from '../../../src/schema/names.ts';
+
+const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
+const ROUNDS = 60;
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'svc-records-'));
+});
+afterEach(async () => rm(dir, { recursive: true }));
+
+const recordOf = (name: string): ProcessRecord => ({
+  name,
+  slot: SlotName.parse('primary'),
+  revision: Revision.parse('0123456789ab'),
+  generation: 1,
+  pid: 4_000_000,
+  start: '1',
+  bootId: 'boot',
+  startedAt: 0,
+  argv: ['server'],
+  program: ['/bin/server'],
+  env: {},
+  port: { host: 8080, container: 8080 },
+});
+
+test('a directory that is moved while it is read loses no record', async () => {
+  const state = join(dir, 'state');
+  const moved = join(dir, 'moved');
+  await mkdir(state);
+  const records = createProcessRecords(join(state, 'run'));
+  for (const name of NAMES) await records.write(recordOf(name));
+  const namesRead = async () => (await records.readAll()).map(({ name }) => name);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const during = namesRead();
+    for (let turns = 0; turns < round; turns += 1) await turn();
+    await rename(state, moved);
+    expect([round, await during, await namesRead()]).toEqual([round, NAMES, NAMES]);
+    await rename(moved, state);
+    expect([round, await namesRead()]).toEqual([round, NAMES]);
+  }
+});
