@@ -39,8 +39,8 @@ export interface HoldDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly board: { current(): BoardView };
-  /** Called when a workload gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
-  readonly onActivity: (change: { readonly draining: boolean }) => void;
+  /** Called when a workload of the slot gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
+  readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
   /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
   readonly onProgress?: ProgressListener;
 }
@@ -138,7 +138,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     }
     load.inFlight -= 1;
     entry.lastUsedAt = now();
-    if (entry.holders.size === 0) onActivity({ draining: !isTarget(board.current(), load) });
+    if (entry.holders.size === 0) onActivity({ slot: entry.slot, draining: !isTarget(board.current(), load) });
   }
 
   return {
@@ -154,7 +154,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
       entry.slotLoad.inFlight += 1;
       load.inFlight += 1;
       entry.lastUsedAt = now();
-      if (entry.holders.size === 1) onActivity({ draining: false });
+      if (entry.holders.size === 1) onActivity({ slot: slot.name, draining: false });
       return {
         slot: slot.name,
         workload: target.workload,

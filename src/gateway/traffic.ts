@@ -3,6 +3,7 @@ import type { Traffic, Wake } from '../reconciler/ports.ts';
 import type { RequestProgress } from '../providers/translation.ts';
 import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
+import { judgeActivity } from './decide/judge-activity.ts';
 import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 
@@ -24,8 +25,12 @@ export interface GatewayTraffic extends Traffic {
   noteFailure(): void;
 }
 
-/** How soon a pass should follow when a workload gets its first or loses its last request; that only changes `idle` and `serving`. */
-const ACTIVITY_WITHIN_MS = 250;
+/**
+ * When a workload gets its first or loses its last request, that only changes `idle` and `serving`. Under load this happens hundreds of times per second, so it is looked at
+ * after a while, and a pass follows only if the board shows something else by then.
+ */
+const ACTIVITY_SETTLES_MS = 200;
+const ACTIVITY_WITHIN_MS = 50;
 
 export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDemand'>): GatewayTraffic {
   const wakes = new Set<Wake>();
@@ -38,11 +43,34 @@ export function createTraffic({ board, now, settings }: Omit<ParkingDeps, 'onDem
     for (const wake of wakes) wake(ms);
   }
 
+  /** The slots to look at when the timer fires, and whether their activity has changed since it was started. */
+  const changes = new Map<SlotName, boolean>();
+  let settling: NodeJS.Timeout | undefined;
+
+  function noteActivity(slot: SlotName): void {
+    if (changes.get(slot) !== true) changes.set(slot, true);
+    settling ??= setTimeout(judgeChanges, ACTIVITY_SETTLES_MS).unref();
+  }
+
+  function judgeChanges(): void {
+    settling = undefined;
+    const { slots } = board.current();
+    let hasNews = false;
+    for (const [slot, hasChanged] of changes) {
+      const verdict = judgeActivity({ state: slots.get(slot)?.status.state, inFlight: holds.inFlight(slot), hasChanged });
+      if (verdict === 'news') hasNews = true;
+      if (verdict === 'wait') changes.set(slot, false);
+      else changes.delete(slot);
+    }
+    if (changes.size > 0) settling = setTimeout(judgeChanges, ACTIVITY_SETTLES_MS).unref();
+    if (hasNews) wakeWithin(ACTIVITY_WITHIN_MS);
+  }
+
   const listeners = new Set<ProgressListener>();
   const holds = createHolds({
     now,
     board,
-    onActivity: ({ draining }) => wakeWithin(draining ? 0 : ACTIVITY_WITHIN_MS),
+    onActivity: ({ slot, draining }) => (draining ? wakeWithin(0) : noteActivity(slot)),
     onProgress: (slot, progress) => listeners.forEach((listener) => listener(slot, progress)),
   });
   const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });

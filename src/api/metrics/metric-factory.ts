@@ -1,17 +1,27 @@
-/** Creates the metrics of the table: counters and histograms in one registry, and gauges, which are read when they are asked for. */
+/** Creates the metrics of the table: counters and histograms in one registry or in plain numbers, and gauges, which are read when they are asked for. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { writeGauge, type AddSample } from './gauge-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
+import { createOwnCounter, createOwnHistogram, type OwnCounter, type OwnHistogram } from './own-series.ts';
 
 export type MetricFactory = ReturnType<typeof createMetricFactory>;
 
 export function createMetricFactory(registry: Registry) {
+  const own: (() => string)[] = [];
   const gauges: (() => string)[] = [];
   const optionsOf = (name: keyof typeof METRICS) => {
     const { help, labels } = METRICS[name];
     return { name, help, labelNames: labels, registers: [registry] };
   };
+  function added<Metric extends { text(): string }>(metric: Metric): Metric {
+    own.push(() => metric.text());
+    return metric;
+  }
   return {
+    /** For events of the hot path. */
+    ownCounter: (name: MetricName<'counter'>): OwnCounter => added(createOwnCounter({ name, help: METRICS[name].help })),
+    /** For events of the hot path. */
+    ownHistogram: (name: MetricName<'histogram'>): OwnHistogram => added(createOwnHistogram({ name, ...METRICS[name] })),
     counter: (name: MetricName<'counter'>): Counter => new Counter(optionsOf(name)),
     /**
      * For a counter without labels: `read` sets the value whenever Prometheus scrapes. While it is undefined there is no sample, since a counter that began with 0
@@ -34,6 +44,9 @@ export function createMetricFactory(registry: Registry) {
       gauges.push(() => writeGauge({ name, help: METRICS[name].help }, read));
     },
     /** Everything as Prometheus reads it. */
-    text: async () => `${await registry.metrics()}\n${gauges.map((write) => write()).join('\n')}`,
+    async text() {
+      const registered = await registry.metrics();
+      return `${own.map((write) => `${write()}\n\n`).join('')}${registered}\n${gauges.map((write) => write()).join('\n')}`;
+    },
   };
 }

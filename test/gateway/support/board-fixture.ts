@@ -4,6 +4,7 @@ import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../sr
 import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Capability } from '../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+import type { SlotState } from '../../../src/schema/slot-status.ts';
 
 export interface SlotSketch {
   readonly name: string;
@@ -13,6 +14,8 @@ export interface SlotSketch {
   readonly voices?: readonly Voice[];
   readonly admission?: Admission;
   readonly targets?: readonly { readonly workload: string; readonly port: number }[];
+  /** Default: "ready" with targets, else "starting". */
+  readonly state?: SlotState;
 }
 
 export const PARK: Admission = { kind: 'park' };
@@ -44,7 +47,7 @@ export function boardSlot(sketch: SlotSketch): BoardSlot {
     targets: admission.kind === 'open' ? targets : [],
     status: {
       name,
-      state: admission.kind === 'open' ? 'ready' : 'starting',
+      state: sketch.state ?? (admission.kind === 'open' ? 'ready' : 'starting'),
       conditions: [],
       observedGeneration: 1,
       provider: 'gguf',
