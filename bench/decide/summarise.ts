@@ -14,7 +14,7 @@ export interface Run {
 }
 
 /** A proxy that had less of its core was waiting for something else: its throughput says nothing about itself. */
-export const LEAST_BUSY = 0.85;
+const LEAST_BUSY = 0.85;
 
 /** `void`: a request failed, which is cheaper than a good answer, or nothing was answered. `waited`: the proxy had less than 85 % of its core. */
 export type Validity = 'valid' | 'waited' | 'void';
