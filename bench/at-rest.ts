@@ -5,7 +5,8 @@ import { cpuSeconds, residentMb, startBenchService } from './service-process.ts'
 import { waitUntil } from './wait-until.ts';
 
 const STARTS = 7;
-const REST_MS = 20_000;
+/** As long as several of the slowest things that the service does at rest: a pass every 15 s, and the age of its metrics. */
+const REST_MS = 60_000;
 const SLOTS = ['primary', 'embed', 'third', 'fourth', 'fifth'] as const;
 
 export async function measureAtRest(): Promise<readonly Row[]> {
@@ -33,7 +34,7 @@ export async function measureAtRest(): Promise<readonly Row[]> {
   return [
     atMost('svcctl serve: start to listening, median', median(starts), { limit: 0.8, unit: 's' }),
     atMost('memory at rest, five slots', memoryMb, { limit: 120, unit: 'MB', digits: 1 }),
-    atMost('CPU at rest, five slots', cpuPercent, { limit: 1, unit: '% of a core' }),
+    atMost(`CPU at rest for ${REST_MS / 1000} s, five slots`, cpuPercent, { limit: 1, unit: '% of a core' }),
   ];
 }
 

@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { measureCpu } from './auth-cpu.ts';
 import { measureRevocation } from './auth-replicas.ts';
 import { createTokenFile } from './auth-tokens.ts';
-import { drive, writeScript, type Run, type Server } from './load.ts';
+import type { Run } from './decide/summarise.ts';
+import { drive, writeScript, type Server } from './load.ts';
 import { atLeast, atMost, median, type Row } from './measure.ts';
 import { startRealService, type Bed, type RealService } from './proxies.ts';
 

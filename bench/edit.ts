@@ -3,6 +3,8 @@ import { execFile, spawn } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { createPodmanApi, LIBPOD, type PodmanApi } from '../src/host/podman/podman-api.ts';
+import { findPodmanSocket } from '../src/host/podman/podman-socket.ts';
 import { writeDemoModels } from '../src/models/demo/demo-models.ts';
 import { freePort } from '../test/support/free-port.ts';
 import { atMost, median, type Row } from './measure.ts';
@@ -27,13 +29,16 @@ export async function measureEdit(): Promise<readonly Row[]> {
   const service = await startBenchService({ SVC_RUNTIME: 'podman', CONTAINER_HOST: host }, { 'toolboxes.toml': toolboxes });
   const models = path.join(service.stateDir, 'models');
   await writeDemoModels(models);
+  const socket = await findPodmanSocket({ CONTAINER_HOST: host });
+  if (socket === undefined) throw new Error(`Set CONTAINER_HOST to a socket of this machine: it is "${host}"`);
+  const api = createPodmanApi(socket);
   const issued: number[] = [];
   const byService: number[] = [];
   const byHand: number[] = [];
   try {
     for (let round = 0; round <= ROUNDS; round += 1) {
       const seen = await oneRound(service);
-      const hand = await startByHand(models);
+      const hand = await startByHand(api, models);
       if (round === 0) continue;
       issued.push(seen.issuedMs);
       byService.push(seen.readyMs);
@@ -92,26 +97,22 @@ async function isGone(service: BenchService): Promise<boolean> {
   return slots.length === 0 && stdout.trim() === '';
 }
 
-async function startByHand(models: string): Promise<number> {
+/** Through podman's API, as the service does it: starting podman's command line would take longer than some of what is measured. */
+async function startByHand(api: PodmanApi, models: string): Promise<number> {
   const port = await freePort();
-  const startedAt = Date.now();
-  const server = ['-m', '/models/demo/demo-fox.gguf', '--host', '0.0.0.0', '--port', '8080', '--alias', 'demo-fox', '--threads', '1'];
   const name = `svc-bench-${process.pid}`;
-  await run('podman', [
-    'run',
-    '--detach',
-    '--name',
+  const body = {
     name,
-    '--publish',
-    `127.0.0.1:${port}:8080`,
-    '--volume',
-    `${models}:/models:ro`,
-    '--entrypoint',
-    'llama-server',
-    IMAGE,
-    ...server,
-  ]);
+    image: IMAGE,
+    entrypoint: ['llama-server'],
+    command: ['-m', '/models/demo/demo-fox.gguf', '--host', '0.0.0.0', '--port', '8080', '--alias', 'demo-fox', '--threads', '1'],
+    mounts: [{ type: 'bind', source: models, destination: '/models', options: ['ro', 'rbind'] }],
+    portmappings: [{ host_ip: '127.0.0.1', host_port: port, container_port: 8080, protocol: 'tcp' }],
+  };
+  const startedAt = Date.now();
+  await change(api, 'POST', 'create', body);
   try {
+    await change(api, 'POST', `${name}/start`);
     await waitUntil(() => answersChat(port), {
       withinMs: ROUND_MS,
       everyMs: 5,
@@ -119,8 +120,14 @@ async function startByHand(models: string): Promise<number> {
     });
     return Date.now() - startedAt;
   } finally {
-    await run('podman', ['rm', '--force', '--time', '0', name]);
+    await change(api, 'DELETE', `${name}?force=true&timeout=0`);
   }
+}
+
+async function change(api: PodmanApi, method: 'POST' | 'DELETE', path: string, body?: unknown): Promise<void> {
+  const answer = await api.call(method, `${LIBPOD}/containers/${path}`, { signal: AbortSignal.timeout(ROUND_MS), body });
+  if (!answer.ok) throw new Error(answer.failure.message);
+  if (answer.value.status >= 400) throw new Error(`Podman refused "${method} ${path}": ${answer.value.error}`);
 }
 
 async function answersChat(port: number): Promise<boolean> {

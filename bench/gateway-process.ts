@@ -1,4 +1,7 @@
-/** The gateway alone in its own process, with a board of open slots: `primary`, `slot-1` and so on. Arguments: the upstream's port, the number of slots (default 1). Prints its port. */
+/**
+ * The gateway stripped of everything else, in its own process, with a board of open slots: `primary`, `slot-1` and so on, and `streams` if it has an upstream. Arguments: the upstream's port, the number of
+ * slots (default 1), the port of the upstream of `streams`. Prints its port.
+ */
 import { allowEveryone } from '../src/api/authorize.ts';
 import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { buildServer } from '../src/api/server.ts';
@@ -42,6 +45,8 @@ const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) =>
   name: index === 0 ? 'primary' : `slot-${index}`,
   targets: [{ workload: `w${index}`, port: upstreamPort }],
 }));
-publish(board, ...slots);
+const streams =
+  process.argv[4] === undefined ? [] : [{ name: 'streams', targets: [{ workload: 'streams', port: Number(process.argv[4]) }] }];
+publish(board, ...slots, ...streams);
 process.stdout.write(`${await api.listen({ host: '127.0.0.1', port: 0 })}\n`);
 process.on('disconnect', () => process.exit(0));

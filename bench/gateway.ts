@@ -1,163 +1,250 @@
 /**
- * What the gateway costs: the real service (`svcctl serve` with its loop on) against nginx (one process, keep-alive to the upstream), a bare forwarder on Node,
- * the gateway alone in a process of its own, the bare upstream, and llama-swap where it is on the PATH; all in one run and in front of the same upstream, which is
- * nginx answering from memory. Needs `wrk` and `nginx` on the PATH and Linux's `/proc`, and reports what is missing. Rounds alternate, because the speed of machines
- * drifts.
+ * What the gateway costs: the real service (`svcctl serve` with its loop on, warmed by requests of all kinds), with and without authentication, against nginx (one process,
+ * keep-alive to the upstream), a bare forwarder on Node, the gateway stripped of everything else, the bare upstream, and llama-swap where it is on the PATH. All are in front
+ * of the same upstream, which is nginx answering from memory, or for streams a server on Node. Where there are two cores or more, each proxy has the same core to itself,
+ * and `wrk` and the upstreams have the others. Needs `wrk`, Linux's `/proc`, and for most rows `nginx`; reports what is missing.
  */
-import { spawnSync, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { drive, writeScript, type Run, type Server } from './load.ts';
-import { atLeast, atMost, median, type Row } from './measure.ts';
+import { createTokenFile } from './auth-tokens.ts';
+import { alternate } from './alternate.ts';
+import { doubtOf, ratioOfRuns, summarise, voidText, type Run, type Summary } from './decide/summarise.ts';
+import { measureFirstToken } from './first-token.ts';
+import { driveAndCount, writeScript, type Server } from './load.ts';
+import { atLeast, atMost, median, note, type Outcome, type Pace, type Row } from './measure.ts';
+import { warmByMixedShapes } from './mixed-shapes.ts';
 import { measurePassStall } from './pass-stall.ts';
-import { startLlamaSwap, startNativeUpstream, startNginxProxy, startNode, startRealService, type Bed } from './proxies.ts';
+import { hasProgram, startLlamaSwap, startNginxProxy, startNode, startRealService, type Bed, type RealService } from './proxies.ts';
+import { reserveCore } from './machine.ts';
 
-const ROUNDS = 5;
-const CONNECTIONS = 32;
-/** A proxy that had less of its core was waiting for something else: its throughput says nothing. */
-const LEAST_BUSY = 0.85;
+const WARM_SECONDS = 5;
 const BODIES = [
   { name: '4 KB', bytes: 4096, connections: 32, limit: 2.5 },
   { name: '100 KB', bytes: 102_400, connections: 16, limit: 2.5 },
   { name: '10 MB', bytes: 10_485_760, connections: 4, limit: 1.5 },
 ] as const;
 
-type Proxy = 'nginx' | 'forwarder' | 'alone' | 'real' | 'llama-swap';
+const PROXIES = ['nginx', 'bare forwarder', 'stripped process', 'real service', 'with authentication', 'llama-swap'] as const;
+type Proxy = (typeof PROXIES)[number];
 
-interface Servers {
-  readonly proxies: ReadonlyMap<Proxy, Server>;
-  readonly upstream: Server;
-  readonly streams: Record<'bare' | 'nginx' | 'real', Server>;
+interface Measured extends Server {
+  readonly token?: string;
 }
 
-export async function measureGateway(): Promise<readonly Row[]> {
-  const missing = ['wrk', 'nginx'].filter((program) => spawnSync(program, ['-v']).error !== undefined);
-  if (missing.length > 0) return [atLeast('real service against nginx', `needs ${missing.join(' and ')}`, { limit: 0.4, unit: '×' })];
+interface Bench {
+  readonly directory: string;
+  readonly pace: Pace;
+  readonly upstream: 'nginx' | 'Node';
+  readonly proxies: ReadonlyMap<Proxy, Measured>;
+  /** In front of the upstream of streams. */
+  readonly streams: ReadonlyMap<'upstream alone' | Proxy, Measured>;
+  readonly bare: Server;
+}
+
+export async function measureGateway(pace: Pace): Promise<Outcome> {
+  if (!hasProgram('wrk')) return { rows: [atLeast('real service against nginx', 'needs wrk', { limit: 0.4, unit: '×' })], tables: [] };
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
-  const bed: Bed = { directory, started };
-  const real = await startRealService(bed);
+  const services: RealService[] = [];
+  const reserved = reserveCore();
+  const bed: Bed = { directory, started, cores: reserved?.cores };
+  process.stdout.write(
+    reserved === undefined
+      ? '  no core can be reserved for the proxies: they share all with the load\n'
+      : `  proxies have core ${reserved.cores.proxy}, the load and the upstreams ${reserved.cores.load}\n`,
+  );
   try {
-    const upstream = await startNativeUpstream(bed);
-    const alone = await startNode(bed, 'gateway-process.ts', [String(upstream.port)]);
-    const swap = await startLlamaSwap(bed, upstream.port);
-    const realServer = { pid: real.service.pid, port: real.port };
-    const proxies = new Map<Proxy, Server>([
-      ['nginx', await startNginxProxy(bed, upstream.port)],
-      ['forwarder', await startNode(bed, 'bare-forwarder.ts', [String(upstream.port)])],
-      ['alone', alone],
-      ['real', realServer],
-      ...(swap === undefined ? [] : [['llama-swap', swap] as const]),
-    ]);
-    const bare = { pid: undefined, port: real.upstreams.streams };
-    const streams = { bare, nginx: await startNginxProxy(bed, bare.port), real: realServer };
-    const rows = await measureAll(directory, { proxies, upstream, streams });
-    return [...rows, await measurePassStall(bed)];
+    const outcome = await measureAll(await startAll(bed, services, pace));
+    for (const { service } of services.splice(0)) await service.stop();
+    for (const child of started.splice(0)) child.kill('SIGKILL');
+    return { ...outcome, rows: [...outcome.rows, ...(await measurePassStall(bed))] };
   } finally {
-    await real.service.stop();
+    for (const { service } of services) await service.stop();
     for (const child of started) child.kill('SIGKILL');
     await rm(directory, { recursive: true, force: true });
+    reserved?.release();
   }
 }
 
-async function measureAll(directory: string, servers: Servers): Promise<readonly Row[]> {
-  const plain = await writeScript(directory, { bytes: 600, model: 'primary' });
-  return [
-    ...(await measureThroughput(servers, plain)),
-    ...(await measureBodies(directory, servers)),
-    ...(await measureStreams(directory, servers)),
-    ...(await measureLatency(servers, plain)),
-  ];
-}
-
-async function measureThroughput({ proxies }: Servers, script: string): Promise<readonly Row[]> {
-  const runs = await alternate(proxies, (server) => drive(server, { script, connections: CONNECTIONS }));
-  const table = [...runs].map(([proxy, of]) => {
-    const busy = median(of.map((run) => run.busy));
-    const figures = `${median(of.map((run) => run.requestsPerSecond)).toFixed(0)} requests/s, ${(median(of.map((run) => run.cpu)) * 1e4).toFixed(2)} CPU s per 10,000`;
-    return note(`  ${proxy}: ${(busy * 100).toFixed(0)} % of a core${busy < LEAST_BUSY ? ' (its throughput is not valid)' : ''}`, figures);
-  });
-  const real = runs.get('real') ?? [];
-  const throughput = (other: Proxy): number | string => {
-    const against = runs.get(other);
-    if (against === undefined) return `no ${other}`;
-    const idle = [...real, ...against].find((run) => run.busy < LEAST_BUSY);
-    if (idle !== undefined) return `${ratio(real, against, (run) => run.requestsPerSecond).toFixed(2)} × (waited)`;
-    return ratio(real, against, (run) => run.requestsPerSecond);
+async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<Bench> {
+  const real = await startRealService(bed);
+  services.push(real);
+  const { tokens, text } = await createTokenFile({ known: 1, total: 1 });
+  const [token = ''] = tokens;
+  const settings = { SVC_AUTH_ENABLED: '1', SVC_PORT_RANGE: '18980-19079' };
+  const guarded = await startRealService(bed, { settings, tokens: text, token });
+  services.push(guarded);
+  const { primary, streams } = real.upstreams;
+  const stripped = await startNode(bed, 'gateway-process.ts', [String(primary), '1', String(streams)]);
+  const hasNginx = hasProgram('nginx');
+  const swap = await startLlamaSwap(bed, primary);
+  const realServer = { pid: real.service.pid, port: real.port };
+  const guardedServer = { pid: guarded.service.pid, port: guarded.port, token };
+  const gateways: readonly Measured[] = [stripped, realServer, guardedServer];
+  for (const gateway of gateways) await warmByMixedShapes(gateway.port, WARM_SECONDS, gateway.token);
+  return {
+    directory: bed.directory,
+    pace,
+    upstream: hasNginx ? 'nginx' : 'Node',
+    bare: { pid: undefined, port: primary },
+    proxies: new Map<Proxy, Measured>([
+      ...(hasNginx ? [['nginx', await startNginxProxy(bed, primary)] as const] : []),
+      ['bare forwarder', await startNode(bed, 'bare-forwarder.ts', [String(primary)])],
+      ['stripped process', stripped],
+      ['real service', realServer],
+      ['with authentication', guardedServer],
+      ...(swap === undefined ? [] : [['llama-swap', swap] as const]),
+    ]),
+    streams: new Map<'upstream alone' | Proxy, Measured>([
+      ['upstream alone', { pid: undefined, port: streams }],
+      ...(hasNginx ? [['nginx', await startNginxProxy(bed, streams)] as const] : []),
+      ['stripped process', stripped],
+      ['real service', realServer],
+    ]),
   };
-  const cpu = (other: Proxy): number => ratio(real, runs.get(other) ?? [], (run) => run.cpu);
-  return [
-    atLeast('600 B, 32 connections: real service against nginx', throughput('nginx'), { limit: 0.4, unit: '×' }),
-    atLeast('  against a bare forwarder on Node', throughput('forwarder'), { limit: 0.6, unit: '×' }),
-    atLeast('  against llama-swap', throughput('llama-swap'), { limit: 4, unit: '×' }),
-    atMost('  CPU per request against nginx', cpu('nginx'), { limit: 2.5, unit: '×' }),
-    atMost('  CPU per request against a bare forwarder on Node', cpu('forwarder'), { limit: 1.67, unit: '×' }),
-    atMost('  CPU per request against the gateway alone', cpu('alone'), { limit: 1.05, unit: '×' }),
-    ...table,
-  ];
 }
 
-/** In front of the upstream on Node, because nginx answers from memory before it has read a large body. It does not matter who waits: only CPU time is compared. */
-async function measureBodies(directory: string, { streams }: Servers): Promise<readonly Row[]> {
-  const compared = new Map([['nginx', streams.nginx] as const, ['real', streams.real] as const]);
-  const rows: Row[] = [];
+async function measureAll(bench: Bench): Promise<Outcome> {
+  const outcomes = [await measureShort(bench), await measureBodies(bench), await measureStreams(bench), await measureAdded(bench)];
+  return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables }) => tables) };
+}
+
+async function measureShort(bench: Bench): Promise<Outcome> {
+  const title = `600 B, 32 connections, upstream on ${bench.upstream}`;
+  const load = { bytes: 600, connections: 32 };
+  const measured = await measureProxies(bench, { title, proxies: bench.proxies, load, mayWait: false });
+  const against = (other: Proxy): ReturnType<Measurement['compare']> => measured.compare('real service', other);
+  const [nginx, forwarder, stripped, swap] = [
+    against('nginx'),
+    against('bare forwarder'),
+    against('stripped process'),
+    against('llama-swap'),
+  ];
+  const guarded = measured.compare('with authentication', 'real service');
+  const rows = [
+    atLeast('600 B, 32 connections: real service against nginx', ...nginx.throughput(0.4)),
+    atLeast('  against a bare forwarder on Node', ...forwarder.throughput(0.6)),
+    atLeast('  against llama-swap', ...swap.throughput(4)),
+    atLeast('  with authentication against without', ...guarded.throughput(0.95)),
+    atMost('  CPU per request against nginx', ...nginx.cpu(2.5)),
+    atMost('  CPU per request against a bare forwarder on Node', ...forwarder.cpu(1.67)),
+    atMost('  CPU per request against the stripped process', ...stripped.cpu(1.05)),
+    atMost('  CPU per request with authentication against without', ...guarded.cpu(1.05)),
+  ];
+  return { rows, tables: [measured.table] };
+}
+
+async function measureBodies(bench: Bench): Promise<Outcome> {
+  const proxies = new Map([...bench.proxies].filter(([name]) => name !== 'llama-swap' && name !== 'with authentication'));
+  const outcomes: Outcome[] = [];
   for (const { name, bytes, connections, limit } of BODIES) {
-    const script = await writeScript(directory, { bytes, model: 'streams' });
-    const runs = await alternate(compared, (server) => drive(server, { script, connections }));
-    const cpu = ratio(runs.get('real') ?? [], runs.get('nginx') ?? [], (run) => run.cpu);
-    rows.push(atMost(`bodies of ${name}: CPU per request against nginx`, cpu, { limit, unit: '×' }));
+    const title = `bodies of ${name}, ${connections} connections, upstream on ${bench.upstream}`;
+    const measured = await measureProxies(bench, { title, proxies, load: { bytes, connections }, mayWait: false });
+    const row = atMost(`bodies of ${name}: CPU per request against nginx`, ...measured.compare('real service', 'nginx').cpu(limit));
+    outcomes.push({ rows: [row], tables: [measured.table] });
   }
-  return rows;
+  return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables }) => tables) };
 }
 
-async function measureStreams(directory: string, { streams }: Servers): Promise<readonly Row[]> {
-  const script = await writeScript(directory, { bytes: 600, model: 'streams', stream: true });
-  const compared = new Map([['bare', streams.bare] as const, ['real', streams.real] as const]);
-  const rows: Row[] = [];
+/** A proxy that waits for the upstream is as it should be here. */
+async function measureStreams(bench: Bench): Promise<Outcome> {
+  const outcomes: Outcome[] = [];
   for (const connections of [16, 200]) {
-    const runs = await alternate(compared, (server) => drive(server, { script, connections }));
-    const value = ratio(runs.get('real') ?? [], runs.get('bare') ?? [], (run) => run.requestsPerSecond);
-    rows.push(atLeast(`${connections} streams of 200 chunks: chunks/s against the bare upstream`, value, { limit: 0.95, unit: '×' }));
+    const title = `${connections} streams of 200 chunks, upstream on Node`;
+    const load = { bytes: 600, connections, stream: true };
+    const measured = await measureProxies(bench, { title, proxies: bench.streams, load, mayWait: true });
+    const compared = measured.compare('real service', 'upstream alone');
+    const what = `${connections} streams of 200 chunks: chunks/s against the bare upstream`;
+    outcomes.push({ rows: [atLeast(what, ...compared.throughput(0.95))], tables: [measured.table] });
   }
-  return rows;
+  return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables }) => tables) };
 }
 
-async function measureLatency({ proxies, upstream }: Servers, script: string): Promise<readonly Row[]> {
-  const compared = new Map<Proxy | 'bare', Server>([
-    ['bare', upstream],
-    ...[...proxies].filter(([proxy]) => proxy === 'nginx' || proxy === 'real'),
-  ]);
-  const runs = await alternate(compared, (server) => drive(server, { script, connections: 1 }));
-  const of = (name: Proxy | 'bare'): number => median((runs.get(name) ?? []).map((run) => run.medianUs));
-  const added = { nginx: of('nginx') - of('bare'), real: of('real') - of('bare') };
+interface Loaded {
+  readonly title: string;
+  readonly proxies: ReadonlyMap<string, Measured>;
+  readonly load: { readonly bytes: number; readonly connections: number; readonly stream?: boolean };
+  readonly mayWait: boolean;
+}
+
+type Judged = readonly [
+  value: number | string,
+  limit: { readonly limit: number; readonly unit: string; readonly doubt?: string | undefined },
+];
+
+interface Measurement {
+  readonly table: Outcome['tables'][number];
+  compare(mine: string, other: string): { throughput(limit: number): Judged; cpu(limit: number): Judged };
+}
+
+async function measureProxies({ directory, pace }: Bench, { title, proxies, load, mayWait }: Loaded): Promise<Measurement> {
+  const { bytes, connections, stream = false } = load;
+  const model = stream ? 'streams' : 'primary';
+  const runs = await alternate(proxies, pace.rounds, async ({ token, ...server }) => {
+    const script = await writeScript(directory, { bytes, model, stream, ...(token === undefined ? {} : { token }) });
+    return driveAndCount(server, { script, connections, seconds: pace.seconds });
+  });
+  const summaries = new Map([...runs].map(([name, of]) => [name, summarise(name, of, { mayWait })] as const));
+  process.stdout.write(`  ${title}\n`);
+  for (const summary of summaries.values()) process.stdout.write(`    ${summaryLine(summary)}\n`);
+  const against = stream ? 'upstream alone' : summaries.has('nginx') ? 'nginx' : 'bare forwarder';
+  return {
+    table: { title, against, rows: [...summaries.values()] },
+    compare(mine, other) {
+      const [own, others] = [runs.get(mine) ?? [], runs.get(other) ?? []];
+      const both = [mine, other].flatMap((name) => summaries.get(name) ?? []);
+      const judged =
+        (what: 'throughput' | 'cpu', of: (run: Run) => number) =>
+        (limit: number): Judged => {
+          const value = others.length === 0 ? `no ${other}` : ratioOfRuns(own, others, of);
+          return [value, { limit, unit: '×', doubt: doubtOf(both, what) }];
+        };
+      return { throughput: judged('throughput', (run) => run.requestsPerSecond), cpu: judged('cpu', (run) => run.cpu) };
+    },
+  };
+}
+
+function summaryLine({ name, requestsPerSecond, cpuUs, busy, failures, validity }: Summary): string {
+  const own = cpuUs === undefined ? '' : `${cpuUs.toFixed(1)} µs of CPU each, ${((busy ?? 0) * 100).toFixed(0)} % of its core`;
+  const verdict = { valid: '', waited: 'INVALID: it waited', void: `VOID: ${voidText(failures)}` }[validity];
+  return [name.padEnd(20), `${requestsPerSecond.toFixed(0)}/s`.padStart(10), own.padEnd(42), verdict].join('  ').trimEnd();
+}
+
+/** What each proxy adds to one request at a time: until the whole of a short answer, and until the first chunk of a stream. */
+async function measureAdded(bench: Bench): Promise<Outcome> {
+  const { directory, pace, proxies, streams, bare } = bench;
+  const script = await writeScript(directory, { bytes: 600, model: 'primary' });
+  const pick = (from: ReadonlyMap<string, Measured>): readonly (readonly [string, Measured])[] =>
+    [...from].filter(([name]) => name === 'nginx' || name === 'real service');
+  const whole = await alternate(new Map([['upstream alone', bare], ...pick(proxies)]), pace.rounds, async (server) => {
+    const { medianUs, failures } = await driveAndCount(server, { script, connections: 1, seconds: pace.seconds });
+    return { us: medianUs, failures };
+  });
+  const first = await alternate(new Map([...streams].filter(([name]) => name !== 'stripped process')), pace.rounds, async ({ port }) => {
+    const { ms, failures } = await measureFirstToken(port, pace.seconds);
+    return { us: ms * 1000, failures };
+  });
+  return {
+    rows: [
+      ...addedRows('one connection: added time, median', whole),
+      ...addedRows('one connection: added time to first token, median', first),
+    ],
+    tables: [],
+  };
+}
+
+type Times = ReadonlyMap<string, readonly { readonly us: number; readonly failures: number }[]>;
+
+function addedRows(what: string, times: Times): readonly Row[] {
+  const of = (name: string): number => median((times.get(name) ?? []).map(({ us }) => us));
+  const [base, nginx, real] = [of('upstream alone'), of('nginx'), of('real service')];
+  const failures = [...times.values()].flat().reduce((sum, each) => sum + each.failures, 0);
+  const doubt = failures > 0 ? `void: ${failures} requests failed` : nginx <= base ? 'invalid: nginx added nothing' : undefined;
+  const value = times.has('nginx') ? (real - base) / (nginx - base) : 'no nginx';
   return [
-    atMost('one connection: added time, median, against nginx', added.real / added.nginx, { limit: 3, unit: '×' }),
-    note('  in microseconds: real service, nginx', `${added.real.toFixed(0)}, ${added.nginx.toFixed(0)}`),
+    atMost(`${what}, against nginx`, value, { limit: 3, unit: '×', doubt }),
+    note('  in µs: upstream alone, nginx, real service', [base, nginx, real].map((us) => us.toFixed(0)).join(', ')),
   ];
-}
-
-/** Runs each of the servers in each round, the order reversed in every second one, after one run of each to warm up. */
-async function alternate<K>(
-  servers: ReadonlyMap<K, Server>,
-  run: (server: Server) => Promise<Run>,
-): Promise<ReadonlyMap<K, readonly Run[]>> {
-  const runs = new Map<K, Run[]>();
-  for (let round = -1; round < ROUNDS; round += 1) {
-    const order = [...servers];
-    for (const [name, server] of round % 2 === 0 ? order : order.reverse()) {
-      const made = await run(server);
-      if (round >= 0) runs.set(name, [...(runs.get(name) ?? []), made]);
-    }
-  }
-  return runs;
-}
-
-/** The median over rounds of the ratio within one round. */
-function ratio(mine: readonly Run[], other: readonly Run[], of: (run: Run) => number): number {
-  return median(mine.flatMap((run, round) => other.slice(round, round + 1).map((against) => of(run) / of(against))));
-}
-
-function note(what: string, figure: string): Row {
-  return { what, figure, goal: '-', met: undefined };
 }

@@ -3,6 +3,8 @@ import { execFile, type ChildProcess } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { parseWrk } from './decide/parse-wrk.ts';
+import type { Run } from './decide/summarise.ts';
 import { cpuSeconds } from './service-process.ts';
 
 export interface Server {
@@ -15,16 +17,6 @@ export interface Started extends Server {
   readonly process: ChildProcess;
 }
 
-export interface Run {
-  readonly requests: number;
-  readonly requestsPerSecond: number;
-  readonly medianUs: number;
-  /** CPU seconds per request of the server under test; not a number if they were not measured. */
-  readonly cpu: number;
-  /** CPU time of the server under test as a share of one core. */
-  readonly busy: number;
-}
-
 interface Load {
   /** A file that `writeScript` wrote. */
   readonly script: string;
@@ -34,28 +26,34 @@ interface Load {
 }
 
 /** Throws if a request fails, since a failed answer is cheaper than a good one. */
-export async function drive({ pid, port }: Server, { script, connections, seconds = 2 }: Load): Promise<Run> {
+export async function drive(server: Server, load: Load): Promise<Run> {
+  const run = await driveAndCount(server, load);
+  if (run.failures > 0) throw new Error(`${run.failures} requests to port ${server.port} failed`);
+  return run;
+}
+
+/** Counts requests that fail. */
+export async function driveAndCount({ pid, port }: Server, { script, connections, seconds = 2 }: Load): Promise<Run> {
   const before = await cpuOf(pid);
-  const startedAt = performance.now();
   const url = `http://127.0.0.1:${port}/v1/chat/completions`;
   const args = ['-t1', `-c${connections}`, `-d${seconds}`, '--latency', '--timeout', '30', '-s', script, url];
-  const { stdout: text } = await promisify(execFile)('wrk', args);
+  const { stdout } = await promisify(execFile)('wrk', args);
   const cpu = (await cpuOf(pid)) - before;
-  const lastedS = (performance.now() - startedAt) / 1000;
-  if (/Non-2xx|Socket errors/.test(text)) throw new Error(`Requests to port ${port} failed:\n${text}`);
-  const [, requests] = /(\d+) requests in/.exec(text) ?? [];
-  const [, perSecond] = /Requests\/sec:\s+([\d.]+)/.exec(text) ?? [];
-  const [, amount, unit] = /50%\s+([\d.]+)(us|ms|s)/.exec(text) ?? [];
+  const report = parseWrk(stdout);
   return {
-    requests: Number(requests),
-    requestsPerSecond: Number(perSecond),
-    medianUs: Number(amount) * (unit === 'us' ? 1 : unit === 'ms' ? 1000 : 1_000_000),
-    cpu: cpu / Number(requests),
-    busy: cpu / lastedS,
+    requests: report.requests,
+    failures: report.failures,
+    requestsPerSecond: report.requests / report.seconds,
+    medianUs: report.medianUs,
+    cpu: cpu / report.requests,
+    busy: cpu / report.seconds,
   };
 }
 
-const cpuOf = async (pid: number | undefined): Promise<number> => (pid === undefined ? Number.NaN : cpuSeconds(pid));
+/** Not a number if nobody's time is measured, or if the process has ended: then its requests failed. */
+async function cpuOf(pid: number | undefined): Promise<number> {
+  return pid === undefined ? Number.NaN : cpuSeconds(pid).catch(() => Number.NaN);
+}
 
 interface Body {
   readonly bytes: number;
@@ -70,7 +68,10 @@ export async function writeScript(directory: string, { bytes, model, stream, tok
   const bodyOf = (content: string): string =>
     JSON.stringify({ model, ...(stream === true && { stream }), messages: [{ role: 'user', content }] });
   const body = bodyOf('z'.repeat(bytes - bodyOf('').length));
-  const file = join(directory, `${model}-${bytes}${token === undefined ? '' : `-${token.slice(0, 12)}`}.lua`);
+  const file = join(
+    directory,
+    `${model}-${bytes}${stream === true ? '-stream' : ''}${token === undefined ? '' : `-${token.slice(0, 12)}`}.lua`,
+  );
   const credential = token === undefined ? '' : `wrk.headers["authorization"] = "Bearer ${token}"\n`;
   await writeFile(file, `wrk.method = "POST"\nwrk.headers["content-type"] = "application/json"\n${credential}wrk.body = '${body}'\n`, {
     mode: 0o600,

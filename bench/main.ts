@@ -1,28 +1,84 @@
-/** `npm run bench [NAME ...]`: runs all measurements or the named ones. Prints a row for each goal; missed goals do not change the exit code. */
-import { rowLine, type Row } from './measure.ts';
+/**
+ * `npm run bench -- [NAME ...] [--save] [--check] [--rounds N] [--seconds N]`: runs all measurements or the named ones, and prints a row for each goal. Missed goals do not
+ * change the exit code. `--save` writes what was measured to `bench/results`. `--check` compares the ratios with the last saved ones of the same kind of machine
+ * (without names: of all measurements that were saved), and exits with 1 if one is worse, or if there is nothing to compare with.
+ */
+import { parseArgs } from 'node:util';
+import { compareResults, TOLERANCE } from './decide/compare-results.ts';
+import { kindOf, type Result } from './decide/result.ts';
+import { readMachine } from './machine.ts';
+import { rowLine, type Outcome, type Pace, type Row } from './measure.ts';
+import { readResults, saveResult } from './saved-results.ts';
 
-const MEASUREMENTS: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
-  gateway: async () => (await import('./gateway.ts')).measureGateway(),
-  auth: async () => (await import('./auth.ts')).measureAuth(),
-  plan: async () => (await import('./plan.ts')).measurePlan(),
-  'at-rest': async () => (await import('./at-rest.ts')).measureAtRest(),
-  cluster: async () => (await import('./cluster.ts')).measureCluster(),
-  scale: async () => (await import('./scale.ts')).measureScale(),
-  edit: async () => (await import('./edit.ts')).measureEdit(),
-  images: async () => (await import('./images.ts')).measureImages(),
-  models: async () => (await import('./models.ts')).measureModels(),
-  speech: async () => (await import('./speech.ts')).measureSpeech(),
-  memory: async () => (await import('./memory.ts')).measureMemory(),
+const rowsOnly = async (rows: Promise<readonly Row[]>): Promise<Outcome> => ({ rows: await rows, tables: [] });
+
+const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> = {
+  gateway: async (pace) => (await import('./gateway.ts')).measureGateway(pace),
+  auth: async () => rowsOnly((await import('./auth.ts')).measureAuth()),
+  plan: async () => rowsOnly((await import('./plan.ts')).measurePlan()),
+  'at-rest': async () => rowsOnly((await import('./at-rest.ts')).measureAtRest()),
+  cluster: async () => rowsOnly((await import('./cluster.ts')).measureCluster()),
+  scale: async () => rowsOnly((await import('./scale.ts')).measureScale()),
+  edit: async () => rowsOnly((await import('./edit.ts')).measureEdit()),
+  images: async () => rowsOnly((await import('./images.ts')).measureImages()),
+  models: async () => rowsOnly((await import('./models.ts')).measureModels()),
+  speech: async () => rowsOnly((await import('./speech.ts')).measureSpeech()),
+  memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
 };
 
-const names = process.argv.slice(2);
-const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
-if (unknown.length > 0) {
-  process.stderr.write(`Unknown measurement "${unknown.join('", "')}": use ${Object.keys(MEASUREMENTS).join(', ')}\n`);
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    save: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+  },
+});
+const pace = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
+const unknown = positionals.filter((name) => MEASUREMENTS[name] === undefined);
+if (unknown.length > 0 || !(pace.rounds >= 1) || !(pace.seconds >= 1)) {
+  const names = `use ${Object.keys(MEASUREMENTS).join(', ')}`;
+  process.stderr.write(
+    unknown.length > 0 ? `Unknown measurement "${unknown.join('", "')}": ${names}\n` : 'Give --rounds and --seconds numbers from 1\n',
+  );
   process.exit(64);
 }
-for (const [name, measure] of Object.entries(MEASUREMENTS)) {
-  if (names.length > 0 && !names.includes(name)) continue;
+
+const machine = readMachine();
+const earlier = (await readResults()).filter((result) => kindOf(result.machine) === kindOf(machine));
+const isWanted = (name: string): boolean =>
+  positionals.length > 0 ? positionals.includes(name) : !values.check || lastWith(name) !== undefined;
+const measurements: Record<string, Result['measurements'][string]> = {};
+for (const [name, measure] of Object.entries(MEASUREMENTS).filter(([each]) => isWanted(each))) {
   process.stdout.write(`\n${name}\n`);
-  for (const row of await measure()) process.stdout.write(`  ${rowLine(row)}\n`);
+  const { rows, tables } = await measure(pace);
+  for (const row of rows) process.stdout.write(`  ${rowLine(row)}\n`);
+  measurements[name] = { goals: rows.map(({ met, ...row }) => ({ ...row, ...(met === undefined ? {} : { met }) })), tables: [...tables] };
+}
+// The comparison comes first, or a result would be compared with itself.
+if (values.check) check();
+if (values.save) process.stdout.write(`\nSaved "${await saveResult(machine, measurements)}"; run "npm run generate" to draw it\n`);
+
+function lastWith(name: string): Result | undefined {
+  return earlier.findLast((result) => result.measurements[name] !== undefined);
+}
+
+function check(): void {
+  const before = Object.fromEntries(
+    Object.keys(MEASUREMENTS).flatMap((name) => {
+      const found = lastWith(name)?.measurements[name];
+      return found === undefined ? [] : [[name, found] as const];
+    }),
+  );
+  const { compared, regressions, missing } = compareResults(before, measurements);
+  const lines = [
+    ...missing.map((line) => `Not compared: ${line}`),
+    ...regressions.map((line) => `REGRESSION: ${line}`),
+    compared === 0
+      ? `No saved ratio to compare with for this kind of machine (${kindOf(machine)}): save one with --save`
+      : `Compared ${compared} ratios with saved ones of this kind of machine (tolerance ${TOLERANCE * 100} %): ${regressions.length} regressions`,
+  ];
+  process.stdout.write(`\n${lines.join('\n')}\n`);
+  if (regressions.length > 0 || compared === 0) process.exitCode = 1;
 }

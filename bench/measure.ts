@@ -1,4 +1,5 @@
 /** The result rows of measurements, and how they are printed. Ratios compare values of one run on one machine. */
+import type { ResultTable } from './decide/result.ts';
 
 export interface Row {
   readonly what: string;
@@ -8,6 +9,24 @@ export interface Row {
   readonly goal: string;
   /** Undefined if it could not be measured here. */
   readonly met: boolean | undefined;
+  /** Undefined if it could not be measured, or if it must not be judged. */
+  readonly value?: number;
+  readonly unit?: string;
+  readonly better?: 'higher' | 'lower';
+}
+
+/** What a measurement returns: its goals, and what it measured of each of those it compares. */
+export interface Outcome {
+  readonly rows: readonly Row[];
+  readonly tables: readonly ResultTable[];
+}
+
+/** How long the measurement of the gateway lasts. Others have their own numbers. */
+export interface Pace {
+  /** How often each proxy is measured, after one run to warm up. */
+  readonly rounds: number;
+  /** Of one run. */
+  readonly seconds: number;
 }
 
 export function median(values: readonly number[]): number {
@@ -22,24 +41,34 @@ interface Limit {
   readonly unit: string;
   /** Decimals of the printed value. Default: 2. */
   readonly digits?: number;
+  /** Why the value must not be judged. Default: it is. */
+  readonly doubt?: string | undefined;
 }
 
 /** A `value` that is a text says why it could not be measured. */
 export function atMost(what: string, value: number | string, limit: Limit): Row {
-  return rowOf(what, value, limit, '≤');
+  return rowOf(what, value, limit, 'lower');
 }
 
 export function atLeast(what: string, value: number | string, limit: Limit): Row {
-  return rowOf(what, value, limit, '≥');
+  return rowOf(what, value, limit, 'higher');
 }
 
-function rowOf(what: string, value: number | string, { limit, unit, digits = 2 }: Limit, relation: '≤' | '≥'): Row {
-  const goal = `${relation} ${limit} ${unit}`;
+/** A figure without a goal. */
+export function note(what: string, figure: string): Row {
+  return { what, figure, goal: '-', met: undefined };
+}
+
+function rowOf(what: string, value: number | string, { limit, unit, digits = 2, doubt }: Limit, better: 'higher' | 'lower'): Row {
+  const goal = `${better === 'lower' ? '≤' : '≥'} ${limit} ${unit}`;
   if (typeof value === 'string') return { what, figure: value, goal, met: undefined };
-  return { what, figure: `${value.toFixed(digits)} ${unit}`, goal, met: relation === '≤' ? value <= limit : value >= limit };
+  const figure = Number.isFinite(value) ? `${value.toFixed(digits)} ${unit}` : 'no value';
+  if (doubt !== undefined || !Number.isFinite(value))
+    return { what, figure: `${figure} (${doubt ?? 'nothing was measured'})`, goal, met: undefined };
+  return { what, figure, goal, met: better === 'lower' ? value <= limit : value >= limit, value, unit, better };
 }
 
 export function rowLine(row: Row): string {
-  const verdict = row.met === undefined ? 'not measured' : row.met ? 'met' : 'MISSED';
-  return `${row.what.padEnd(62)} ${row.figure.padStart(16)}   goal ${row.goal.padEnd(12)} ${verdict}`;
+  const verdict = row.met !== undefined ? (row.met ? 'met' : 'MISSED') : row.goal === '-' ? '' : 'not judged';
+  return `${row.what.padEnd(70)} ${row.figure.padStart(16)}   goal ${row.goal.padEnd(12)} ${verdict}`;
 }

@@ -1,8 +1,9 @@
 /** Starts what `bench/gateway.ts` compares: upstreams, nginx, a bare forwarder, the gateway alone, the real service, and llama-swap where it is installed. */
-import { fork, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../test/support/free-port.ts';
+import type { Cores } from './decide/share-cores.ts';
 import type { Started } from './load.ts';
 import { accepts, startBenchService, type BenchService } from './service-process.ts';
 import { waitUntil } from './wait-until.ts';
@@ -11,7 +12,14 @@ import { waitUntil } from './wait-until.ts';
 export interface Bed {
   readonly directory: string;
   readonly started: ChildProcess[];
+  /** Which cores proxies and everything else get. Default: all get all. */
+  readonly cores?: Cores | undefined;
 }
+
+export const hasProgram = (program: string): boolean => spawnSync(program, ['-v']).error === undefined;
+
+/** The command that runs another one, given as its last arguments, on these cores. */
+const pinTo = (cores: string | undefined): readonly string[] => (cores === undefined ? [] : ['taskset', '-c', cores]);
 
 /** What an OpenAI-compatible server answers to a short chat: some 300 bytes. */
 const ANSWER = JSON.stringify({
@@ -26,26 +34,26 @@ const ANSWER = JSON.stringify({
 /** nginx, which answers from memory: a server in Node would need more CPU for a request than the proxies in front of it. */
 export async function startNativeUpstream(bed: Bed): Promise<Started> {
   const port = await freePort();
-  return startNginx(bed, port, nativeUpstream(port));
+  return startNginx(bed, { port, servers: nativeUpstream(port), cores: bed.cores?.load });
 }
 
 export async function startNginxProxy(bed: Bed, upstreamPort: number): Promise<Started> {
   const port = await freePort();
-  // Without buffers on disk and without waiting for the whole body, as the gateway works too.
-  return startNginx(
-    bed,
-    port,
-    `upstream bare { server 127.0.0.1:${upstreamPort}; keepalive 256; }
+  // Without buffers on disk, without waiting for the whole body, and with reads of 64 KiB, as the gateway works too.
+  const servers = `upstream bare { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 1000000000; }
   server { listen 127.0.0.1:${port}; location / { proxy_pass http://bare; proxy_http_version 1.1; proxy_set_header Connection "";
-    proxy_buffering off; proxy_request_buffering off; } }`,
-  );
+    proxy_buffering off; proxy_request_buffering off; client_body_buffer_size 64k; } }`;
+  return startNginx(bed, { port, servers, cores: bed.cores?.proxy });
 }
 
-export function startNode({ started }: Pick<Bed, 'started'>, program: string, args: readonly string[]): Promise<Started> {
-  const child = fork(join(import.meta.dirname, program), args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+/** Runs a program of this folder, on the core of proxies. */
+export function startNode({ started, cores }: Pick<Bed, 'started' | 'cores'>, program: string, args: readonly string[]): Promise<Started> {
+  const [command = '', ...rest] = [...pinTo(cores?.proxy), process.execPath, join(import.meta.dirname, program), ...args];
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   started.push(child);
   return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`"${program}" exited with code ${code}`)));
+    child.once('error', reject);
     child.stdout?.once('data', (text: Buffer) => resolve({ process: child, pid: child.pid ?? 0, port: Number(text.toString()) }));
   });
 }
@@ -55,7 +63,7 @@ const slotOf = (model: string): string => `provider = "gguf"\nbackend = "cpu"\n[
 export interface RealService {
   readonly service: BenchService;
   readonly port: number;
-  /** Ports of the servers in the slots `primary` (the native upstream) and `streams` (the upstream of streams). */
+  /** Ports of the servers in the slots `primary` (the native upstream, or the one on Node where nginx is missing) and `streams` (the one on Node). */
   readonly upstreams: Readonly<Record<'primary' | 'streams', number>>;
 }
 
@@ -71,12 +79,12 @@ export interface RealServiceOptions {
 }
 
 /** Runs `svcctl serve` with its loop on. In its slots run the upstreams of this measurement, as programs called `llama-server`: they answer the probes of slots. */
-export async function startRealService({ directory }: Bed, options: RealServiceOptions = {}): Promise<RealService> {
+export async function startRealService({ directory, cores }: Bed, options: RealServiceOptions = {}): Promise<RealService> {
   const { idle = 0, settings = {}, tokens, token } = options;
   const programs = join(directory, 'programs');
   await mkdir(programs, { recursive: true });
   const program = join(programs, 'llama-server');
-  await writeFile(program, await serverProgram(directory));
+  await writeFile(program, await serverProgram(directory, cores?.load));
   await chmod(program, 0o755);
   const atRest = Array.from({ length: idle }, (_, index) => [`slots/at-rest-${index}.toml`, `load = "on-demand"\n${slotOf('demo-fox')}`]);
   const files = {
@@ -91,7 +99,7 @@ export async function startRealService({ directory }: Bed, options: RealServiceO
     SVC_PORT_RANGE: idle === 0 ? '18080-18979' : '19080-21979',
     ...settings,
   };
-  const service = await startBenchService(env, files);
+  const service = await startBenchService(env, files, pinTo(cores?.proxy));
   await waitUntil(async () => (await service.status()).filter((slot) => slot.ready).length === 2, {
     withinMs: 60_000,
     everyMs: 50,
@@ -107,22 +115,25 @@ export async function startRealService({ directory }: Bed, options: RealServiceO
 }
 
 /** Returns undefined where llama-swap is not installed. */
-export async function startLlamaSwap({ directory, started }: Bed, upstreamPort: number): Promise<Started | undefined> {
+export async function startLlamaSwap({ directory, started, cores }: Bed, upstreamPort: number): Promise<Started | undefined> {
   if (spawnSync('llama-swap', ['--version']).error !== undefined) return undefined;
   const port = await freePort();
   const file = join(directory, 'llama-swap.yaml');
   // By default, it answers 429 to more than ten concurrent requests for a model.
   const model = `cmd: sleep 1000000\n    proxy: http://127.0.0.1:${upstreamPort}\n    checkEndpoint: none\n    concurrencyLimit: 1000`;
   await writeFile(file, `logLevel: error\nmodels:\n  primary:\n    ${model}\n`);
-  const child = spawn('llama-swap', ['--config', file, '--listen', `127.0.0.1:${port}`], { stdio: 'ignore' });
+  const [command, ...args] = [...pinTo(cores?.proxy), 'llama-swap', '--config', file, '--listen', `127.0.0.1:${port}`];
+  const child = spawn(command, args, { stdio: 'ignore' });
   return opened(child, port, started, 'llama-swap');
 }
 
 /** A shell script with the arguments of llama-server. It becomes the server of the model that it is told to serve. */
-async function serverProgram(directory: string): Promise<string> {
+async function serverProgram(directory: string, cores: string | undefined): Promise<string> {
   const template = join(directory, 'slot.conf');
   await writeFile(template, nginxConfig(directory, nativeUpstream('PORT'), 'slot'));
   const nginx = spawnSync('sh', ['-c', 'command -v nginx']).stdout.toString().trim();
+  // The service that starts this program has the core of proxies.
+  const run = ['exec', ...pinTo(cores)].join(' ');
   return `#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in
@@ -132,19 +143,23 @@ while [ $# -gt 0 ]; do
   shift
 done
 case $model in
-*owl*) exec "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" ;;
+${nginx === '' ? '*' : '*owl*'}) ${run} "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" ;;
 esac
 sed "s/PORT/$port/g" "${template}" > "${directory}/slot-$port.conf"
-exec "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log"
+${run} "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log"
 `;
 }
 
+/** Would answer a large body before it has read it, and then close the connection: mirroring reads it first, and the GIF refuses to be posted to. */
 function nativeUpstream(port: number | string): string {
   const json = 'default_type application/json;';
   return `server { listen 127.0.0.1:${port};
     location = /health { ${json} return 200 '{"status":"ok"}'; }
     location = /v1/completions { ${json} return 200 '{"choices":[{"text":"a"}]}'; }
-    location / { ${json} return 200 '${ANSWER}'; } }`;
+    location / { if ($content_length ~ "[0-9]{5}") { rewrite ^ /whole last; } ${json} return 200 '${ANSWER}'; }
+    location = /whole { internal; mirror /drop; client_body_buffer_size 16m; error_page 405 =200 @answer; empty_gif; }
+    location = /drop { internal; return 204; }
+    location @answer { ${json} return 200 '${ANSWER}'; } }`;
 }
 
 function nginxConfig(directory: string, servers: string, name: string | number): string {
@@ -155,10 +170,17 @@ http { access_log off; ${temporary.join(' ')} client_max_body_size 0; keepalive_
   ${servers} }`;
 }
 
-async function startNginx({ directory, started }: Bed, port: number, servers: string): Promise<Started> {
+interface NginxServers {
+  readonly port: number;
+  readonly servers: string;
+  readonly cores: string | undefined;
+}
+
+async function startNginx({ directory, started }: Bed, { port, servers, cores }: NginxServers): Promise<Started> {
   const file = join(directory, `nginx-${port}.conf`);
   await writeFile(file, nginxConfig(directory, servers, port));
-  return opened(spawn('nginx', ['-c', file, '-e', join(directory, 'error.log')], { stdio: 'ignore' }), port, started, 'nginx');
+  const [command, ...args] = [...pinTo(cores), 'nginx', '-c', file, '-e', join(directory, 'error.log')];
+  return opened(spawn(command, args, { stdio: 'ignore' }), port, started, 'nginx');
 }
 
 async function opened(child: ChildProcess, port: number, started: ChildProcess[], name: string): Promise<Started> {

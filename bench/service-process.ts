@@ -74,10 +74,11 @@ export interface BenchService extends ServiceProcess {
   remove(slot: string): Promise<void>;
 }
 
-/** Starts the service on slot files, with the demo models and the embedded engine. */
+/** Starts the service on slot files, with the demo models and the embedded engine. `runner`: as in `ServiceProcessOptions`. */
 export async function startBenchService(
   env: Readonly<Record<string, string>>,
   files: Readonly<Record<string, string>> = {},
+  runner: readonly string[] = [],
 ): Promise<BenchService> {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-'));
   const configDir = path.join(dir, 'config');
@@ -87,7 +88,7 @@ export async function startBenchService(
   await shareEngine(stateDir);
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(configDir, name), text, { mode: 0o600 });
   const fixed = { SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir, SVC_LOG_LEVEL: 'warn', SVC_ON_EXIT: 'stop' };
-  const service = await startServiceProcess({ dir, env: { HOME: process.env['HOME'] ?? '/', ...fixed, ...env }, startMs: 30_000 });
+  const service = await startServiceProcess({ dir, env: { HOME: process.env['HOME'] ?? '/', ...fixed, ...env }, runner, startMs: 30_000 });
   const fileOf = (slot: string): string => path.join(configDir, 'slots', `${slot}.toml`);
   return {
     ...service,

@@ -1,5 +1,5 @@
 /** Writes every generated file. With `--check`, writes nothing and exits with 1 if a file is stale. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -11,6 +11,7 @@ interface GeneratedFile {
 }
 
 const TOP = join(import.meta.dirname, '..');
+const BENCH_RESULTS = 'bench/results';
 
 export function generatedFiles(): readonly GeneratedFile[] {
   return publishedFiles(readTexts()).map(({ path, content }) => ({ path, text: textOf(content) }));
@@ -18,7 +19,12 @@ export function generatedFiles(): readonly GeneratedFile[] {
 
 function readTexts() {
   const read = (path: string): string => readFileSync(join(TOP, path), 'utf8');
-  return { chartValues: read('helm/svc/values.yaml'), catalogue: read('src/models/catalogue.toml') };
+  const results = readdirSync(join(TOP, BENCH_RESULTS)).filter((name) => name.endsWith('.json'));
+  return {
+    chartValues: read('helm/svc/values.yaml'),
+    catalogue: read('src/models/catalogue.toml'),
+    benchResults: results.map((name) => read(join(BENCH_RESULTS, name))),
+  };
 }
 
 function textOf(content: PublishedFile['content']): string {

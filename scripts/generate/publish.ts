@@ -7,6 +7,7 @@ import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
+import { performanceTables } from './publish-performance.ts';
 import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlReference } from './publish-svcctl.ts';
 
@@ -21,14 +22,16 @@ export interface PublishedFile {
 
 const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
 
-/** What is generated from text files: from `helm/svc/values.yaml`, whose comments become the README of the chart, and from the catalogue. */
+/** What is generated from text files: from `helm/svc/values.yaml`, whose comments become the README of the chart, from the catalogue, and from saved measurements. */
 export interface PublishedTexts {
   readonly chartValues: string;
   readonly catalogue: string;
+  /** The files in `bench/results`. */
+  readonly benchResults: readonly string[];
 }
 
 /** A new generated file is one more line here. */
-export function publishedFiles({ chartValues, catalogue }: PublishedTexts): readonly PublishedFile[] {
+export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 'benchResults'>): readonly PublishedFile[] {
   return [
     // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
     { path: 'src/schema/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
@@ -62,10 +65,11 @@ export interface PublishedSection {
   readonly text: string;
 }
 
-export function publishedSections({ catalogue }: Pick<PublishedTexts, 'catalogue'>): readonly PublishedSection[] {
+export function publishedSections({ catalogue, benchResults }: Omit<PublishedTexts, 'chartValues'>): readonly PublishedSection[] {
   return [
     { path: 'docs/cluster.md', name: 'alerts', text: clusterAlertTable() },
     { path: 'docs/catalogue.md', name: 'catalogue', text: catalogueTable(catalogue) },
     { path: 'docs/catalogue.md', name: 'keys', text: catalogueKeys() },
+    { path: 'docs/performance.md', name: 'results', text: performanceTables(benchResults) },
   ];
 }

@@ -1,0 +1,78 @@
+/** Publishes saved measurements as the tables of `docs/performance.md`: of the kind of machine that was measured last, each measurement with its last two results. Pure. */
+import { kindOf, parseResults, type Goal, type Machine, type Result, type ResultTable } from '../../bench/decide/result.ts';
+import { alignedTable } from './publish-reference.ts';
+
+const SHOWN = 2;
+const VALIDITY = { valid: 'valid', waited: 'invalid: it waited', void: 'void: requests failed' } as const;
+
+/** `texts`: the files in `bench/results`, in any order. */
+export function performanceTables(texts: readonly string[]): string {
+  const results = parseResults(texts);
+  const newest = results.at(-1);
+  if (newest === undefined) return 'No result has been saved yet.';
+  const kind = kindOf(newest.machine);
+  const comparable = results.filter(({ machine }) => kindOf(machine) === kind);
+  const names = [...new Set(comparable.flatMap(({ measurements }) => Object.keys(measurements)))].toSorted();
+  return [machineText(newest.machine), ...names.flatMap((name) => partsOf(name, comparable))].join('\n\n');
+}
+
+function machineText({ cpu, cores, arch, memoryGb, kernel, node, programs }: Machine): string {
+  const versions = Object.entries(programs).map(([program, version]) => `${program} ${version}`);
+  return `Measured on ${cpu} with ${cores} cores (${arch}) and ${memoryGb} GB of memory: ${[`Linux ${kernel}`, `Node ${node}`, ...versions].join(', ')}.`;
+}
+
+function partsOf(name: string, comparable: readonly Result[]): readonly string[] {
+  const shown = comparable.filter(({ measurements }) => measurements[name] !== undefined).slice(-SHOWN);
+  const tables = shown.at(-1)?.measurements[name]?.tables ?? [];
+  return [
+    `### ${name}`,
+    goalTable(name, shown),
+    ...tables.flatMap((table) => [`**${table.title}**, in the last of them:`, proxyTable(table)]),
+  ];
+}
+
+/** One column for each result; the rows are those of the last one. */
+function goalTable(name: string, shown: readonly Result[]): string {
+  const goalsOf = (result: Result | undefined): readonly Goal[] => result?.measurements[name]?.goals ?? [];
+  const rows = goalsOf(shown.at(-1)).map(({ what, goal, met }) => [
+    what,
+    ...shown.map((result) => goalsOf(result).find((other) => other.what === what)?.figure ?? 'not measured'),
+    goal,
+    met === undefined ? '' : met ? 'met' : 'missed',
+  ]);
+  return alignedTable(['What', ...shown.map(headingOf), 'Goal', 'In the last'], rows).join('\n');
+}
+
+function headingOf({ savedAt, commit, modified, machine }: Result): string {
+  const changed = modified ? ' with changes' : '';
+  return `${savedAt.slice(0, 16).replace('T', ' ')}, \`${commit.slice(0, 10)}\`${changed}, load before ${machine.loadAverage.toFixed(1)}`;
+}
+
+function proxyTable({ against, rows }: ResultTable): string {
+  const base = rows.find(({ name }) => name === against);
+  const cells = rows.map(({ name, requestsPerSecond, cpuUs, busy, failures, validity }) => [
+    name,
+    requestsPerSecond.toFixed(0),
+    ratioText(requestsPerSecond, base?.requestsPerSecond),
+    cpuUs === undefined ? '' : cpuUs.toFixed(1),
+    ratioText(cpuUs, base?.cpuUs),
+    busy === undefined ? '' : `${(busy * 100).toFixed(0)} %`,
+    String(failures),
+    VALIDITY[validity],
+  ]);
+  const head = [
+    'In front of the same upstream',
+    'Per second',
+    `Against ${against}`,
+    'CPU of each in µs',
+    `Against ${against}`,
+    'Of its core',
+    'Failed',
+    'Row',
+  ];
+  return alignedTable(head, cells).join('\n');
+}
+
+function ratioText(value: number | undefined, base: number | undefined): string {
+  return value === undefined || base === undefined ? '' : `${(value / base).toFixed(2)} ×`;
+}
