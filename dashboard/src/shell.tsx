@@ -4,7 +4,6 @@ import { useApp } from './app-context.ts';
 import { hashOf, PAGES, type PageName } from './decide/route.ts';
 import { SlotsPage } from './pages/slots.tsx';
 import { Lazy } from './parts/lazy.tsx';
-import { SignIn } from './parts/sign-in.tsx';
 import { PAGE_NAMES, T } from './texts.ts';
 
 /** All but the first page. */
@@ -15,6 +14,7 @@ const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => J
   hardware: async () => (await import('./pages/hardware.tsx')).HardwarePage,
   settings: async () => (await import('./pages/settings.tsx')).SettingsPage,
 };
+const loadSignIn = async () => (await import('./parts/sign-in.tsx')).SignIn;
 const loadDrawer = async () => (await import('./parts/slot-drawer.tsx')).SlotDrawer;
 const loadChange = async () => (await import('./parts/change-dialog.tsx')).ChangeDialog;
 
@@ -40,7 +40,13 @@ export function Shell(): JSX.Element {
         <Connection />
       </header>
       <main id="content" tabIndex={-1}>
-        {needsToken.value ? <SignIn /> : page === 'slots' ? <SlotsPage /> : <Lazy key={page} load={LOADERS[page]} />}
+        {needsToken.value ? (
+          <Lazy key="sign-in" load={loadSignIn} />
+        ) : page === 'slots' ? (
+          <SlotsPage />
+        ) : (
+          <Lazy key={page} load={LOADERS[page]} />
+        )}
       </main>
       {page === 'slots' && slot !== undefined && <Lazy load={loadDrawer} />}
       {change.value !== undefined && <Lazy load={loadChange} />}

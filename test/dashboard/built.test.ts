@@ -36,6 +36,21 @@ test('the first load is at most 120 kB of compressed JavaScript, without the edi
   expect(scripts.join()).not.toContain('toml-editor');
 });
 
+test('what the first cards do not need is loaded after them: the first steps, the question for a token, and all other pages', () => {
+  const text = [...firstScripts()].map((path) => readFileSync(join(DIST, path), 'utf8')).join('\n');
+  expect(text).toContain('/api/slots');
+  for (const later of [
+    '/api/install/state',
+    'type:`password`',
+    '/api/models',
+    '/api/hardware',
+    '/api/auth/tokens',
+    '/v1/chat/completions',
+  ]) {
+    expect([later, text.includes(later)]).toEqual([later, false]);
+  }
+});
+
 test('the page has no inline script, style or handler, and names no other host', () => {
   expect(page).not.toMatch(/<style|\son[a-z]+=|style=|<script(?![^>]*\ssrc=)/);
   for (const name of readdirSync(join(DIST, 'assets')).filter((file) => file.endsWith('.css'))) {

@@ -29,9 +29,16 @@ export function pullOf(model: ModelEntry, pulls: readonly Pull[]): Pull | undefi
 
 export type Fit = 'fits' | 'tight' | 'too-large' | 'unknown';
 
+/** What the model needs: as the list says it, or as the service has computed it for this machine since; otherwise what it needs at least. Null if nobody knows. */
+export function neededBytes(
+  { memory_bytes: memory, min_memory_bytes: least }: Pick<ModelEntry, 'memory_bytes' | 'min_memory_bytes'>,
+  computed: number | undefined,
+): number | null {
+  return computed ?? memory ?? least;
+}
+
 /** `available` is what the machine has free now, `total` what it has. */
-export function fitOf(model: ModelEntry, available: number | null, total: number | null): Fit {
-  const needed = model.memory_bytes ?? model.min_memory_bytes;
+export function fitOf(needed: number | null, available: number | null, total: number | null): Fit {
   if (needed === null || total === null) return 'unknown';
   if (needed > total) return 'too-large';
   return available !== null && needed > available ? 'tight' : 'fits';

@@ -1,4 +1,5 @@
 /** What a card shows of a slot, and what can be done with it now. Pure. */
+import type { AT_REST_REASONS } from '../../../src/schema/slot-reasons.ts';
 import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** Conditions for which a person must act come first: they are shown on top of the card. */
@@ -18,6 +19,23 @@ export function waitsFor(slot: Slot): Condition | undefined {
 
 export function isWanted(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
+}
+
+/** Why nothing runs though the slot is enabled, and nothing is wrong: a request, or more replicas, would start it. */
+const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>, true>> = {
+  NoReplicas: true,
+  NotAskedFor: true,
+  GaveWay: true,
+  IdleTimedOut: true,
+};
+
+/** What can be done with a slot now. One at rest has nothing to unload: it can only be kept from loading again. */
+export function offersOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
+  if (!isWanted(slot)) return { change: 'load', restart: false };
+  const { state, conditions } = slot.status;
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
+  return rests ? { change: 'disable', restart: false } : { change: 'unload', restart: true };
 }
 
 /** A slot without a document is one whose workload is being removed. */

@@ -1,11 +1,13 @@
 /** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
 import { batch, signal, type Signal } from '@preact/signals';
+import { drawPauseMs } from '../decide/draw-pace.ts';
 import type { Freshness } from '../decide/freshness.ts';
 import { ratesBetween, readLeads, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';
-import { connectEvents } from './event-stream.ts';
+import { connectEvents, type EventConnection } from './event-stream.ts';
+import { afterNextFrame, beforeNextFrame } from './next-frame.ts';
 
 export interface SlotSignals {
   readonly slot: Signal<Slot>;
@@ -39,8 +41,6 @@ const METRICS_MS = 6000;
 const MANY = 5;
 /** Between two lists: states come with the events, and the rest can be a little older while a lot happens. */
 const LIST_MS = 2000;
-/** Events of one moment are drawn together. */
-const MOMENT_MS = 16;
 const MOST_RECENT = 500;
 export const MOST_HISTORY = 60;
 
@@ -56,7 +56,9 @@ export function createStore(client: Client): Store {
   let gathering = false;
   let listedAt = Number.NEGATIVE_INFINITY;
   let arrived: TimelineEntry[] = [];
+  let drawAfter = Number.NEGATIVE_INFINITY;
   let hasBegun = false;
+  let connection: EventConnection | undefined;
 
   function keep(slot: Slot): void {
     const signals = known.get(slot.name);
@@ -121,13 +123,17 @@ export function createStore(client: Client): Store {
   }
 
   function onEntry(entry: TimelineEntry): void {
-    if (arrived.length === 0) setTimeout(drawArrived, MOMENT_MS);
     arrived.push(entry);
+    if (arrived.length > 1) return;
+    const pause = drawAfter - performance.now();
+    if (pause > 0) setTimeout(() => beforeNextFrame(drawArrived), pause);
+    else beforeNextFrame(drawArrived);
   }
 
   function drawArrived(): void {
     const seen = new Set(recent.peek().map(({ seq }) => seq));
     const fresh = arrived.filter(({ seq }) => !seen.has(seq));
+    drawAfter = performance.now() + drawPauseMs(arrived.length);
     arrived = [];
     batch(() => {
       recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MOST_RECENT);
@@ -161,25 +167,41 @@ export function createStore(client: Client): Store {
     }
   }
 
-  const connection = connectEvents({
-    client,
-    onEvent({ event, data }) {
-      if (event === 'timeline') onEntry(JSON.parse(data));
-      if (event === 'gap') void tell(failure, reload());
-    },
-    onOpen: () => {
-      // The first list is asked for at the same time, and the stream repeats what happened before.
-      if (hasBegun || failure.peek() !== '') void tell(failure, reload());
-      hasBegun = true;
-    },
-    onFreshness: (next) => (freshness.value = next),
-  });
-  // What the first cards do not need comes after them.
-  void tell(failure, reload()).then(() => {
-    repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
-    repeat(METRICS_MS, createRateReader(client, known, leads));
-  });
-  return { names, of: (name) => known.get(name), freshness, status, recent, leads, failure, reload, retryNow: connection.retryNow };
+  function connect(): void {
+    connection = connectEvents({
+      client,
+      onEvent({ event, data }) {
+        if (event === 'timeline') onEntry(JSON.parse(data));
+        if (event === 'gap') void tell(failure, reload());
+      },
+      onOpen: () => {
+        // The stream repeats what has happened since the first list.
+        if (hasBegun || failure.peek() !== '') void tell(failure, reload());
+        hasBegun = true;
+      },
+      onFreshness: (next) => (freshness.value = next),
+    });
+  }
+
+  // What the first cards do not need comes after they have been drawn.
+  void tell(failure, reload()).then(() =>
+    afterNextFrame(() => {
+      connect();
+      repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
+      repeat(METRICS_MS, createRateReader(client, known, leads));
+    }),
+  );
+  return {
+    names,
+    of: (name) => known.get(name),
+    freshness,
+    status,
+    recent,
+    leads,
+    failure,
+    reload,
+    retryNow: () => connection?.retryNow(),
+  };
 }
 
 function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {

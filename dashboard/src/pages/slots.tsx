@@ -2,20 +2,23 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
+import { cardsInView } from '../decide/draw-pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
-import { FirstRun } from '../parts/first-run.tsx';
+import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../parts/slot-card.tsx';
+import { useGrowing } from '../parts/use-growing.ts';
 import { useNear } from '../parts/use-near.ts';
+import { usePart } from '../parts/use-part.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 
-/** About as many as a screen shows. */
-const FIRST_CARDS = 12;
+const loadFirstRun = async () => (await import('../parts/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
   const { store } = useApp();
-  const slots = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? []);
-  const { needPerson, states, memoryBytes } = summarize(slots);
+  const { needPerson, states, memoryBytes } = usePart(() =>
+    summarize((store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? [])),
+  );
   return (
     <ul class="summary">
       {needPerson > 0 && <li class="needs">{T.needPerson(needPerson)}</li>}
@@ -38,12 +41,14 @@ export function SlotsPage(): JSX.Element {
   const { store } = useApp();
   const [search, setSearch] = useState('');
   const watch = useNear();
+  const [inView] = useState(() => cardsInView({ width: innerWidth, height: innerHeight }));
   const names = store.names.value;
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
     if (signals === undefined) return [];
     return search === '' || matchesSearch(signals.slot.value, search) ? [{ name, signals }] : [];
   });
+  const drawn = useGrowing(names === undefined ? 0 : shown.length, inView);
   return (
     <>
       <div class="page-head">
@@ -57,7 +62,7 @@ export function SlotsPage(): JSX.Element {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
       </div>
-      <FirstRun />
+      {names !== undefined && <Lazy load={loadFirstRun} isQuiet />}
       {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}
       {names === undefined && <p role="status">{T.loading}</p>}
       {names?.length === 0 && (
@@ -68,8 +73,8 @@ export function SlotsPage(): JSX.Element {
       )}
       {search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
       <ul class={store.freshness.value === 'stale' ? 'grid stale' : 'grid'}>
-        {shown.map(({ name, signals }, index) => (
-          <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < FIRST_CARDS} />
+        {shown.slice(0, drawn).map(({ name, signals }, index) => (
+          <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < inView} />
         ))}
       </ul>
     </>

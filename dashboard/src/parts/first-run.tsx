@@ -9,22 +9,23 @@ import { messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { InstallState } from '../types.ts';
 import { useLoaded } from './use-loaded.ts';
+import { usePart } from './use-part.ts';
 
-const EVERY_SECONDS = 15;
+/** Steps are done elsewhere, by commands or on other pages. */
+const EVERY_SECONDS = 3;
 
 export function FirstRun(): JSX.Element | null {
-  const { client, store, now } = useApp();
-  const slots = (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.status.state ?? ''}`).join();
+  const { client, now } = useApp();
   const [done, setDone] = useState(false);
+  const round = usePart(() => (done ? -1 : Math.floor(now.value / 1000 / EVERY_SECONDS)));
   const state = useLoaded(
     async (signal) => {
-      const answer =
-        done || store.names.peek() === undefined ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
+      const answer = done ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
       if (answer?.complete === true) setDone(true);
       return answer;
     },
-    // Nothing is asked for before the slots are shown, and nothing once the installation is complete.
-    [done || `${Math.floor(now.value / 1000 / EVERY_SECONDS)} ${slots}`],
+    // Nothing is asked for once the installation is complete.
+    [done || round],
   );
   if (state.kind !== 'done' || state.value === undefined || state.value.complete) return null;
   const { steps } = state.value;
@@ -55,10 +56,12 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
   const [answer, setAnswer] = useState('');
   const [failure, setFailure] = useState('');
   const [asking, setAsking] = useState(false);
-  const slot = (store.names.value ?? []).find((name) => {
-    const status = store.of(name)?.slot.value.status;
-    return status?.capabilities.includes('chat') === true && status.state !== 'offline';
-  });
+  const slot = usePart(() =>
+    (store.names.value ?? []).find((name) => {
+      const status = store.of(name)?.slot.value.status;
+      return status?.capabilities.includes('chat') === true && status.state !== 'offline';
+    }),
+  );
   const ask = async (): Promise<void> => {
     setAsking(true);
     setFailure('');

@@ -1,16 +1,22 @@
 /** Whether a model fits here: what it needs against what there is, and the context that would fit. The service decides, which reads the model and knows the machine and the other slots. */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { T } from '../texts.ts';
 import type { FitAnswer, ModelEntry } from '../types.ts';
 import { useLoaded } from './use-loaded.ts';
 
+interface FitCheckProps {
+  readonly model: ModelEntry;
+  /** Called with the bytes that the model needs, when they are known. */
+  readonly onNeeded: (bytes: number) => void;
+}
+
 /** Files that are here are read at once; the header of another model has to be fetched, so a person asks for it. */
-export function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element {
+export function FitCheck({ model, onNeeded }: FitCheckProps): JSX.Element {
   const [asked, setAsked] = useState(model.present);
-  if (asked) return <Fit id={model.id} />;
+  if (asked) return <Fit id={model.id} onNeeded={onNeeded} />;
   return (
     <p>
       <button type="button" class="quiet fit-button" onClick={() => setAsked(true)}>
@@ -20,9 +26,13 @@ export function FitCheck({ model }: { readonly model: ModelEntry }): JSX.Element
   );
 }
 
-function Fit({ id }: { readonly id: string }): JSX.Element {
+function Fit({ id, onNeeded }: Pick<FitCheckProps, 'onNeeded'> & { readonly id: string }): JSX.Element {
   const { client } = useApp();
   const loaded = useLoaded((signal) => client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(id)}`, { signal }), [id]);
+  const computed = loaded.kind === 'done' ? loaded.value.needed_bytes : undefined;
+  useEffect(() => {
+    if (computed !== undefined) onNeeded(computed);
+  }, [computed]);
   if (loaded.kind === 'loading') return <p class="why">{T.checkingFit}</p>;
   if (loaded.kind === 'failed')
     return (

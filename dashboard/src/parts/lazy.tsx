@@ -1,21 +1,27 @@
 /** A part of the page that is loaded when it is needed, so that the first page is there sooner. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { afterNextFrame } from '../io/next-frame.ts';
 import { T } from '../texts.ts';
 
 interface LazyProps {
   readonly load: () => Promise<() => JSX.Element | null>;
+  /** The page does not wait for this part: it is loaded after the page was drawn, and nothing stands in its place before. */
+  readonly isQuiet?: boolean;
 }
 
 /** Give it a `key` where `load` changes. */
-export function Lazy({ load }: LazyProps): JSX.Element | null {
+export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
   const [Part, setPart] = useState<() => JSX.Element | null>();
   const [failed, setFailed] = useState(false);
   useEffect(() => {
-    load().then(
-      (part) => setPart(() => part),
-      () => setFailed(true),
-    );
+    const begin = (): void =>
+      void load().then(
+        (part) => setPart(() => part),
+        () => setFailed(true),
+      );
+    if (isQuiet) afterNextFrame(begin);
+    else begin();
   }, []);
   if (failed)
     return (
@@ -26,5 +32,6 @@ export function Lazy({ load }: LazyProps): JSX.Element | null {
         </button>
       </div>
     );
-  return Part === undefined ? <p role="status">{T.loading}</p> : <Part />;
+  if (Part !== undefined) return <Part />;
+  return isQuiet ? null : <p role="status">{T.loading}</p>;
 }

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
-import { fitOf, pullOf, slotsFor } from '../decide/model-facts.ts';
+import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/safe-link.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
@@ -23,7 +23,10 @@ interface ModelRowProps {
 }
 
 export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProps): JSX.Element {
-  const fit = fitOf(model, machine?.memory_available_bytes ?? null, machine?.memory_total_bytes ?? null);
+  // The list knows it for files that were read; for others the service computes it when a person asks.
+  const [computed, setComputed] = useState<number>();
+  const needed = neededBytes(model, computed);
+  const fit = fitOf(needed, machine?.memory_available_bytes ?? null, machine?.memory_total_bytes ?? null);
   const pull = pullOf(model, pulls);
   return (
     <li class="model-row">
@@ -42,7 +45,7 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
           <Licence model={model} />
         </p>
         {model.reason !== null && model.reason !== '' && <p class="why">{model.reason}</p>}
-        {model.selectable && <FitCheck model={model} />}
+        {model.selectable && <FitCheck model={model} onNeeded={setComputed} />}
         {pull !== undefined && !pull.failed && <DownloadBar progress={pull} />}
         {pull?.failed === true && (
           <p class="why" role="alert">
@@ -52,17 +55,12 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
       </div>
       <dl class="facts">
         <Fact name={T.size} value={model.size_bytes === null ? T.unknown : formatBytes(model.size_bytes)} />
-        <Fact name={T.needs} value={needs(model)} kind={fit} />
+        <Fact name={T.needs} value={needed === null ? T.unknown : formatBytes(needed)} kind={fit} />
         <Fact name={T.context} value={model.context === null ? T.none : model.context.toLocaleString('en')} />
       </dl>
       <ModelButtons model={model} pull={pull} target={target} onPull={onPull} />
     </li>
   );
-}
-
-function needs({ memory_bytes: memory, min_memory_bytes: least }: ModelEntry): string {
-  const bytes = memory ?? least;
-  return bytes === null ? T.unknown : formatBytes(bytes);
 }
 
 function Fact({ name, value, kind }: { readonly name: string; readonly value: string; readonly kind?: string }): JSX.Element {

@@ -8,8 +8,14 @@ export function loadChange(slot: string, model?: string): Change {
   return { slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title };
 }
 
-export function unloadChange(slot: string): Change {
+function unloadChange(slot: string): Change {
   return { slot, verb: 'unload', patch: { enabled: false }, body: {}, title: `${T.planTitle.unload} "${slot}"` };
+}
+
+/** A slot at rest is disabled by the same verb that unloads others. */
+export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
+  if (what === 'load') return loadChange(slot);
+  return what === 'unload' ? unloadChange(slot) : { ...unloadChange(slot), title: `${T.planTitle.disable} "${slot}"` };
 }
 
 export function restartChange(slot: string): Change {

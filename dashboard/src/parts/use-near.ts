@@ -4,8 +4,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 /** Returns what ends the watching. */
 export type WatchNear = (element: Element, onNear: (isNear: boolean) => void) => () => void;
 
-/** A screen in each direction, so that scrolling and the keyboard find what comes next. */
-const MARGIN = '100% 0px';
+/** About a row in each direction, so that scrolling and the keyboard find what comes next. */
+const MARGIN = '320px 0px';
 
 export function useNear(): WatchNear {
   const { observer, watch } = useMemo(createWatcher, []);

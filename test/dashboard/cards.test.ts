@@ -1,0 +1,91 @@
+/** What cards and rows offer and show, and how often they are drawn. */
+import { expect, test } from '@jest/globals';
+import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/draw-pace.ts';
+import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
+import { offersOf } from '../../dashboard/src/decide/slot-facts.ts';
+import type { Slot } from '../../dashboard/src/types.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { AT_REST_REASONS } from '../../src/schema/slot-reasons.ts';
+
+test.each([
+  [0, 0],
+  [1, 0],
+  [8, 0],
+  [9, 100],
+  [5000, 100],
+])('after a drawing of %d events, the next one waits %d ms', (events, pause) => {
+  expect(drawPauseMs(events)).toBe(pause);
+});
+
+test.each([
+  [1280, 900, 12],
+  [360, 740, 3],
+  [200, 100, 1],
+  [3840, 1600, 60],
+  [0, 0, 1],
+])('a window of %d × %d pixels shows at most %d cards', (width, height, cards) => {
+  expect(cardsInView({ width, height })).toBe(cards);
+});
+
+function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec'] = {}): Slot {
+  return {
+    name: SlotName.parse('primary'),
+    spec,
+    generation: 1,
+    resource_version: 'a',
+    status: {
+      state,
+      conditions: [{ type: 'Ready', status: 'False', reason, message: '', last_transition_at: null, observed_generation: 1 }],
+      observed_generation: 1,
+      provider: 'gguf',
+      backend: 'cpu',
+      model: 'demo-fox',
+      wanted_model: 'demo-fox',
+      capabilities: [],
+      endpoint: null,
+      memory_bytes: null,
+      restarts: 0,
+      replicas: null,
+      since: null,
+      progress: null,
+      problems: [],
+    },
+  };
+}
+
+test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled'))(
+  'a slot at rest (%s) has nothing to unload or to restart: it can be disabled',
+  (reason) => {
+    expect(offersOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
+    // It is being unloaded still.
+    expect(offersOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
+  },
+);
+
+test('a disabled slot can be loaded; one that runs, waits or has failed can be unloaded and restarted', () => {
+  expect(offersOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
+  for (const [state, reason] of [
+    ['serving', 'ProbePassed'],
+    ['warming', 'Warming'],
+    ['offline', 'CrashLoop'],
+    ['offline', 'NotEnoughMemory'],
+  ] as const)
+    expect(offersOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
+});
+
+test.each([
+  [null, null, undefined, null],
+  [5, 3, undefined, 5],
+  [null, 3, undefined, 3],
+  [null, null, 7, 7],
+  [5, 3, 7, 7],
+])('a model with %p bytes in the list, at least %p, and %p computed needs %p', (memory, least, computed, needed) => {
+  expect(neededBytes({ memory_bytes: memory, min_memory_bytes: least }, computed)).toBe(needed);
+});
+
+test('what a model needs is compared with what there is', () => {
+  expect(fitOf(null, 1, 2)).toBe('unknown');
+  expect(fitOf(3, 1, 2)).toBe('too-large');
+  expect(fitOf(2, 1, 2)).toBe('tight');
+  expect(fitOf(1, 1, 2)).toBe('fits');
+});
