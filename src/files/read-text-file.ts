@@ -23,7 +23,7 @@ export interface ReadFile {
   readonly stamp?: FileStamp;
 }
 
-/** What the system tells of a file without reading it. A write changes at least one part, unless it follows the last one within the resolution of file times. */
+/** What the system reports of a file that is not read. A write changes at least one part, unless it follows the last one within the resolution of file times. */
 export type FileStamp = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** Returns undefined if the file does not exist. Never throws. */

@@ -1,7 +1,7 @@
 /** Parses slot files, each text once: a file that is the same object as in the last look is not parsed again. */
 import { join } from 'node:path';
 import type { TextFile } from '../../files/read-text-file.ts';
-import { createBreather } from '../../platform/slices.ts';
+import { createBreather, type Breather } from '../../platform/slices.ts';
 import { SlotName } from '../../schema/names.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import { parseSlotText, type ParsedSlotText } from './decide/parse-slot-text.ts';
@@ -14,14 +14,23 @@ export interface ParsedSlotFiles {
 }
 
 type ParsedFile = { readonly file: TextFile } & (
-  { readonly name: SlotName; readonly parsed: ParsedSlotText } | { readonly name: undefined; readonly problem: SpecProblem }
+  | { readonly name: SlotName; readonly parsed: ParsedSlotText }
+  | { readonly name: undefined; readonly problem: SpecProblem }
 );
 
+export interface SlotFileParserOptions {
+  readonly parse?: typeof parseSlotText;
+  readonly breather?: () => Breather;
+}
+
 /** The returned function must not run twice at the same time. Thousands of new texts are parsed in slices, between which requests are forwarded. */
-export function createSlotFileParser(directory: string, parse = parseSlotText): (files: SlotFiles) => Promise<ParsedSlotFiles> {
+export function createSlotFileParser(
+  directory: string,
+  { parse = parseSlotText, breather = createBreather }: SlotFileParserOptions = {},
+): (files: SlotFiles) => Promise<ParsedSlotFiles> {
   let last: ReadonlyMap<string, ParsedFile> = new Map();
   return async (files) => {
-    const breathe = createBreather();
+    const breathe = breather();
     const next = new Map<string, ParsedFile>();
     for (const [fileName, file] of files) {
       const known = last.get(fileName);

@@ -24,11 +24,7 @@ export interface ReadSlotFiles {
  * again before it reports one of `expected` as missing, since some editors remove a file for a moment while they save. Throws the system's error if the
  * directory cannot be listed, and the signal's reason if it aborts.
  */
-export async function readSlotFiles(
-  directory: string,
-  { expected, ...reading }: ReadSlotFiles,
-  signal: AbortSignal,
-): Promise<SlotFiles> {
+export async function readSlotFiles(directory: string, { expected, ...reading }: ReadSlotFiles, signal: AbortSignal): Promise<SlotFiles> {
   const first = await readWhenQuiet(directory, reading, signal);
   if (expected.every((file) => first.has(file))) return first;
   await sleep(reading.quietPeriodMs, undefined, { signal });

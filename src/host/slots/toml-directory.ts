@@ -9,9 +9,8 @@ import { isSameValue } from '../../schema/same-value.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import { acceptSlots, type AcceptedSlots } from './decide/accept-slots.ts';
-import type { parseSlotText } from './decide/parse-slot-text.ts';
 import { createLastGoodSlots } from './last-good-slots.ts';
-import { createSlotFileParser } from './parse-slot-files.ts';
+import { createSlotFileParser, type SlotFileParserOptions } from './parse-slot-files.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
@@ -24,8 +23,7 @@ export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   readonly lastGoodDirectory: string;
   /** How files are read, and which clocks are asked. Default: the system's. */
   readonly reading?: TextFileMemoryOptions;
-  /** Default: `parseSlotText`; tests count its calls. */
-  readonly parse?: typeof parseSlotText;
+  readonly parsing?: SlotFileParserOptions;
 }
 
 export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
@@ -33,7 +31,7 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   const lastGood = createLastGoodSlots(options.lastGoodDirectory, log);
   const lock = createKeyedLock();
   const memory = createTextFileMemory(options.reading);
-  const parseFiles = createSlotFileParser(directory, options.parse);
+  const parseFiles = createSlotFileParser(directory, options.parsing);
   let accepted: AcceptedSlots | undefined;
   let slots: DesiredState['slots'] = new Map();
   let loggedProblems: readonly SpecProblem[] = [];

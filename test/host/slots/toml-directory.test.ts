@@ -178,8 +178,8 @@ describe('createTomlDirectory().read()', () => {
   });
 });
 
-describe('createTomlDirectory().read() of a thousand slots', () => {
-  const COUNT = 1000;
+describe('createTomlDirectory().read() of many slots', () => {
+  const COUNT = 100;
   const counts = { reads: 0, parses: 0 };
   const clock = { now: 0 };
   let slots: Awaited<ReturnType<typeof createSlotDirectory>>;
@@ -194,9 +194,11 @@ describe('createTomlDirectory().read() of a thousand slots', () => {
           return await readTextFile(path);
         },
       },
-      parse(...args) {
-        counts.parses += 1;
-        return parseSlotText(...args);
+      parsing: {
+        parse(...args) {
+          counts.parses += 1;
+          return parseSlotText(...args);
+        },
       },
     });
     for (let index = 0; index < COUNT; index += 1) await slots.write(`s${index}.toml`, slotText('a.gguf'));
@@ -213,11 +215,11 @@ describe('createTomlDirectory().read() of a thousand slots', () => {
   test('reads and parses only what has changed, and returns the same objects for all other slots', async () => {
     const { state: before, counts: atRest } = await countRead();
     expect(atRest).toEqual({ reads: 0, parses: 0 });
-    await slots.write('s500.toml', slotText('another.gguf'));
+    await slots.write('s50.toml', slotText('another.gguf'));
     const { state, counts: edited } = await countRead();
     expect(edited).toEqual({ reads: 1, parses: 1 });
-    expect(modelOf(state, 's500')).toBe('another.gguf');
-    expect([...state.slots].filter(([name, each]) => before.slots.get(name) !== each).map(([name]) => name)).toEqual(['s500']);
+    expect(modelOf(state, 's50')).toBe('another.gguf');
+    expect([...state.slots].filter(([name, each]) => before.slots.get(name) !== each).map(([name]) => name)).toEqual(['s50']);
     clock.now += 3_600_000;
     const { state: later, counts: fullLook } = await countRead();
     expect(fullLook).toEqual({ reads: COUNT, parses: 0 });
