@@ -1,6 +1,6 @@
 /** Reads a text file that people edit: limited in size, without blocking on pipes, and with a message that says what is wrong with it. */
 import { isUtf8 } from 'node:buffer';
-import { constants } from 'node:fs';
+import { constants, type BigIntStats } from 'node:fs';
 import { lstat, open, type FileHandle } from 'node:fs/promises';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { invalidUtf8Position } from './decide/utf8-position.ts';
@@ -19,7 +19,12 @@ export interface ReadFile {
   readonly writtenAt: number;
   /** The file was written while it was read. */
   readonly changedMeanwhile: boolean;
+  /** The identity of what was read; undefined unless it was read as a whole. */
+  readonly stamp?: FileStamp;
 }
+
+/** What the system reports of a file that is not read. A write changes at least one part, unless it follows the last one within the resolution of file times. */
+export type FileStamp = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** Returns undefined if the file does not exist. Never throws. */
 export async function readTextFile(path: string): Promise<ReadFile | undefined> {
@@ -44,15 +49,32 @@ export async function readTextFile(path: string): Promise<ReadFile | undefined> 
 }
 
 async function readHandle(handle: FileHandle): Promise<ReadFile> {
-  const before = await handle.stat();
+  const before = await handle.stat({ bigint: true });
   if (before.isDirectory()) return unreadable('Move this directory elsewhere: this must be a file');
   if (!before.isFile()) return unreadable('Replace this with a regular file');
   if (before.size > MAX_BYTES) return unreadable(`Make this file smaller than 1 MiB; it has ${before.size} bytes`);
-  const buffer = Buffer.alloc(before.size + 1);
+  const size = Number(before.size);
+  const buffer = Buffer.alloc(size + 1);
   const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0);
-  const after = await handle.stat();
-  const changedMeanwhile = bytesRead !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs;
-  return { file: decode(buffer.subarray(0, bytesRead)), writtenAt: after.mtimeMs, changedMeanwhile };
+  const after = await handle.stat({ bigint: true });
+  const changedMeanwhile = bytesRead !== size || !isSameStamp(before, after);
+  const read = { file: decode(buffer.subarray(0, bytesRead)), writtenAt: msOf(after.mtimeNs), changedMeanwhile };
+  return changedMeanwhile ? read : { ...read, stamp: after };
+}
+
+export function isSameStamp(left: FileStamp, right: FileStamp): boolean {
+  return (
+    left.ino === right.ino &&
+    left.mtimeNs === right.mtimeNs &&
+    left.ctimeNs === right.ctimeNs &&
+    left.size === right.size &&
+    left.dev === right.dev
+  );
+}
+
+/** Unix milliseconds. */
+export function msOf(ns: bigint): number {
+  return Number(ns) / 1e6;
 }
 
 function decode(bytes: Buffer): TextFile {

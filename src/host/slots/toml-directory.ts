@@ -1,50 +1,56 @@
 /**
  * Reads desired state from `<config>/slots/*.toml`. The file name is the slot's name. A deleted file removes the slot; an invalid file falls back to the
- * last good spec. Each read covers the whole directory, so a lost event costs only time.
+ * last good spec. Each read covers the whole directory, so a lost event costs only time; what has not changed is neither read nor parsed again, and is the same object.
  */
 import { join } from 'node:path';
 import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
-import { SlotName } from '../../schema/names.ts';
 import { isSameValue } from '../../schema/same-value.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import { acceptSlots, type AcceptedSlots } from './decide/accept-slots.ts';
-import { parseSlotText, type ParsedSlotText } from './decide/parse-slot-text.ts';
 import { createLastGoodSlots } from './last-good-slots.ts';
+import { createSlotFileParser, type SlotFileParserOptions } from './parse-slot-files.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
-import type { TextFile } from '../../files/read-text-file.ts';
+import { createTextFileMemory, type TextFileMemoryOptions } from '../../files/remember-text-files.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
 
 /** `directory` is `<config>/slots`, which need not exist yet. */
 export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   /** `<state>/slots`. */
   readonly lastGoodDirectory: string;
+  /** How files are read, and which clocks are asked. Default: the system's. */
+  readonly reading?: TextFileMemoryOptions;
+  readonly parsing?: SlotFileParserOptions;
 }
 
 export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   const { directory, quietPeriodMs, log } = options;
   const lastGood = createLastGoodSlots(options.lastGoodDirectory, log);
   const lock = createKeyedLock();
+  const memory = createTextFileMemory(options.reading);
+  const parseFiles = createSlotFileParser(directory, options.parsing);
   let accepted: AcceptedSlots | undefined;
+  let slots: DesiredState['slots'] = new Map();
   let loggedProblems: readonly SpecProblem[] = [];
 
   const read = async (signal: AbortSignal): Promise<Result<DesiredState>> => {
     const before = (accepted ??= await lastGood.read());
     const expected = [...before].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
-    let files: SlotFiles;
+    let found: SlotFiles;
     try {
-      files = await readSlotFiles(directory, { quietPeriodMs, expected }, signal);
+      found = await readSlotFiles(directory, { quietPeriodMs, expected, memory }, signal);
     } catch (error) {
       signal.throwIfAborted();
       return fallBackToLastGood(directory, before, error);
     }
-    const { parsed, problems } = parseFiles(directory, files);
-    const { accepted: after, ...state } = acceptSlots(before, parsed);
+    const { parsed, problems } = await parseFiles(found);
+    const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
     await lastGood.write(before, after);
     accepted = after;
+    slots = state.slots;
     const all = [...problems, ...[...parsed.values()].flatMap((text) => (text.ok ? [] : text.problems))];
     if (!isSameValue(all, loggedProblems)) for (const problem of all) log.warn({ file: problem.file }, formatProblem(problem));
     loggedProblems = all;
@@ -58,24 +64,6 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
       watchDirectory(options, () => wake(), signal);
     },
   };
-}
-
-function parseFiles(directory: string, files: SlotFiles) {
-  const parsed = new Map<SlotName, ParsedSlotText>();
-  const problems: SpecProblem[] = [];
-  for (const [file, content] of files) {
-    const path = join(directory, file);
-    const name = SlotName.safeParse(file.slice(0, -'.toml'.length));
-    if (name.success) parsed.set(name.data, parseFile(name.data, content, path));
-    else problems.push({ path: [], file: path, line: 1, column: 1, message: `Rename this file. ${name.error.issues[0]?.message ?? ''}` });
-  }
-  return { parsed, problems };
-}
-
-function parseFile(name: SlotName, file: TextFile, path: string): ParsedSlotText {
-  if (file.kind === 'text') return parseSlotText(name, file.text, path);
-  const { message, line, column } = file;
-  return { ok: false, document: undefined, problems: [{ path: [], file: path, line, column, message }] };
 }
 
 /**

@@ -2,6 +2,8 @@ import { chmod, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { readTextFile } from '../../../src/files/read-text-file.ts';
+import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import { createSlotDirectory, modelOf, slot, slotText } from './slot-directory.ts';
 
@@ -173,5 +175,62 @@ describe('createTomlDirectory().read()', () => {
     const states = await Promise.all([slots.read(), slots.read(), slots.read()]);
     expect(states.map((state) => slot(state, 'primary')?.generation)).toEqual([1, 1, 1]);
     expect(JSON.parse(await readFile(join(slots.lastGoodDirectory, 'primary.json'), 'utf8'))).toMatchObject({ generation: 1 });
+  });
+});
+
+describe('createTomlDirectory().read() of many slots', () => {
+  const COUNT = 100;
+  const counts = { reads: 0, parses: 0 };
+  const clock = { now: 0 };
+  let slots: Awaited<ReturnType<typeof createSlotDirectory>>;
+  beforeEach(async () => {
+    slots = await createSlotDirectory({
+      reading: {
+        // Files look older than they are, so that they count as settled.
+        wallNow: () => Date.now() + 10_000,
+        now: () => clock.now,
+        async readFile(path) {
+          counts.reads += 1;
+          return await readTextFile(path);
+        },
+      },
+      parsing: {
+        parse(...args) {
+          counts.parses += 1;
+          return parseSlotText(...args);
+        },
+      },
+    });
+    for (let index = 0; index < COUNT; index += 1) await slots.write(`s${index}.toml`, slotText('a.gguf'));
+    await slots.read();
+  });
+  afterEach(async () => await slots.close());
+
+  const countRead = async () => {
+    Object.assign(counts, { reads: 0, parses: 0 });
+    const state = await slots.read();
+    return { state, counts: { ...counts } };
+  };
+
+  test('reads and parses only what has changed, and returns the same objects for all other slots', async () => {
+    const { state: before, counts: atRest } = await countRead();
+    expect(atRest).toEqual({ reads: 0, parses: 0 });
+    await slots.write('s50.toml', slotText('another.gguf'));
+    const { state, counts: edited } = await countRead();
+    expect(edited).toEqual({ reads: 1, parses: 1 });
+    expect(modelOf(state, 's50')).toBe('another.gguf');
+    expect([...state.slots].filter(([name, each]) => before.slots.get(name) !== each).map(([name]) => name)).toEqual(['s50']);
+    clock.now += 3_600_000;
+    const { state: later, counts: fullLook } = await countRead();
+    expect(fullLook).toEqual({ reads: COUNT, parses: 0 });
+    expect([...later.slots].every(([name, each]) => state.slots.get(name) === each)).toBe(true);
+  });
+
+  test('reports the mistake of a file for as long as it is there, and the slot of the same text afterwards as the same slot', async () => {
+    const { state: before } = await countRead();
+    await slots.write('s7.toml', '[model\n');
+    for (let times = 0; times < 2; times += 1) expect(slot((await countRead()).state, 's7')?.problems).toHaveLength(1);
+    await slots.write('s7.toml', slotText('a.gguf'));
+    expect(slot((await countRead()).state, 's7')).toEqual(slot(before, 's7'));
   });
 });
