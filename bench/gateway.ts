@@ -20,6 +20,8 @@ import { hasProgram, startLlamaSwap, startNginxProxy, startNode, startRealServic
 import { reserveCore } from './machine.ts';
 
 const WARM_SECONDS = 5;
+/** Only streams that end within a run are counted: with more connections they take longer, and runs do too. */
+const MANY = 100;
 const BODIES = [
   { name: '4 KB', bytes: 4096, connections: 32, limit: 2.5 },
   { name: '100 KB', bytes: 102_400, connections: 16, limit: 2.5 },
@@ -37,6 +39,8 @@ interface Bench {
   readonly directory: string;
   readonly pace: Pace;
   readonly upstream: 'nginx' | 'Node';
+  /** What the titles of tables say about the cores. */
+  readonly sharing: string;
   readonly proxies: ReadonlyMap<Proxy, Measured>;
   /** In front of the upstream of streams. */
   readonly streams: ReadonlyMap<'upstream alone' | Proxy, Measured>;
@@ -44,7 +48,8 @@ interface Bench {
 }
 
 export async function measureGateway(pace: Pace): Promise<Outcome> {
-  if (!hasProgram('wrk')) return { rows: [atLeast('real service against nginx', 'needs wrk', { limit: 0.4, unit: '×' })], tables: [] };
+  if (!hasProgram('wrk'))
+    return { rows: [atLeast('600 B, 32 connections: requests/s against nginx', 'needs wrk', { limit: 0.4, unit: '×' })], tables: [] };
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   const services: RealService[] = [];
@@ -88,6 +93,7 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
     directory: bed.directory,
     pace,
     upstream: hasNginx ? 'nginx' : 'Node',
+    sharing: bed.cores === undefined ? ', all on the same cores' : '',
     bare: { pid: undefined, port: primary },
     proxies: new Map<Proxy, Measured>([
       ...(hasNginx ? [['nginx', await startNginxProxy(bed, primary)] as const] : []),
@@ -112,7 +118,7 @@ async function measureAll(bench: Bench): Promise<Outcome> {
 }
 
 async function measureShort(bench: Bench): Promise<Outcome> {
-  const title = `600 B, 32 connections, upstream on ${bench.upstream}`;
+  const title = `600 B, 32 connections, upstream on ${bench.upstream}${bench.sharing}`;
   const load = { bytes: 600, connections: 32 };
   const measured = await measureProxies(bench, { title, proxies: bench.proxies, load, mayWait: false });
   const against = (other: Proxy): ReturnType<Measurement['compare']> => measured.compare('real service', other);
@@ -124,10 +130,10 @@ async function measureShort(bench: Bench): Promise<Outcome> {
   ];
   const guarded = measured.compare('with authentication', 'real service');
   const rows = [
-    atLeast('600 B, 32 connections: real service against nginx', ...nginx.throughput(0.4)),
-    atLeast('  against a bare forwarder on Node', ...forwarder.throughput(0.6)),
-    atLeast('  against llama-swap', ...swap.throughput(4)),
-    atLeast('  with authentication against without', ...guarded.throughput(0.95)),
+    atLeast('600 B, 32 connections: requests/s against nginx', ...nginx.throughput(0.4)),
+    atLeast('  requests/s against a bare forwarder on Node', ...forwarder.throughput(0.6)),
+    atLeast('  requests/s against llama-swap', ...swap.throughput(4)),
+    atLeast('  requests/s with authentication against without', ...guarded.throughput(0.95)),
     atMost('  CPU per request against nginx', ...nginx.cpu(2.5)),
     atMost('  CPU per request against a bare forwarder on Node', ...forwarder.cpu(1.67)),
     atMost('  CPU per request against the stripped process', ...stripped.cpu(1.05)),
@@ -140,7 +146,7 @@ async function measureBodies(bench: Bench): Promise<Outcome> {
   const proxies = new Map([...bench.proxies].filter(([name]) => name !== 'llama-swap' && name !== 'with authentication'));
   const outcomes: Outcome[] = [];
   for (const { name, bytes, connections, limit } of BODIES) {
-    const title = `bodies of ${name}, ${connections} connections, upstream on ${bench.upstream}`;
+    const title = `bodies of ${name}, ${connections} connections, upstream on ${bench.upstream}${bench.sharing}`;
     const measured = await measureProxies(bench, { title, proxies, load: { bytes, connections }, mayWait: false });
     const row = atMost(`bodies of ${name}: CPU per request against nginx`, ...measured.compare('real service', 'nginx').cpu(limit));
     outcomes.push({ rows: [row], tables: [measured.table] });
@@ -152,7 +158,7 @@ async function measureBodies(bench: Bench): Promise<Outcome> {
 async function measureStreams(bench: Bench): Promise<Outcome> {
   const outcomes: Outcome[] = [];
   for (const connections of [16, 200]) {
-    const title = `${connections} streams of 200 chunks, upstream on Node`;
+    const title = `${connections} streams of 200 chunks, upstream on Node${bench.sharing}`;
     const load = { bytes: 600, connections, stream: true };
     const measured = await measureProxies(bench, { title, proxies: bench.streams, load, mayWait: true });
     const compared = measured.compare('real service', 'upstream alone');
@@ -184,7 +190,7 @@ async function measureProxies({ directory, pace }: Bench, { title, proxies, load
   const model = stream ? 'streams' : 'primary';
   const runs = await alternate(proxies, pace.rounds, async ({ token, ...server }) => {
     const script = await writeScript(directory, { bytes, model, stream, ...(token === undefined ? {} : { token }) });
-    return driveAndCount(server, { script, connections, seconds: pace.seconds });
+    return driveAndCount(server, { script, connections, seconds: connections > MANY ? 2 * pace.seconds : pace.seconds });
   });
   const summaries = new Map([...runs].map(([name, of]) => [name, summarise(name, of, { mayWait })] as const));
   process.stdout.write(`  ${title}\n`);
@@ -245,6 +251,6 @@ function addedRows(what: string, times: Times): readonly Row[] {
   const value = times.has('nginx') ? (real - base) / (nginx - base) : 'no nginx';
   return [
     atMost(`${what}, against nginx`, value, { limit: 3, unit: '×', doubt }),
-    note('  in µs: upstream alone, nginx, real service', [base, nginx, real].map((us) => us.toFixed(0)).join(', ')),
+    note(`  ${what}: µs of upstream alone, nginx, real service`, [base, nginx, real].map((us) => us.toFixed(0)).join(', ')),
   ];
 }

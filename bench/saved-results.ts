@@ -6,6 +6,9 @@ import { parseResults, type Machine, type Result } from './decide/result.ts';
 
 const DIRECTORY = join(import.meta.dirname, 'results');
 
+/** What a figure depends on: an earlier result, or a page about it, is no change. */
+const MEASURED = [':/', ':(top,exclude)bench/results', ':(top,exclude)docs'];
+
 /** The oldest first. */
 export async function readResults(): Promise<readonly Result[]> {
   const names = await readdir(DIRECTORY).catch(() => []);
@@ -18,7 +21,7 @@ export async function readResults(): Promise<readonly Result[]> {
 export async function saveResult(machine: Machine, measurements: Result['measurements']): Promise<string> {
   const savedAt = new Date().toISOString();
   const commit = git('rev-parse', 'HEAD');
-  const result: Result = { savedAt, commit, modified: git('status', '--porcelain') !== '', machine, measurements };
+  const result: Result = { savedAt, commit, modified: git('status', '--porcelain', '--', ...MEASURED) !== '', machine, measurements };
   const file = join(DIRECTORY, `${savedAt.slice(0, 19).replaceAll(':', '-')}.json`);
   await mkdir(DIRECTORY, { recursive: true });
   await writeFile(file, `${JSON.stringify(result, undefined, 2)}\n`);

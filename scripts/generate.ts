@@ -1,5 +1,5 @@
 /** Writes every generated file. With `--check`, writes nothing and exits with 1 if a file is stale. */
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -19,7 +19,9 @@ export function generatedFiles(): readonly GeneratedFile[] {
 
 function readTexts() {
   const read = (path: string): string => readFileSync(join(TOP, path), 'utf8');
-  const results = readdirSync(join(TOP, BENCH_RESULTS)).filter((name) => name.endsWith('.json'));
+  const results = (existsSync(join(TOP, BENCH_RESULTS)) ? readdirSync(join(TOP, BENCH_RESULTS)) : []).filter((name) =>
+    name.endsWith('.json'),
+  );
   return {
     chartValues: read('helm/svc/values.yaml'),
     catalogue: read('src/models/catalogue.toml'),

@@ -1,9 +1,9 @@
 /** Publishes saved measurements as the tables of `docs/performance.md`: of the kind of machine that was measured last, each measurement with its last two results. Pure. */
 import { kindOf, parseResults, type Goal, type Machine, type Result, type ResultTable } from '../../bench/decide/result.ts';
+import { voidText } from '../../bench/decide/summarise.ts';
 import { alignedTable } from './publish-reference.ts';
 
 const SHOWN = 2;
-const VALIDITY = { valid: 'valid', waited: 'invalid: it waited', void: 'void: requests failed' } as const;
 
 /** `texts`: the files in `bench/results`, in any order. */
 export function performanceTables(texts: readonly string[]): string {
@@ -35,7 +35,7 @@ function partsOf(name: string, comparable: readonly Result[]): readonly string[]
 function goalTable(name: string, shown: readonly Result[]): string {
   const goalsOf = (result: Result | undefined): readonly Goal[] => result?.measurements[name]?.goals ?? [];
   const rows = goalsOf(shown.at(-1)).map(({ what, goal, met }) => [
-    what,
+    what.trim(),
     ...shown.map((result) => goalsOf(result).find((other) => other.what === what)?.figure ?? 'not measured'),
     goal,
     met === undefined ? '' : met ? 'met' : 'missed',
@@ -58,7 +58,7 @@ function proxyTable({ against, rows }: ResultTable): string {
     ratioText(cpuUs, base?.cpuUs),
     busy === undefined ? '' : `${(busy * 100).toFixed(0)} %`,
     String(failures),
-    VALIDITY[validity],
+    { valid: 'valid', waited: 'invalid: it waited', void: `void: ${voidText(failures)}` }[validity],
   ]);
   const head = [
     'In front of the same upstream',
@@ -74,5 +74,5 @@ function proxyTable({ against, rows }: ResultTable): string {
 }
 
 function ratioText(value: number | undefined, base: number | undefined): string {
-  return value === undefined || base === undefined ? '' : `${(value / base).toFixed(2)} ×`;
+  return value === undefined || base === undefined || base === 0 ? '' : `${(value / base).toFixed(2)} ×`;
 }

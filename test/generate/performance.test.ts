@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { performanceTables } from '../../scripts/generate/publish-performance.ts';
 import { measurementsOf, resultOf } from '../bench/result-fixture.ts';
 
-const goal = (figure: string, met: boolean) => ({ what: 'requests/s', figure, goal: '≥ 0.4 ×', met });
+const goal = (figure: string, met: boolean) => ({ what: '  requests/s', figure, goal: '≥ 0.4 ×', met });
 const draw = (...results: readonly ReturnType<typeof resultOf>[]): string =>
   performanceTables(results.map((result) => JSON.stringify(result)));
 const day = (number: number): string => `2026-01-0${number}T10:20:30.000Z`;
@@ -39,6 +39,7 @@ test('each proxy is compared with the base of its table, and invalid rows are ma
     { name: 'nginx', requestsPerSecond: 1000, cpuUs: 20, busy: 0.9, failures: 0, validity: 'valid' },
     { name: 'real service', requestsPerSecond: 300, cpuUs: 50, busy: 0.5, failures: 0, validity: 'waited' },
     { name: 'upstream alone', requestsPerSecond: 5000, failures: 2, validity: 'void' },
+    { name: 'real service', requestsPerSecond: 0, failures: 0, validity: 'void' },
   ] as const;
   const text = draw(
     resultOf({ measurements: { gateway: { goals: [], tables: [{ title: '600 B', against: 'nginx', rows: [...rows] }] } } }),
@@ -56,6 +57,7 @@ test('each proxy is compared with the base of its table, and invalid rows are ma
   expect(cells).toEqual([
     ['nginx', '1000', '1.00 ×', '20.0', '1.00 ×', '90 %', '0', 'valid'],
     ['real service', '300', '0.30 ×', '50.0', '2.50 ×', '50 %', '0', 'invalid: it waited'],
-    ['upstream alone', '5000', '5.00 ×', '', '', '', '2', 'void: requests failed'],
+    ['upstream alone', '5000', '5.00 ×', '', '', '', '2', 'void: 2 requests failed'],
+    ['real service', '0', '0.00 ×', '', '', '', '0', 'void: nothing was answered'],
   ]);
 });
