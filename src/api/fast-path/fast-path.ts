@@ -6,8 +6,6 @@ import type { Socket } from 'node:net';
 import { createDenseSet, type Member } from '../../gateway/dense-set.ts';
 import { FastConnection, type ConnectionLimits, type FastConnectionDeps } from './fast-connection.ts';
 
-export type FastPath = ReturnType<typeof createFastPath>;
-
 export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listener' | 'handOver' | 'refuse'> {
   readonly limits: Omit<ConnectionLimits, 'silentMs'>;
 }

@@ -25,11 +25,13 @@ export interface WrittenHead {
 
 /** Node refuses the same characters: a line end in a value would be read as another header. */
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-// oxlint-disable-next-line no-control-regex -- Tab is the one control character that a value may contain
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Throws a `TypeError` for a header that is not well-formed. */
-export function responseHead({ status, reason, own, headers }: HeadFacts, { date, keepAlive, keepAliveSeconds }: ConnectionFacts): WrittenHead {
+export function responseHead(
+  { status, reason, own, headers }: HeadFacts,
+  { date, keepAlive, keepAliveSeconds }: ConnectionFacts,
+): WrittenHead {
   const given = isList(headers) ? headers : Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
   const all = own.length === 0 ? given : [...ownOf(own, given), ...given];
   let lines = '';
@@ -49,7 +51,8 @@ export function responseHead({ status, reason, own, headers }: HeadFacts, { date
   }
   const isLast = connection === 'close' || !keepAlive || !isDelimited;
   if (!isDated) lines += `Date: ${date}\r\n`;
-  if (connection === undefined) lines += isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
+  if (connection === undefined)
+    lines += isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
   return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
 }
 
