@@ -3,8 +3,8 @@
  * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
  * so neither can miss the checks of the site and of the access.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerError } from '../gateway/answer.ts';
+import type { ClientRequest, ClientResponse } from '../gateway/client-exchange.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import { dialectOf } from '../gateway/decide/inference-paths.ts';
@@ -59,7 +59,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
   }
 
   /** Serves a raw route that Fastify's router has found. */
-  function enter(route: RawRoute, req: IncomingMessage, res: ServerResponse): void {
+  function enter(route: RawRoute, req: ClientRequest, res: ClientResponse): void {
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
     const from = site.check(req, head, route);
@@ -84,8 +84,10 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
   }
 
   return {
+    /** Whether `tryHandle` handles a POST to this path. */
+    serves: (path: string) => known.has(path),
     /** Returns false, and leaves the request untouched, if the path is not a raw route. */
-    tryHandle(req: IncomingMessage, res: ServerResponse) {
+    tryHandle(req: ClientRequest, res: ClientResponse) {
       if (req.method !== 'POST') return false;
       const url = req.url ?? '';
       const query = url.indexOf('?');

@@ -67,9 +67,16 @@ export function buildServer(deps: ServerDeps): HttpApi {
   const hotPath = createHotPath({ routes, site, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
-  const { server, closeIdle } = createHttpServer(settings, (req, res) => {
+  const tryHandle: HotPath['tryHandle'] = (req, res) => {
     if (leaving) res.shouldKeepAlive = false;
-    if (!hotPath.tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
+    return hotPath.tryHandle(req, res);
+  };
+  const { server, closeIdle, closeAll } = createHttpServer(settings, {
+    listener(req, res) {
+      if (!tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
+    },
+    fastListener: tryHandle,
+    serves: hotPath.serves,
   });
   const app = fastify({
     serverFactory(handler) {
@@ -106,7 +113,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
       const closed = server.listening ? closeListener(server) : Promise.resolve();
       // Repeated, because connections become idle during the wait.
       const idle = setInterval(closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      const cut = setTimeout(closeAll, graceMs);
       await gateway.close(graceMs, parkedMs);
       await closed;
       clearInterval(idle);

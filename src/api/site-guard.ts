@@ -7,10 +7,12 @@ import type { RequestHead } from '../gateway/decide/request-head.ts';
 import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';
 import type { Route } from './route.ts';
 
+type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
+
 export interface SiteGuard {
   /** Whether pages of any other origin may use a route under `/v1`. */
   readonly allowsOrigins: boolean;
-  check(req: IncomingMessage, head: RequestHead, route: Pick<Route, 'anySite' | 'cors'>): SiteDecision;
+  check(req: SiteFacts, head: RequestHead, route: Pick<Route, 'anySite' | 'cors'>): SiteDecision;
 }
 
 /** More different values of `Host` than a service has addresses, names and ports. */
@@ -41,7 +43,7 @@ export function createSiteGuard(policy: SitePolicy): SiteGuard {
   };
 }
 
-function siteRequest(req: IncomingMessage, head: RequestHead) {
+function siteRequest(req: SiteFacts, head: RequestHead) {
   const { host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram } = head;
   const target = isPath(req.url) ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
   const isHttp10 = req.httpVersionMajor === 1 && req.httpVersionMinor === 0;

@@ -1,5 +1,4 @@
 /** The check of every request of a service with authentication. The rules are in `decide/`. */
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Access } from '../schema/access.ts';
 import { ALLOWED, AMBIGUOUS, BUSY, decideScope, INVALID, LOCAL, NOT_READY, REQUIRED, type AccessDecision } from './decide/decide-access.ts';
@@ -18,7 +17,15 @@ export interface AuthorizeDeps {
   readonly onUse: (id: string) => void;
 }
 
-export type Authorize = (access: Access, request: IncomingMessage) => AccessDecision | Promise<AccessDecision>;
+/** What a check may look at. */
+export interface CheckedRequest {
+  readonly url?: string | undefined;
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[];
+  readonly socket: Socket;
+}
+
+export type Authorize = (access: Access, request: CheckedRequest) => AccessDecision | Promise<AccessDecision>;
 
 export function createAuthorize({
   verifier,

@@ -1,7 +1,7 @@
 /** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
+import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { Dialect } from './decide/dialect.ts';
 import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
@@ -19,8 +19,8 @@ const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
 export interface AnswerRequest {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+  readonly req: ClientRequest;
+  readonly res: ClientResponse;
   readonly requestId: string;
   readonly dialect: Dialect;
 }
@@ -28,8 +28,8 @@ export interface AnswerRequest {
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
   status = 0;
-  readonly #req: IncomingMessage;
-  readonly #res: ServerResponse;
+  readonly #req: ClientRequest;
+  readonly #res: ClientResponse;
   readonly #requestId: string;
   readonly dialect: Dialect;
   #stream = false;
@@ -192,7 +192,7 @@ export class ClientAnswer implements BatchedWriter {
  * Sends an error. The connection stays open; Node reads what is left of a small body. If more is left, the connection is closed after the answer, but only
  * when the client has had time to read it: until then the rest of the body is read and discarded.
  */
-export function answerError(req: IncomingMessage, res: ServerResponse, answer: ErrorAnswer): void {
+export function answerError(req: ClientRequest, res: ClientResponse, answer: ErrorAnswer): void {
   if (res.headersSent || res.destroyed) {
     res.destroy();
     return;
@@ -216,11 +216,11 @@ export function answerError(req: IncomingMessage, res: ServerResponse, answer: E
 }
 
 /** The client waits for "100 Continue" before it sends its body, and did not get it. */
-function isWithheld(req: IncomingMessage): boolean {
+function isWithheld(req: ClientRequest): boolean {
   return req.headers.expect !== undefined && !req.readableDidRead;
 }
 
-function hasMuchBody(req: IncomingMessage): boolean {
+function hasMuchBody(req: ClientRequest): boolean {
   return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 

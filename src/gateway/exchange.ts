@@ -13,11 +13,11 @@
  * the workload (which loses the attempt), and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
  * releases what the exchange holds.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BoardSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
+import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { RequestBody, type RequestBodyOwner } from './request-body.ts';
 import { bodyLimitOf } from './decide/body-limit.ts';
 import { OPENAI } from './decide/dialect.ts';
@@ -35,8 +35,8 @@ import type { Member } from './dense-set.ts';
 import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './parked-request.ts';
 
 export interface ExchangeRequest {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+  readonly req: ClientRequest;
+  readonly res: ClientResponse;
   readonly path: InferencePath;
   readonly head: RequestHead;
   readonly requestId: string;

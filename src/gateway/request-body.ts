@@ -4,10 +4,10 @@
  * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves. What is kept of a large
  * multipart body is on disk, and so is one whose `model` comes last.
  */
-import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
 import { BodyWriter } from './body-writer.ts';
+import type { ClientRequest } from './client-exchange.ts';
 import type { BodyLimit } from './decide/body-limit.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { RequestHead } from './decide/request-head.ts';
@@ -30,7 +30,7 @@ const KEPT_BODY_BYTES = 1024 * 1024;
 const JOIN_BYTES = 16 * 1024;
 
 export interface ReadRequest {
-  readonly req: IncomingMessage;
+  readonly req: ClientRequest;
   readonly head: RequestHead;
   readonly scan: BodyScan;
   readonly limit: BodyLimit;

@@ -49,8 +49,11 @@ const PROVIDER: Provider = {
 
 export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
+/** `SVC_TEST_FAST_PATH=1` runs every suite of this fixture through the fast path (`npm run test:fast-path`). */
+const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '0';
+
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
-  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), ...options.settings });
+  const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), SVC_FAST_PATH, ...options.settings });
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const { settings } = parsed;
   const board = createBoard();

@@ -1,0 +1,66 @@
+/** The head of an answer as Node writes it: the headers as given, then `Date`, `Connection` and `Keep-Alive`. Pure. */
+
+export interface HeadFacts {
+  readonly status: number;
+  /** The text after the status. */
+  readonly reason: string;
+  /** Names and values in turn that were set earlier. One of the same name in `headers` replaces them. */
+  readonly own: readonly string[];
+  readonly headers: readonly string[] | Readonly<Record<string, string | number>>;
+}
+
+export interface ConnectionFacts {
+  /** As the header `Date` has it. */
+  readonly date: string;
+  readonly keepAlive: boolean;
+  readonly keepAliveSeconds: number;
+}
+
+export interface WrittenHead {
+  readonly text: string;
+  /** The connection is closed after the answer. */
+  readonly isLast: boolean;
+  readonly hasBody: boolean;
+}
+
+/** Node refuses the same characters: a line end in a value would be read as another header. */
+const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Throws a `TypeError` for a header that is not well-formed. */
+export function responseHead(
+  { status, reason, own, headers }: HeadFacts,
+  { date, keepAlive, keepAliveSeconds }: ConnectionFacts,
+): WrittenHead {
+  const given = isList(headers) ? headers : Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
+  const all = own.length === 0 ? given : [...ownOf(own, given), ...given];
+  let lines = '';
+  let isDated = false;
+  let isDelimited = status === 204 || status === 304;
+  const hasBody = !isDelimited;
+  let connection: string | undefined;
+  for (let index = 0; index < all.length; index += 2) {
+    const name = all[index] ?? '';
+    const value = all[index + 1] ?? '';
+    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`Send a well-formed header instead of "${name}"`);
+    lines += `${name}: ${value}\r\n`;
+    const lower = name.toLowerCase();
+    if (lower === 'date') isDated = true;
+    else if (lower === 'connection') connection = value.toLowerCase();
+    else if (lower === 'content-length' || lower === 'transfer-encoding') isDelimited = true;
+  }
+  const isLast = connection === 'close' || !keepAlive || !isDelimited;
+  if (!isDated) lines += `Date: ${date}\r\n`;
+  if (connection === undefined)
+    lines += isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
+  return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
+}
+
+function ownOf(own: readonly string[], given: readonly string[]): readonly string[] {
+  const replaced = new Set(given.filter((_text, index) => index % 2 === 0).map((name) => name.toLowerCase()));
+  return own.filter((_text, index) => !replaced.has((own[index - (index % 2)] ?? '').toLowerCase()));
+}
+
+function isList(headers: HeadFacts['headers']): headers is readonly string[] {
+  return Array.isArray(headers);
+}

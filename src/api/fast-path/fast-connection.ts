@@ -1,0 +1,172 @@
+/**
+ * One connection of the fast path: it reads requests of the ordinary form, one after the other, and leaves the connection to Node's HTTP server, with all that was read, at the
+ * first one that is not.
+ *
+ *   idle ── bytes ─► scan ─┬─► a request: read its body, wait for its answer ─► idle
+ *                          └─► anything else, or a head that is not complete: handed over, for good
+ */
+import type { Socket } from 'node:net';
+import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
+import { scanRequest, type ScanRules } from './decide/scan-request.ts';
+import { FastRequest } from './fast-request.ts';
+import { FastResponse, type FastResponseDeps } from './fast-response.ts';
+
+export type ConnectionError = 'invalid' | 'timeout';
+
+export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'keepAliveSeconds'> {
+  readonly rules: ScanRules;
+  readonly listener: (req: ClientRequest, res: ClientResponse) => void;
+  /** Leaves the connection to Node's HTTP server. What was read is at the front of the socket again. */
+  readonly handOver: (socket: Socket) => void;
+  /** Answers a request that cannot be completed and closes the connection. */
+  readonly refuse: (socket: Socket, error: ConnectionError, headersSent: boolean) => void;
+  /** The connection is closed or handed over. */
+  readonly onGone: (connection: FastConnection) => void;
+}
+
+export interface ConnectionLimits {
+  /** How long a connection may stay open without a request. */
+  readonly keepAliveMs: number;
+  /** How long a new connection may send nothing before it is handed over, so that Node's time limit applies. */
+  readonly silentMs: number;
+  /** How long the whole body may take. */
+  readonly requestMs: number;
+}
+
+/** Bytes after the body that may wait for the end of the answer; then the connection is paused. */
+const REST_BYTES = 64 * 1024;
+
+/** A class, because it is a resource with a lifetime on the hot path. */
+export class FastConnection {
+  readonly #deps: FastConnectionDeps;
+  readonly #socket: Socket;
+  #request: FastRequest | undefined;
+  #response: FastResponse | undefined;
+  /** What came after the body of the present request. */
+  #rest: Buffer[] = [];
+  #restBytes = 0;
+  #hasServed = false;
+  /** Since when there is no request. */
+  #idleSince = performance.now();
+  readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
+  readonly #onDrain = (): void => this.#response?.onDrain();
+  readonly #onEnd = (): void => this.#clientEnded();
+  readonly #onError = (): void => void this.#socket.destroy();
+  readonly #onClose = (): void => this.#closed();
+
+  constructor(socket: Socket, deps: FastConnectionDeps) {
+    this.#socket = socket;
+    this.#deps = deps;
+    socket.on('data', this.#onData);
+    socket.on('drain', this.#onDrain);
+    socket.on('end', this.#onEnd);
+    socket.on('error', this.#onError);
+    socket.on('close', this.#onClose);
+  }
+
+  /** A request is being read or answered. */
+  get isBusy(): boolean {
+    return this.#request !== undefined;
+  }
+
+  checkTimeouts(now: number, limits: ConnectionLimits): void {
+    const request = this.#request;
+    if (request !== undefined) {
+      if (!request.complete && now - request.startedAt > limits.requestMs) this.#refuse('timeout');
+      return;
+    }
+    const idleMs = now - this.#idleSince;
+    if (!this.#hasServed && idleMs > limits.silentMs) this.#handOver();
+    else if (idleMs > limits.keepAliveMs) this.#socket.destroy();
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#request === undefined) this.#begin(bytes);
+    else if (this.#request.complete) this.#keep(bytes);
+    else this.#push(this.#request, bytes);
+  }
+
+  #begin(bytes: Buffer): void {
+    const { rules, listener, date, keepAliveSeconds } = this.#deps;
+    const scanned = scanRequest(bytes, rules);
+    if (scanned.kind !== 'request') {
+      this.#handOver(bytes);
+      return;
+    }
+    const socket = this.#socket;
+    const request = new FastRequest(scanned, socket);
+    const response = new FastResponse({ socket, date, keepAliveSeconds, onSent: (last) => this.#sent(last) });
+    response.shouldKeepAlive = scanned.keepAlive;
+    this.#hasServed = true;
+    this.#request = request;
+    this.#response = response;
+    if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes));
+    listener(request, response);
+  }
+
+  #push(request: FastRequest, bytes: Buffer): void {
+    const rest = request.push(bytes);
+    if (rest !== undefined) this.#keep(rest);
+    // The answer was complete before the body.
+    if (request.complete && this.#response === undefined) this.#next();
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#rest.push(bytes);
+    this.#restBytes += bytes.length;
+    if (this.#restBytes > REST_BYTES) this.#socket.pause();
+  }
+
+  #sent(last: boolean): void {
+    this.#response = undefined;
+    if (last) this.#socket.destroySoon();
+    else if (this.#request?.complete === true) this.#next();
+    else this.#request?.discard();
+  }
+
+  #next(): void {
+    this.#request = undefined;
+    this.#idleSince = performance.now();
+    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#rest.length === 0 || !this.#socket.writable) return;
+    const rest = Buffer.concat(this.#rest);
+    this.#rest = [];
+    this.#restBytes = 0;
+    this.#begin(rest);
+  }
+
+  #handOver(bytes?: Buffer): void {
+    const socket = this.#socket;
+    this.#leave();
+    if (bytes !== undefined) socket.unshift(bytes);
+    this.#deps.handOver(socket);
+  }
+
+  /** Node's HTTP server closes a connection as well when its client will send nothing more. */
+  #clientEnded(): void {
+    if (this.#request?.complete === false) this.#refuse('invalid');
+    else this.#socket.end();
+  }
+
+  #refuse(error: ConnectionError): void {
+    this.#deps.refuse(this.#socket, error, this.#response?.headersSent === true);
+  }
+
+  #closed(): void {
+    this.#leave();
+    this.#request = undefined;
+    this.#rest = [];
+    this.#response?.onClose();
+    this.#response = undefined;
+  }
+
+  #leave(): void {
+    const socket = this.#socket;
+    socket.off('data', this.#onData);
+    socket.off('drain', this.#onDrain);
+    socket.off('end', this.#onEnd);
+    socket.off('error', this.#onError);
+    socket.off('close', this.#onClose);
+    this.#deps.onGone(this);
+  }
+}

@@ -1,0 +1,106 @@
+/** A request that the fast path has read, with its body as it arrives. It behaves like Node's own `IncomingMessage` in all that `ClientRequest` has. */
+import type { Socket } from 'node:net';
+import type { ClientRequest } from '../../gateway/client-exchange.ts';
+import type { ScannedRequest } from './decide/scan-request.ts';
+
+/** What may wait to be read before the connection is paused: that of Node's own streams. */
+const WAITING_BYTES = 64 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** A class, because it is a resource with a lifetime on the hot path. */
+export class FastRequest implements ClientRequest {
+  readonly method = 'POST';
+  readonly httpVersionMajor = 1;
+  readonly httpVersionMinor = 1;
+  readonly url: string;
+  readonly rawHeaders: readonly string[];
+  readonly headers: ClientRequest['headers'];
+  readonly socket: Socket;
+  /** `performance.now()` of its arrival. */
+  readonly startedAt = performance.now();
+  readableDidRead = false;
+  /** Bytes of the body that have not arrived yet. */
+  #missing: number;
+  #onData: ((bytes: Buffer) => void)[] = [];
+  readonly #onEnd: ((nothing: Buffer) => void)[] = [];
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #flows = false;
+  #isScheduled = false;
+  #ended = false;
+
+  constructor(scanned: ScannedRequest, socket: Socket) {
+    this.url = scanned.url;
+    this.rawHeaders = scanned.rawHeaders;
+    this.headers = { 'content-length': scanned.contentLength };
+    this.socket = socket;
+    this.#missing = Number(scanned.contentLength ?? 0);
+  }
+
+  get complete(): boolean {
+    return this.#missing === 0;
+  }
+
+  /** Takes what has arrived. Returns what follows the body. */
+  push(bytes: Buffer): Buffer | undefined {
+    const own = bytes.length <= this.#missing ? bytes : bytes.subarray(0, this.#missing);
+    this.#missing -= own.length;
+    if (own.length > 0) {
+      this.#waiting.push(own);
+      this.#waitingBytes += own.length;
+    }
+    if (this.#flows && !this.#isScheduled) this.#flow();
+    if (this.#waitingBytes >= WAITING_BYTES) this.socket.pause();
+    return own.length === bytes.length ? undefined : bytes.subarray(own.length);
+  }
+
+  on(event: 'data', listener: (bytes: Buffer) => void): this;
+  on(event: 'end', listener: () => void): this;
+  on(event: 'data' | 'end', listener: (bytes: Buffer) => void): this {
+    if (event === 'end') this.#onEnd.push(listener);
+    else {
+      this.#onData.push(listener);
+      if (!this.readableDidRead) this.resume();
+    }
+    return this;
+  }
+
+  pause(): this {
+    this.#flows = false;
+    return this;
+  }
+
+  resume(): this {
+    this.readableDidRead = true;
+    this.#flows = true;
+    if (this.#isScheduled) return this;
+    this.#isScheduled = true;
+    process.nextTick(() => {
+      this.#isScheduled = false;
+      this.#flow();
+    });
+    return this;
+  }
+
+  /** Reads and discards the rest, because the answer is complete. */
+  discard(): void {
+    this.#onData = [];
+    this.#waiting.length = 0;
+    this.#waitingBytes = 0;
+    this.resume();
+  }
+
+  #flow(): void {
+    while (this.#flows) {
+      const bytes = this.#waiting.shift();
+      if (bytes === undefined) break;
+      this.#waitingBytes -= bytes.length;
+      for (const listener of this.#onData) listener(bytes);
+    }
+    if (!this.#flows) return;
+    if (this.socket.isPaused()) this.socket.resume();
+    if (this.#ended || this.#missing > 0) return;
+    this.#ended = true;
+    for (const listener of this.#onEnd) listener(NOTHING);
+  }
+}

@@ -1,0 +1,53 @@
+/** What the gateway uses of a client's request and of the answer to it. Node's own objects have these members, and so have those of the fast path (`api/fast-path/`). */
+import type { Socket } from 'node:net';
+
+export interface ClientRequest {
+  readonly method?: string | undefined;
+  /** As sent, with its query. */
+  readonly url?: string | undefined;
+  readonly httpVersionMajor: number;
+  readonly httpVersionMinor: number;
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[];
+  readonly headers: {
+    readonly 'content-length'?: string | undefined;
+    readonly 'transfer-encoding'?: string | undefined;
+    readonly expect?: string | undefined;
+  };
+  readonly socket: Socket;
+  /** The whole body has arrived, whether or not it has been read. */
+  readonly complete: boolean;
+  /** Reading of the body has begun. */
+  readonly readableDidRead: boolean;
+  /** Reading begins, in a later turn, with the first listener of `data`. */
+  on(event: 'data', listener: (bytes: Buffer) => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
+}
+
+export interface ClientResponse {
+  /** False: the connection is closed after this answer. */
+  shouldKeepAlive: boolean;
+  /** False: the writer frames the body itself. */
+  chunkedEncoding: boolean;
+  readonly headersSent: boolean;
+  readonly destroyed: boolean;
+  readonly writableNeedDrain: boolean;
+  setHeader(name: string, value: string): unknown;
+  /** Names and values in turn, or an object. They are sent with the first bytes of the body. Throws if a value contains control characters. */
+  writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
+  writeContinue(): void;
+  /** Returns false if the caller should wait for `drain`. */
+  write(bytes: Buffer): boolean;
+  write(text: string, encoding: BufferEncoding): boolean;
+  write(text: string): boolean;
+  end(): unknown;
+  end(body: Buffer | string): unknown;
+  end(text: string, encoding: BufferEncoding): unknown;
+  /** Closes the connection at once. */
+  destroy(): unknown;
+  /** `finish`: everything has been handed to the kernel. `close`: the answer is complete or the connection is closed. */
+  on(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;
+  once(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;
+}

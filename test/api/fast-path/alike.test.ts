@@ -1,0 +1,51 @@
+/**
+ * Both paths answer alike, whatever a client sends: the same bytes to the client and to the upstream (which returns them), the same end of the connection, the same counts.
+ *   SVC_TEST_REQUESTS   how many random requests. Default: 3,000, which takes seconds; `npm run test:alike` tries 1,000,000
+ *   SVC_TEST_SEED       the seed of their choice. A failure prints it
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createRandom } from '../../chaos/support/random.ts';
+import { startBothPaths, type BothPaths } from './support/both-paths.ts';
+import { crossesBody, randomConversation } from './support/random-request.ts';
+
+const REQUESTS = Number(process.env['SVC_TEST_REQUESTS'] ?? 3000);
+const SEED = Number(process.env['SVC_TEST_SEED'] ?? Date.now() % 1_000_000);
+/** Connections to each of the services. */
+const AT_ONCE = 32;
+const LIMIT_MS = 1_800_000;
+
+let both: BothPaths;
+
+beforeAll(async () => {
+  both = await startBothPaths();
+});
+afterAll(() => both.close());
+
+test(
+  'random requests, whole and damaged, are answered alike',
+  async () => {
+    const random = createRandom(SEED);
+    let sent = 0;
+    let reported = 0;
+    while (sent < REQUESTS) {
+      const conversations = Array.from({ length: AT_ONCE }, () => randomConversation(random)).filter(
+        (conversation) => !crossesBody(conversation),
+      );
+      const { fast, node } = await both.compare(conversations);
+      const differs = fast.conversations.findIndex((seen, index) => seen !== node.conversations[index]);
+      if (differs !== -1) {
+        const requests = conversations[differs]?.map((pieces) => pieces.map((piece) => piece.toString('latin1')));
+        process.stdout.write(`Seed ${SEED}, after ${sent} requests: ${JSON.stringify(requests)}\n`);
+      }
+      expect(fast.conversations[differs]).toBe(node.conversations[differs]);
+      expect(fast.reported.join('\n')).toBe(node.reported.join('\n'));
+      sent += conversations.flatMap((requests) => requests).length;
+      reported += node.reported.length;
+    }
+    const readByNode = both.readByNode();
+    process.stdout.write(`${sent} requests: ${reported} counted, ${readByNode} of them read by Node, seed ${SEED}\n`);
+    expect(reported - readByNode).toBeGreaterThan(sent / 10);
+    expect(readByNode).toBeGreaterThan(sent / 10);
+  },
+  LIMIT_MS,
+);

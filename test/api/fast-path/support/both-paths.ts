@@ -1,0 +1,165 @@
+/** Two equal services, one with the fast path and one without, and what each makes of the same bytes. */
+import { createServer } from 'node:net';
+import { createAuthorize } from '../../../../src/auth/create-authorize.ts';
+import { publish, slotName } from '../../../gateway/support/board-fixture.ts';
+import { startGateway, type GatewayFixture } from '../../../gateway/support/gateway-fixture.ts';
+import { MemorySocket } from './memory-socket.ts';
+
+/** The requests of one connection, one after the other, each in the pieces in which it arrives. */
+export type Conversation = readonly (readonly Buffer[])[];
+
+export interface Outcome {
+  /** What each client reads, and what has become of its connection, after each request and after the client has ended the connection. */
+  readonly conversations: readonly string[];
+  /** What the metrics count, for all clients together. */
+  readonly reported: readonly string[];
+}
+
+export interface BothPaths {
+  /** Sends requests on new connections to each of the services, and waits after each one until neither service does anything more. */
+  compare(conversations: readonly Conversation[]): Promise<{ readonly fast: Outcome; readonly node: Outcome }>;
+  /** Requests that Node's HTTP server of the service with the fast path has read. */
+  readByNode(): number;
+  close(): Promise<void>;
+}
+
+/** Turns of the event loop in which nothing happens, after which nothing will: no part of an answer waits longer, except for the upstream. */
+const QUIET_TURNS = 6;
+export const TOKEN = 'svc_good';
+const PRIMARY = slotName('primary');
+
+export const HEADER_LIMIT = 2048;
+const SETTINGS = { SVC_BODY_LIMIT: '4Ki', SVC_HEADER_LIMIT: String(HEADER_LIMIT), SVC_CORS_ORIGINS: 'https://chat.example.com' };
+
+const authorize = createAuthorize({
+  verifier: { verify: (token) => (token === TOKEN ? { id: 'a', identity: 'tests', scope: 'v1-only' } : undefined) },
+  isProxy: () => false,
+  matchesSecret: () => false,
+  onUse: () => undefined,
+});
+
+export async function startBothPaths(): Promise<BothPaths> {
+  const upstream = await startEcho();
+  const [fast, node] = await Promise.all(
+    ['1', '0'].map((SVC_FAST_PATH) => startGateway({ authorize, settings: { ...SETTINGS, SVC_FAST_PATH } })),
+  );
+  if (fast === undefined || node === undefined) throw new Error('Start both services');
+  for (const { board } of [fast, node]) publish(board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });
+  let readByNode = 0;
+  fast.api.server.on('request', () => (readByNode += 1));
+  return {
+    readByNode: () => readByNode,
+    async compare(conversations) {
+      const services = [begin(fast, conversations), begin(node, conversations)] as const;
+      const rounds = Math.max(...conversations.map(({ length }) => length));
+      for (let round = 0; round < rounds; round += 1) {
+        await send(services, round);
+        await quiet(services);
+        for (const { clients } of services) for (const client of clients) client.look();
+      }
+      for (const { clients } of services) for (const { socket } of clients) if (!socket.destroyed) socket.push(null);
+      await quiet(services);
+      return { fast: finish(services[0]), node: finish(services[1]) };
+    },
+    async close() {
+      await Promise.all([fast.close(), node.close()]);
+      await upstream.close();
+    },
+  };
+}
+
+/** Answers with the bytes of the request, so that what the upstream gets is compared as well. */
+async function startEcho(): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const server = createServer((socket) => {
+    let text = '';
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      text += bytes.toString('latin1');
+      const head = text.indexOf('\r\n\r\n');
+      // The gateway writes it last.
+      const length = Number(/\r\ncontent-length: (\d+)$/.exec(text.slice(0, head))?.[1]);
+      if (head === -1 || text.length < head + 4 + length) return;
+      const body = JSON.stringify(text);
+      text = '';
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`, 'latin1');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('Listen on a port');
+  return { port: address.port, close: () => new Promise((resolve) => server.close(() => resolve())) };
+}
+
+interface Client {
+  readonly socket: MemorySocket;
+  readonly conversation: Conversation;
+  readonly seen: string[];
+  /** Writes down what there is to see. */
+  look(): void;
+}
+
+interface Service {
+  readonly gateway: GatewayFixture;
+  readonly clients: readonly Client[];
+}
+
+function begin(gateway: GatewayFixture, conversations: readonly Conversation[]): Service {
+  gateway.finished.length = 0;
+  gateway.reported.length = 0;
+  const clients = conversations.map((conversation): Client => {
+    const socket = new MemorySocket();
+    gateway.api.server.emit('connection', socket);
+    const seen: string[] = [];
+    const look = (): void => {
+      seen.push(withoutChance(socket.sent), socket.writableEnded ? 'ended' : 'open', socket.destroyed ? 'closed' : '');
+      socket.sent = '';
+    };
+    return { socket, conversation, seen, look };
+  });
+  return { gateway, clients };
+}
+
+async function send(services: readonly Service[], round: number): Promise<void> {
+  const clients = services.flatMap((service) => service.clients);
+  const most = Math.max(...clients.map(({ conversation }) => conversation[round]?.length ?? 0));
+  for (let index = 0; index < most; index += 1) {
+    for (const { socket, conversation } of clients) {
+      const piece = conversation[round]?.[index];
+      if (piece !== undefined && !socket.destroyed) socket.push(piece);
+    }
+    await turn();
+  }
+}
+
+async function quiet(services: readonly Service[]): Promise<void> {
+  let last = -1;
+  for (let turns = 0; turns < QUIET_TURNS; turns += 1) {
+    await turn();
+    const now = services.flatMap(({ clients }) => clients).reduce((bytes, { socket }) => bytes + socket.sent.length, 0);
+    // Only a complete request has an upstream, which answers.
+    const isForwarding = services.some(({ gateway }) => gateway.traffic.ofSlot(PRIMARY).inFlight > 0);
+    if (isForwarding || now !== last) turns = 0;
+    last = now;
+  }
+}
+
+function finish({ gateway, clients }: Service): Outcome {
+  for (const { socket, look } of clients) {
+    look();
+    socket.destroy();
+  }
+  const requests = [...gateway.finished, ...gateway.reported];
+  return {
+    conversations: clients.map(({ seen }) => seen.join(' | ')),
+    reported: requests.map(({ slot, route, status }) => `${slot ?? '-'} ${route} ${status}`).toSorted(),
+  };
+}
+
+/** Replaces what differs from request to request. */
+function withoutChance(sent: string): string {
+  return sent.replaceAll(/req_[0-9a-f-]{36}/g, 'req_').replaceAll(/(\r\n(?:date|retry-after|openai-processing-ms)): [^\r]*/gi, '$1: ');
+}
+
+async function turn(): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+}
