@@ -21,18 +21,22 @@ export class JsonSkipper {
     this.#escaped = false;
   }
 
-  /** Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here and once by the native search. */
+  /**
+   * Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here, and at most once by the native search. After an escaped quote
+   * more of them are likely, as in prose and code, so the search begins again byte by byte.
+   */
   stringEnd(chunk: Uint8Array, at: number): number {
     let index = at;
     let escaped = this.#escaped;
-    const near = Math.min(chunk.length, at + NATIVE_SEARCH_FROM);
-    for (; index < near; index += 1) {
-      const byte = chunk[index];
-      if (escaped) escaped = false;
-      else if (byte === QUOTE) return this.#found(index);
-      else if (byte === BACKSLASH) escaped = true;
-    }
     while (index < chunk.length) {
+      const near = Math.min(chunk.length, index + NATIVE_SEARCH_FROM);
+      for (; index < near; index += 1) {
+        const byte = chunk[index];
+        if (escaped) escaped = false;
+        else if (byte === QUOTE) return this.#found(index);
+        else if (byte === BACKSLASH) escaped = true;
+      }
+      if (index === chunk.length) break;
       const quote = chunk.indexOf(QUOTE, index);
       const stop = quote === -1 ? chunk.length : quote;
       let run = 0;

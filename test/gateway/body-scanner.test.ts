@@ -149,6 +149,16 @@ describe('BodyScanner', () => {
     expect(scanned).toMatchObject({ status: 'more', modelSeen: true, model: 'x' });
   });
 
+  test.each(['"', '\\', '\\"', '"\\', '\\\\"'])('finds the end of a long text with %s anywhere in it, again and again', (odd) => {
+    for (let before = 0; before < 110; before += 1) {
+      for (const between of [0, 1, 40, 47, 48, 49, 130]) {
+        const long = `${'a'.repeat(before)}${odd}${'b'.repeat(between)}${odd}${'c'.repeat(between)}${odd}`;
+        const text = JSON.stringify({ first: long, messages: [long], model: 'x' });
+        expect(scan(text, [before + 8, before + 60, before + between + 12])).toMatchObject({ status: 'done', model: 'x' });
+      }
+    }
+  });
+
   test('handles any depth of nesting', () => {
     const deep = `{"a":${'['.repeat(2_000_000)}${']'.repeat(2_000_000)},"model":"x"}`;
     expect(scan(deep, [10, 1000, 3_000_000])).toMatchObject({ status: 'done', model: 'x' });
