@@ -7,9 +7,9 @@ import { openLibrary, type Library } from './speech-library.ts';
 import { RATE, startSpeechBed, tone, writeRecording, type SpeechBed } from './speech-bed.ts';
 
 const ROUNDS = 31;
-const SPOKEN_ROUNDS = 7;
+const SPOKEN_ROUNDS = 5;
 const SENTENCE = 'The first sentence is as long as most of them are in a text that is read aloud.';
-const SENTENCES = Array.from({ length: 12 }, () => SENTENCE);
+const SENTENCES = Array.from({ length: 4 }, () => SENTENCE);
 /** 80 ms for each character. */
 const SOUND_SECONDS = SENTENCE.length * 0.08;
 const MEMORY_EVERY_MS = 100;

@@ -5,8 +5,8 @@ import { checkSpeech } from './decide/check-speech.ts';
 
 /** `\ud83d\ude00`: the longest way to write one character in JSON. */
 const LONGEST_CHARACTER_BYTES = 12;
-/** Of all other fields: instructions are the longest one. */
-const OTHER_FIELDS_BYTES = 64 * 1024;
+/** Of all other fields: the recording of a voice is the longest one, with 3 MB in Base64. */
+const OTHER_FIELDS_BYTES = 4_000_000 + 64 * 1024;
 
 export class SpeechScanner implements BodyScan {
   readonly isForm = false;

@@ -15,8 +15,8 @@ export type ModelRead =
 
 export interface ModelReader {
   /**
-   * `file` is relative to the root of the store. The first provider that knows files like it reads it; `provider`, if that is said to be whose model it is and
-   * knows such files, before all others.
+   * `file` is relative to the root of the store. The first provider that knows files like it and can use them reads it: by their names alone, they may be those of several.
+   * Only `provider` reads it if that is said to be whose model it is and knows such files.
    */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
@@ -57,8 +57,15 @@ export function createModelReader(root: string, formats: readonly ModelFormat[])
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
       const knowing = formats.filter((each) => each.recognize(entry) !== undefined);
-      const format = knowing.find(({ kind }) => kind === provider) ?? knowing[0];
-      if (format !== undefined) return readWith(format, id, located);
+      const stated = knowing.find(({ kind }) => kind === provider);
+      if (stated !== undefined) return readWith(stated, id, located);
+      let problem: ModelRead | undefined;
+      for (const format of knowing) {
+        const read = await readWith(format, id, located);
+        if (read.kind !== 'unusable') return read;
+        problem = read;
+      }
+      if (problem !== undefined) return problem;
       if (entry.names !== undefined) return unusable(`"${file}" is a directory: use the name of a model file in it`);
       return { kind: 'present', facts: { id, hostPath, sizeBytes } };
     },

@@ -94,6 +94,17 @@ describe('the openai package', () => {
     await until(() => server.computing() === 0);
   });
 
+  test('sends the largest recording of a voice to imitate, but no longer body', async () => {
+    const say = async (characters: number) =>
+      post(
+        gateway.port,
+        SPEECH,
+        JSON.stringify({ model: 'tts', input: 'Hello', ref_audio: 'A'.repeat(characters), ref_text: 'What is said' }),
+      );
+    expect((await say(4_000_000)).status).toBe(200);
+    expect((await say(4_200_000)).status).toBe(400);
+  });
+
   test('gets typed errors: of the gateway, and of the server unchanged', async () => {
     const said = async (request: object) =>
       client.audio.speech.create({ model: 'tts', voice: 'alloy', input: 'Hi', ...request }).catch((error: unknown) => error);

@@ -8,6 +8,7 @@ import { removeModel, filesOf } from '../../src/models/model-files.ts';
 import { createModelReader } from '../../src/models/read-model.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import type { ModelFiles, ModelFormat } from '../../src/providers/provider.ts';
+import { encodeSpeaker } from '../../src/models/demo/demo-speaker.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 import { ModelId } from '../../src/schema/names.ts';
 import { toyFormat } from '../support/toy-provider/toy-format.ts';
@@ -99,6 +100,35 @@ test('a model of the catalogue may be a directory, too: it is complete with all 
     facts: { hostPath: path.join(root, 'birds/parrot'), sizeBytes: 39, provider: 'npu', contents: { phrase: 'Hello' } },
   });
   expect((await store.list(signal)).map((model) => model.id)).toEqual(['polly']);
+});
+
+describe('a voice outside the catalogue, whose files have the names of a model that listens', () => {
+  const id = ModelId.parse('voices/own');
+
+  test('is a model that speaks', async () => {
+    for (const [name, bytes] of Object.entries(encodeSpeaker())) await write(path.join(id, name), bytes);
+    expect(await createModelReader(root, MODEL_FORMATS).read(id, id)).toMatchObject({
+      kind: 'present',
+      facts: { provider: 'tts', family: 'vits', contents: { voices: [{ id: 'demo_low' }, { id: 'demo_middle' }, { id: 'demo_high' }] } },
+    });
+  });
+
+  test('is told what is wrong with it, and not that it does not listen', async () => {
+    for (const [name, bytes] of Object.entries(encodeSpeaker())) await write(path.join(id, name), bytes);
+    await write(path.join(id, 'model.onnx'), (encodeSpeaker()['model.onnx'] ?? new Uint8Array()).subarray(0, 500));
+    expect(await createModelReader(root, MODEL_FORMATS).read(id, id)).toMatchObject({
+      kind: 'unusable',
+      message: expect.stringMatching(/^The file "model\.onnx" of "voices\/own" is cut off/),
+    });
+  });
+
+  test('cannot listen where the catalogue says that it does: the message names the slots that it belongs to', async () => {
+    for (const [name, bytes] of Object.entries(encodeSpeaker())) await write(path.join(id, name), bytes);
+    expect(await createModelReader(root, MODEL_FORMATS).read(id, id, 'stt')).toEqual({
+      kind: 'unusable',
+      message: 'The model "voices/own" speaks, and does not listen: use it in a slot of the provider "tts", and another model here',
+    });
+  });
 });
 
 describe('what was read', () => {

@@ -72,8 +72,12 @@ async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): 
     if (wanted()) pass(resampler?.resample(samples) ?? samples);
     return wanted() ? 1 : 0;
   };
-  const { text, speaker: sid, speed } = order;
-  await speaker.generateAsync({ text, sid, speed, enableExternalBuffer: false, onProgress });
+  const { text, speaker: sid, speed, sample } = order;
+  const imitated =
+    sample === undefined
+      ? {}
+      : { generationConfig: { sid, speed, referenceAudio: sample.samples, referenceSampleRate: sample.rate, referenceText: sample.text } };
+  await speaker.generateAsync({ text, sid, speed, enableExternalBuffer: false, ...imitated, onProgress });
   if (resampler !== undefined) pass(resampler.flush(new Float32Array(0)));
   send({ kind: 'spoken' });
 }

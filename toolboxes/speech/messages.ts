@@ -25,6 +25,15 @@ export interface ListenOrder {
   readonly temperature: number;
 }
 
+/** A recording of a voice. */
+export interface VoiceSample {
+  readonly samples: Float32Array;
+  /** Hertz. */
+  readonly rate: number;
+  /** What is said in it; empty if that is not known. */
+  readonly text: string;
+}
+
 export interface SpeakOrder {
   readonly kind: 'speak';
   readonly text: string;
@@ -33,6 +42,8 @@ export interface SpeakOrder {
   readonly language: string;
   /** Hertz of the samples that are wanted. */
   readonly rate: number;
+  /** The voice to imitate. */
+  readonly sample?: VoiceSample | undefined;
 }
 
 export type Order = LoadOrder | ListenOrder | SpeakOrder | { readonly kind: 'cancel' };

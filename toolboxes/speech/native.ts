@@ -29,6 +29,8 @@ export interface NativeSpeaker {
     sid: number;
     speed: number;
     enableExternalBuffer: boolean;
+    /** For models that imitate a voice. The other fields of the request that are also here have no effect then. */
+    generationConfig?: { sid: number; speed: number; referenceAudio: Float32Array; referenceSampleRate: number; referenceText: string };
     onProgress: (part: { samples: Float32Array }) => number;
   }): Promise<{ samples: Float32Array; sampleRate: number }>;
 }

@@ -2,11 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { chooseVoice } from './decide/choose-voice.ts';
 import type { Flags } from './decide/parse-flags.ts';
-import { parseSpeech } from './decide/parse-speech.ts';
+import { parseSpeech, SAMPLE_BYTES } from './decide/parse-speech.ts';
 import { parseTranscription } from './decide/parse-transcription.ts';
 import { RefusalError, type Outcome, type Refusal } from './decide/refusal.ts';
 import type { Loaded } from './loaded.ts';
 import { openSound } from './open-sound.ts';
+import { openSample } from './open-sample.ts';
 import { readUpload, type DiskBudget } from './read-upload.ts';
 import { speak } from './speak.ts';
 import { transcribe } from './transcribe.ts';
@@ -74,13 +75,15 @@ async function handleSpeech(exchange: Exchange): Promise<void> {
   const { request, response, client, facts, flags, ffmpeg } = exchange;
   if (!/^application\/(?:[a-z.+-]+\+)?json\b/i.test(request.headers['content-type'] ?? ''))
     throw new RefusalError({ status: 415, code: 'request.media_type', message: 'Send the request as "application/json"' });
-  const text = await readText(request, JSON_BYTES + JSON_BYTES_PER_CHARACTER * flags.maxInput);
+  const most = JSON_BYTES + JSON_BYTES_PER_CHARACTER * flags.maxInput + (facts.clones ? 2 * SAMPLE_BYTES : 0);
+  const text = await readText(request, most);
   const speech = unwrap(parseSpeech(text, { compression: ffmpeg !== undefined, maxInput: flags.maxInput }));
-  const voice = unwrap(chooseVoice(facts.voices, speech.voice));
+  const voice = unwrap(chooseVoice(facts, speech));
   await exchange.turn(client);
-  await withinTime(exchange, async (signal) =>
-    speak(speech, voice, response, { engine: exchange.engine, facts, ffmpeg: ffmpeg ?? 'none', signal }),
-  );
+  await withinTime(exchange, async (signal) => {
+    const sample = await openSample(speech.sample, { ...exchange, signal });
+    await speak(speech, { ...voice, sample }, response, { engine: exchange.engine, facts, ffmpeg: ffmpeg ?? 'none', signal });
+  });
 }
 
 /** Ends the work when the client leaves, the server stops, or the request has taken too long. */

@@ -7,7 +7,11 @@ import { CONTENT_TYPES, isOwnFormat, type Speech } from './decide/parse-speech.t
 import { RefusalError } from './decide/refusal.ts';
 import { toPcm, wavHead } from './decide/write-wav.ts';
 import type { Engine } from './engine.ts';
+import type { VoiceSample } from './messages.ts';
 import { encodeWithFfmpeg } from './ffmpeg.ts';
+
+/** A voice of the model, or one that it imitates. */
+export type SpokenVoice = ChosenVoice & { readonly sample: VoiceSample | undefined };
 
 export interface SpeakOptions {
   readonly engine: Engine;
@@ -28,7 +32,7 @@ interface Encoder {
   stop(): void;
 }
 
-export async function speak(speech: Speech, voice: ChosenVoice, response: ServerResponse, options: SpeakOptions): Promise<void> {
+export async function speak(speech: Speech, voice: SpokenVoice, response: ServerResponse, options: SpeakOptions): Promise<void> {
   const { signal, facts } = options;
   const rate = speech.format === 'pcm' ? PCM_RATE : facts.sampleRate;
   const send = async (part: Uint8Array): Promise<void> => {
@@ -57,12 +61,13 @@ export async function speak(speech: Speech, voice: ChosenVoice, response: Server
 
 async function speakSentence(
   text: string,
-  { speech, voice, rate }: { readonly speech: Speech; readonly voice: ChosenVoice; readonly rate: number },
+  { speech, voice, rate }: { readonly speech: Speech; readonly voice: SpokenVoice; readonly rate: number },
   { engine, signal }: SpeakOptions,
 ): Promise<Buffer> {
   const parts: Buffer[] = [];
   try {
-    const order = { kind: 'speak', text, speaker: voice.speaker, speed: speech.speed, language: voice.language, rate } as const;
+    const { speaker, language, sample } = voice;
+    const order = { kind: 'speak', text, speaker, speed: speech.speed, language, rate, sample } as const;
     await engine.speak(order, (samples) => parts.push(toPcm(samples)), signal);
   } catch (error) {
     if (!(error instanceof Error) || !NO_SOUND.test(error.message)) throw error;

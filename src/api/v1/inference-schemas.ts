@@ -89,6 +89,11 @@ const SpeechRequest = InferenceRequest.extend({
   voice: z.unknown().optional().describe('A voice that `GET /v1/audio/voices` lists, or one of OpenAI; default: that of the model'),
   response_format: AUDIO_FORMAT,
   speed: z.number().optional().describe('0.25 to 4; default: 1'),
+  ref_audio: z
+    .string()
+    .optional()
+    .describe('A recording of the voice to imitate, 1 to 30 seconds, in Base64; only with models that imitate voices'),
+  ref_text: z.string().optional().describe('What is said in that recording'),
   stream_format: z.string().optional().describe('"audio" (default), or "sse" for events'),
 });
 

@@ -26,7 +26,8 @@ export const sttFormat: ModelFormat = {
     const reading = await readBundle(id, bundle, files);
     if (!reading.ok) return { kind: 'unusable', message: reading.message };
     if (reading.metadata.has('n_speakers')) {
-      return { kind: 'unusable', message: `The model "${id}" speaks, and does not listen: choose a model of the catalogue that does` };
+      const message = `The model "${id}" speaks, and does not listen: use it in a slot of the provider "tts", and another model here`;
+      return { kind: 'unusable', message };
     }
     return {
       kind: 'model',

@@ -19,7 +19,7 @@ export const ttsFormat: ModelFormat = {
       return { kind: 'unusable', message: `The model "${id}" is incomplete: its network or what belongs to it is missing; get it again` };
     }
     // The pronunciation rules of espeak-ng are a directory.
-    const others = bundle.others.filter((name) => /\.(bin|txt)$/.test(name));
+    const others = bundle.others.filter((name) => /\.(bin|txt|json)$/.test(name));
     const reading = await readBundle(id, { ...bundle, others }, files);
     if (!reading.ok) return { kind: 'unusable', message: reading.message };
     const voiceBytes = reading.sizes.get(VOICES_FILE);

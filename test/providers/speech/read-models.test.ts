@@ -7,6 +7,7 @@ import { ttsFormat } from '../../../src/providers/tts/tts-format.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 import { ModelId } from '../../../src/schema/names.ts';
 import { filesOf, type SampleModel } from '../../support/providers/files-in-memory.ts';
+import { encodeCloner } from '../../support/speech/cloner-model.ts';
 import {
   encodeOnnx,
   kokoroSample,
@@ -18,6 +19,7 @@ import {
 } from '../../support/speech/onnx-sample.ts';
 
 const id = ModelId.parse('m');
+const CLONER: SampleModel = { entry: { name: 'cloner', names: Object.keys(encodeCloner()) }, files: encodeCloner() };
 const read = (format: typeof sttFormat, sample: SampleModel): Promise<ModelReading> =>
   format.read({ id, entry: sample.entry }, filesOf(sample));
 const messageOf = async (format: typeof sttFormat, sample: SampleModel): Promise<string> => {
@@ -35,6 +37,7 @@ test.each([
   ['a transducer', transducerSample(), 'stt', 'transducer'],
   ['a Kokoro', kokoroSample(), 'tts', 'kokoro'],
   ['a voice of Piper', piperSample(), 'tts', 'vits'],
+  ['a Pocket TTS', CLONER, 'tts', 'pocket'],
 ] as const)('%s is recognized by one provider only, and its family is known', async (_what, sample, kind, family) => {
   const knowing = MODEL_FORMATS.filter((format) => format.recognize(sample.entry) !== undefined);
   expect(knowing.map((format) => format.kind)).toEqual([kind]);
@@ -63,6 +66,13 @@ test('only a Whisper of several languages translates', async () => {
   for (const sample of [whisperSample(false), moonshineSample(), transducerSample()])
     expect(await capabilities(sample)).toEqual(['transcription']);
   expect(sttCapabilities({ provider: undefined, contents: undefined })).toEqual(['transcription']);
+});
+
+test('a model that imitates voices has none of its own, and each request needs a recording', async () => {
+  expect(await read(ttsFormat, CLONER)).toMatchObject({ contents: { voices: [], clones: true } });
+  expect(await read(ttsFormat, { ...CLONER, files: { ...CLONER.files, 'vocab.json': new Uint8Array() } })).toMatchObject({
+    kind: 'unusable',
+  });
 });
 
 test('the voices are those of the metadata, in its order', async () => {

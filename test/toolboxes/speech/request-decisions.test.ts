@@ -176,24 +176,28 @@ describe('chooseVoice()', () => {
     [kokoro, 'af_bella(2)+af_bella', 1],
     [kokoro, ' af_sky (0.5)', 3],
   ])('%j with %s is voice %s', (voices, wanted, speaker) => {
-    expect(chooseVoice(voices, wanted)).toMatchObject({ ok: true, value: { speaker } });
+    expect(chooseVoice({ voices, clones: false }, { voice: wanted })).toMatchObject({ ok: true, value: { speaker } });
   });
 
   test('answers an unknown voice with the list, and a mix with the reason', () => {
-    expect(chooseVoice(kokoro, 'bob')).toMatchObject({
+    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'bob' })).toMatchObject({
       refusal: {
         status: 400,
         code: 'audio.voice_unknown',
         message: 'Choose another voice than "bob": the model has af_alloy, af_bella, af_heart, af_sky, bf_emma',
       },
     });
-    expect(chooseVoice(kokoro, 'af_bella+bob')).toMatchObject({ refusal: { code: 'audio.voice_unknown' } });
-    expect(chooseVoice(kokoro, 'af_bella(2)+af_sky')).toMatchObject({ refusal: { status: 422, code: 'audio.mix_unsupported' } });
+    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'af_bella+bob' })).toMatchObject({
+      refusal: { code: 'audio.voice_unknown' },
+    });
+    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'af_bella(2)+af_sky' })).toMatchObject({
+      refusal: { status: 422, code: 'audio.mix_unsupported' },
+    });
   });
 
   test('keeps the message short, whatever the name and however many voices', () => {
     const many = Array.from({ length: 900 }, (_, index) => ({ name: `speaker_${index}`, language: '' }));
-    const found = chooseVoice(many, 'x'.repeat(100_000));
+    const found = chooseVoice({ voices: many, clones: false }, { voice: 'x'.repeat(100_000) });
     if (found.ok) throw new Error('found');
     expect(found.refusal.message.length).toBeLessThan(1500);
     expect(found.refusal.message).toContain('and 840 more');

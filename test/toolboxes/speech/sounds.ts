@@ -47,3 +47,9 @@ export const HEADS = {
   mp4: Buffer.from('\x00\x00\x00\x20ftypM4A ', 'latin1'),
   zip: Buffer.from('PK\x03\x04\x14\x00\x00\x00\x08\x00', 'latin1'),
 } as const;
+
+/** A tone in one channel, which stands for a voice. */
+export function toneFile({ hertz = 300, seconds = 1, rate = 16_000 }): Buffer {
+  const samples = Int16Array.from({ length: seconds * rate }, (_, index) => 9000 * Math.sin((index * 2 * Math.PI * hertz) / rate));
+  return Buffer.concat([wavHeadOf({ rate, bytes: samples.byteLength }), Buffer.from(samples.buffer)]);
+}

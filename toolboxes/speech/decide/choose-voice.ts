@@ -34,7 +34,32 @@ const MIX_PART = /^\s*([^()+]+?)\s*(?:\(\s*([0-9.]{1,10})\s*\))?\s*$/;
 /** Names in a message; a model can have a thousand voices. */
 const NAMED = 60;
 
-export function chooseVoice(voices: readonly Voice[], wanted: string | undefined): Outcome<ChosenVoice> {
+const NO_SAMPLE = refuse({
+  status: 422,
+  code: 'audio.sample_missing',
+  message: 'Set "ref_audio" to a recording of the voice to imitate: the model has no voices of its own',
+  param: 'ref_audio',
+});
+const NO_CLONING = refuse({
+  status: 422,
+  code: 'audio.cloning_unsupported',
+  message: 'Remove "ref_audio", or choose a model that imitates voices, such as Pocket TTS: this model has only voices of its own',
+  param: 'ref_audio',
+});
+
+interface Speaker {
+  readonly voices: readonly Voice[];
+  readonly clones: boolean;
+}
+
+interface Wish {
+  readonly voice: string | undefined;
+  readonly sample?: unknown;
+}
+
+export function chooseVoice({ voices, clones }: Speaker, { voice: wanted, sample }: Wish): Outcome<ChosenVoice> {
+  if (clones) return sample === undefined ? NO_SAMPLE : accept({ speaker: 0, language: '' });
+  if (sample !== undefined) return NO_CLONING;
   if (wanted === undefined) return chosen(voices, Math.max(0, indexOf(voices, DEFAULT_VOICE)));
   const whole = find(voices, wanted);
   if (whole !== undefined) return chosen(voices, whole);

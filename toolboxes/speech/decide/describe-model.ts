@@ -13,6 +13,8 @@ export interface ModelFacts {
   readonly translation: boolean;
   readonly timestamps: readonly Granularity[];
   readonly voices: readonly Voice[];
+  /** It has no voices of its own, and imitates the one of a recording instead. */
+  readonly clones: boolean;
   /** Seconds that the model processes at once. */
   readonly mostSeconds: number;
   /** The configuration of the library. File names are relative to the directory of the model. */
@@ -40,6 +42,7 @@ export interface BundleFacts {
 
 const FLOAT_BYTES = 4;
 const LISTENER_RATE = 16_000;
+const POCKET_RATE = 24_000;
 
 export function describeModel(facts: BundleFacts): Described {
   switch (facts.bundle.family) {
@@ -57,6 +60,8 @@ export function describeModel(facts: BundleFacts): Described {
       return describeVits(facts);
     case 'matcha':
       return speaker(facts, 'matcha', facts.metadata['acousticModel'] ?? {});
+    case 'pocket':
+      return describePocket(facts);
   }
 }
 
@@ -69,6 +74,7 @@ export function describeWhisperFile({ multilingual, translates }: GgmlWhisper): 
     translation: translates,
     timestamps: ['segment', 'word'],
     voices: [],
+    clones: false,
     mostSeconds: 28,
     engine: { kind: 'whisper' },
   };
@@ -87,7 +93,17 @@ function listener({ bundle }: BundleFacts, options: ListenerOptions): Described 
   const { role, languages = [], translation = false, timestamps = ['segment'], mostSeconds, modelType = '' } = options;
   const { tokens = '', ...files } = { ...bundle.graphs, ...bundle.files };
   const engine = { kind: 'listener', role, files, options: { tokens }, modelType } as const;
-  const facts = { family: bundle.family, sampleRate: LISTENER_RATE, languages, translation, timestamps, voices: [], mostSeconds, engine };
+  const facts = {
+    family: bundle.family,
+    sampleRate: LISTENER_RATE,
+    languages,
+    translation,
+    timestamps,
+    voices: [],
+    clones: false,
+    mostSeconds,
+    engine,
+  };
   return { ok: true, facts };
 }
 
@@ -175,8 +191,26 @@ function speaker({ bundle }: BundleFacts, role: string, metadata: Metadata): Des
   const engine = { kind: 'speaker', role, files, options, rules: bundle.rules } as const;
   return {
     ok: true,
-    facts: { family: bundle.family, sampleRate, languages, translation: false, timestamps: [], voices, mostSeconds: 0, engine },
+    facts: {
+      family: bundle.family,
+      sampleRate,
+      languages,
+      translation: false,
+      timestamps: [],
+      voices,
+      clones: false,
+      mostSeconds: 0,
+      engine,
+    },
   };
+}
+
+/** Pocket TTS. Its files say nothing about it: the library has the rate, and the published weights know English. */
+function describePocket({ bundle }: BundleFacts): Described {
+  const files = { ...bundle.graphs, ...bundle.files };
+  const engine = { kind: 'speaker', role: 'pocket', files, options: {}, rules: bundle.rules } as const;
+  const more = { languages: ['en'], translation: false, timestamps: [], voices: [], clones: true, mostSeconds: 0 } as const;
+  return { ok: true, facts: { family: bundle.family, sampleRate: POCKET_RATE, ...more, engine } };
 }
 
 /** Names are used only if there is one for each voice: otherwise, they would name the wrong ones. */

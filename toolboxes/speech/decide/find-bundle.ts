@@ -10,7 +10,7 @@ export interface BundleFile {
   readonly directory: boolean;
 }
 
-export type Family = 'moonshine' | 'whisper' | 'transducer' | 'ctc' | 'kokoro' | 'vits' | 'matcha';
+export type Family = 'moonshine' | 'whisper' | 'transducer' | 'ctc' | 'kokoro' | 'vits' | 'matcha' | 'pocket';
 
 export interface Bundle {
   readonly family: Family;
@@ -76,6 +76,18 @@ const SHAPES: readonly Shape[] = [
     graphs: { acousticModel: /^model-steps-\d+\.onnx$/, vocoder: /^(?:vocos|hifigan).*\.onnx$/ },
     files: TOKENS,
   },
+  {
+    family: 'pocket',
+    task: 'tts',
+    graphs: {
+      lmFlow: graph('lm_flow'),
+      lmMain: graph('lm_main'),
+      encoder: graph('encoder'),
+      decoder: graph('decoder'),
+      textConditioner: graph('text_conditioner'),
+    },
+    files: { vocabJson: /^vocab\.json$/, tokenScoresJson: /^token_scores\.json$/ },
+  },
   { family: 'vits', task: 'tts', graphs: { model: /\.onnx$/ }, files: TOKENS },
   { family: 'ctc', task: 'stt', graphs: { model: /^model(?:\.int8)?\.onnx$/ }, files: TOKENS },
 ];
@@ -117,7 +129,8 @@ function pickAll(wanted: Readonly<Record<string, RegExp>>, names: readonly strin
 const isInt8 = (name: string): boolean => name.includes('int8');
 
 function explain(task: Task, names: readonly string[]): string {
-  const what = task === 'stt' ? 'speech-to-text (Moonshine, Whisper, or a NeMo model)' : 'text-to-speech (Kokoro, VITS, Piper, or Matcha)';
+  const what =
+    task === 'stt' ? 'speech-to-text (Moonshine, Whisper, or a NeMo model)' : 'text-to-speech (Kokoro, VITS, Piper, Matcha, or Pocket TTS)';
   const archive = names.find((name) => /\.(?:tar\.bz2|tar\.gz|tgz|zip)$/.test(name));
   if (archive !== undefined) return `Unpack "${archive}": the directory contains an archive and no model`;
   if (names.length === 0) return 'Choose a directory with the files of a model: it contains no files';

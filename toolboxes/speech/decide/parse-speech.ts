@@ -24,7 +24,14 @@ export interface Speech {
   /** 1 is the usual speed. */
   readonly speed: number;
   readonly events: boolean;
+  /** A recording of the voice to imitate. */
+  readonly sample: { readonly bytes: Buffer; readonly text: string } | undefined;
 }
+
+/** Bytes of the recording of a voice: 30 seconds in one channel with 48 kHz and 16 bits. */
+export const SAMPLE_BYTES = 3_000_000;
+const SAMPLE_CHARACTERS = Math.ceil(SAMPLE_BYTES / 3) * 4;
+const SAMPLE_TEXT_CHARACTERS = 1000;
 
 export interface SpeakerAbilities {
   /** Whether a program that writes compressed formats was found. */
@@ -53,9 +60,19 @@ export function parseSpeech(text: string, { compression, maxInput }: SpeakerAbil
   if (stream !== 'audio' && stream !== 'sse') return invalid('stream_format', 'Set "stream_format" to "audio" or "sse"');
   const voice = parseVoice(body['voice']);
   if (!voice.ok) return voice;
+  const sample = parseSample(body);
+  if (!sample.ok) return sample;
   const [first, ...more] = isSpeakable(input) ? splitSentences(plainText(input)) : [];
   if (first === undefined) return invalid('input', 'Set "input" to a text with at least one letter or digit');
-  return accept({ sentences: [first, ...more], characters: input.length, voice: voice.value, format, speed, events: stream === 'sse' });
+  return accept({
+    sentences: [first, ...more],
+    characters: input.length,
+    voice: voice.value,
+    format,
+    speed,
+    events: stream === 'sse',
+    sample: sample.value,
+  });
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
@@ -73,4 +90,22 @@ function parseVoice(value: unknown): Outcome<string | undefined> {
   if (typeof value === 'string') return accept(value);
   if (typeof value === 'object' && 'id' in value && typeof value.id === 'string') return accept(value.id);
   return invalid('voice', 'Set "voice" to the name of a voice');
+}
+
+const DATA_ADDRESS = /^data:[a-z0-9.+/-]{1,80}(?:;[a-z0-9.=+-]{1,80}){0,4},/i;
+const BASE64 = /^[a-z0-9+/_-]+={0,2}$/i;
+
+/** Other servers give these fields the same names. An address of a recording elsewhere is refused: the server fetches nothing. */
+function parseSample(body: Readonly<Record<string, unknown>>): Outcome<Speech['sample']> {
+  const { ref_audio: audio, ref_text: text = '' } = body;
+  if (audio === undefined || audio === null) return accept(undefined);
+  if (typeof text !== 'string' || text.length > SAMPLE_TEXT_CHARACTERS)
+    return invalid('ref_text', `Set "ref_text" to what is said in the recording, with at most ${SAMPLE_TEXT_CHARACTERS} characters`);
+  const encoded = typeof audio === 'string' ? audio.replace(DATA_ADDRESS, '') : '';
+  if (encoded.length > SAMPLE_CHARACTERS) {
+    const message = `Send a recording of at most ${SAMPLE_BYTES} bytes in "ref_audio"`;
+    return refuse({ status: 413, code: 'request.too_large', message, param: 'ref_audio' });
+  }
+  if (!BASE64.test(encoded)) return invalid('ref_audio', 'Set "ref_audio" to the bytes of a recording in Base64');
+  return accept({ bytes: Buffer.from(encoded, 'base64'), text });
 }

@@ -7,6 +7,8 @@ const MAX_VOICES = 10_000;
 
 const Contents = z.looseObject({
   voices: z.array(z.object({ id: z.string().min(1).max(200), language: z.string().max(40).optional() })).max(MAX_VOICES),
+  /** Whether it imitates the voice of a recording, and needs one with each request. */
+  clones: z.boolean().optional(),
 });
 
 export type TtsContents = Readonly<z.output<typeof Contents>>;
@@ -27,6 +29,8 @@ const FLOAT_BYTES = 4;
 
 /** The names are those of the metadata, in its order: the speech server gives the engine the position of a voice. It names voices without a name in the same way. */
 export function ttsContents(family: string, metadata: ReadonlyMap<string, string>): TtsContents {
+  // A model that imitates the voice of a recording has none of its own.
+  if (family === 'pocket') return { voices: [], clones: true };
   const count = countOf(metadata) ?? 1;
   const own = metadata.get('voice');
   const names = (metadata.get('speaker_names') ?? '').split(',').map((name) => name.trim());
@@ -45,6 +49,11 @@ function voiceOf(id: string, language: string | undefined): TtsContents['voices'
 /** None if nothing is known of the model. */
 export function voicesOf({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] {
   return (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
+}
+
+/** Whether each request needs a recording of the voice to imitate. */
+export function needsSample({ contents }: Pick<ModelFacts, 'contents'>): boolean {
+  return Contents.safeParse(contents).data?.clones === true;
 }
 
 /** Returns what is wrong with the file of voices beside a network, which the engine reads without a check; undefined if nothing is. Continues the sentence "The file …". */
