@@ -127,26 +127,34 @@ export async function startLlamaSwap({ directory, started, cores }: Bed, upstrea
   return opened(child, port, started, 'llama-swap');
 }
 
-/** A shell script with the arguments of llama-server. It becomes the server of the model that it is told to serve. */
+/**
+ * A shell script with the arguments of llama-server, which runs the server of the model that it is told to serve. It must keep its last arguments: a workload without them was altered from outside,
+ * and the service under test would replace it again and again while it is measured.
+ */
 async function serverProgram(directory: string, cores: string | undefined): Promise<string> {
   const template = join(directory, 'slot.conf');
   await writeFile(template, nginxConfig(directory, nativeUpstream('PORT'), 'slot'));
   const nginx = spawnSync('sh', ['-c', 'command -v nginx']).stdout.toString().trim();
   // The service that starts this program has the core of proxies.
-  const run = ['exec', ...pinTo(cores)].join(' ');
+  const run = pinTo(cores).join(' ');
   return `#!/bin/sh
-while [ $# -gt 0 ]; do
+set -- "$@" --end-of-arguments
+while [ "$1" != --end-of-arguments ]; do
   case $1 in
-  --port) port=$2; shift ;;
-  --model) model=$2; shift ;;
+  --port) port=$2 ;;
+  --model) model=$2 ;;
   esac
+  set -- "$@" "$1"
   shift
 done
+shift
 case $model in
-${nginx === '' ? '*' : '*owl*'}) ${run} "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" ;;
+${nginx === '' ? '*' : '*owl*'}) exec ${run} "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" "$@" ;;
 esac
 sed "s/PORT/$port/g" "${template}" > "${directory}/slot-$port.conf"
-${run} "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log"
+${run} "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log" &
+trap 'kill $!; exit 0' TERM INT
+wait $!
 `;
 }
 
