@@ -90,11 +90,10 @@ export class TranslatedForward implements Attempt {
     if (this.#isEnded()) return undefined;
     this.#end();
     const { call, onLeave, onEnd } = this.#run;
-    const { settings } = this.#request.deps;
-    const { signal } = this.#leaving;
-    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], settings, signal });
+    const rest = { settings: this.#request.deps.settings, signal: this.#leaving.signal };
+    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], ...rest });
     call?.destroy();
-    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, settings, signal });
+    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, ...rest });
   }
 
   checkTimeouts(now: number): void {
