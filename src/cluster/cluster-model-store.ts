@@ -72,8 +72,9 @@ export function createClusterModelStore({
 
   /** A file of the user, in a store of which this is a view if it is mounted here. */
   function presenceOfOther(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
-    const found = mounted?.kind === 'present' ? mounted.facts : undefined;
-    return { kind: 'present', facts: found ?? { id, hostPath: path.join(root, id), sizeBytes: 0 } };
+    if (mounted?.kind === 'present') return mounted;
+    if (formats.some(({ mustBeRead }) => mustBeRead?.(path.basename(id)) === true)) return notRead(id, mounted);
+    return { kind: 'present', facts: { id, hostPath: path.join(root, id), sizeBytes: 0 } };
   }
 
   async function observe(ids: readonly ModelId[], signal: AbortSignal): Promise<ReadonlyMap<ModelId, ModelPresence>> {
@@ -121,6 +122,13 @@ export function createClusterModelStore({
       return removed.ok ? ok(true) : removed;
     },
   };
+}
+
+/** For a model that pods alone cannot serve. What is wrong with its file is said where there is one. */
+function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
+  if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
+  const message = `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway"): the gateway has to read it, and does not find it there`;
+  return { kind: 'missing', message };
 }
 
 /** The same facts as a reader of the files would find. */

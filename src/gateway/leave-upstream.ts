@@ -1,40 +1,40 @@
-/** What is left to do at the server when a translated request ends early: read a request that must finish to its end, and send what the translation asked for. */
+/** What is left to do at the server when a translated request has ended: read a request that must finish to its end, and send what the translation asked for. */
 import type { UpstreamRequest } from '../providers/translation.ts';
 import type { Settings } from '../schema/settings.ts';
 import { UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
 
 export interface Leaving {
   readonly call: UpstreamCall | undefined;
-  readonly onLeave: readonly UpstreamRequest[];
+  readonly requests: readonly UpstreamRequest[];
   readonly settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT'>;
   /** Aborts when the workload is about to be stopped. */
   readonly signal: AbortSignal;
 }
 
-/** Requests that cancel something are answered at once. */
+/** Requests that cancel or forget something are answered at once. */
 const LEAVE_MS = 5000;
 
 /** Returns undefined if there is nothing to do. What is returned never rejects. */
-export function leaveUpstream(deps: UpstreamCallDeps, { call, onLeave, settings, signal }: Leaving): Promise<void> | undefined {
+export function leaveUpstream(deps: UpstreamCallDeps, { call, requests, settings, signal }: Leaving): Promise<void> | undefined {
   const mustFinish = call?.request.mustFinish === true && call.isSent ? call : undefined;
   if (mustFinish === undefined) call?.destroy();
-  if (mustFinish === undefined && onLeave.length === 0) return undefined;
+  if (mustFinish === undefined && requests.length === 0) return undefined;
   return finish(deps, {
     mustFinish,
-    onLeave,
+    requests,
     signal: AbortSignal.any([signal, AbortSignal.timeout(mustFinish === undefined ? LEAVE_MS : settings.SVC_FIRST_BYTE_TIMEOUT)]),
   });
 }
 
 interface Rest {
   readonly mustFinish: UpstreamCall | undefined;
-  readonly onLeave: readonly UpstreamRequest[];
+  readonly requests: readonly UpstreamRequest[];
   readonly signal: AbortSignal;
 }
 
-async function finish(deps: UpstreamCallDeps, { mustFinish, onLeave, signal }: Rest): Promise<void> {
+async function finish(deps: UpstreamCallDeps, { mustFinish, requests, signal }: Rest): Promise<void> {
   if (mustFinish !== undefined) await drain(mustFinish, signal);
-  for (const request of onLeave) {
+  for (const request of requests) {
     if (signal.aborted) return;
     const call = new UpstreamCall(request, deps);
     await drain(call, signal, () => call.start());

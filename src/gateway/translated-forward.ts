@@ -6,7 +6,8 @@
  *                                            ├─► it throws, breaks a rule, or a time limit passes: `upstream.failed`      fail
  *                                            └─► the client leaves                                                        destroy
  *
- * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is read to its end; the hold lasts until then.
+ * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is read to its end. In all of them but the second, it is then sent
+ * what the translation named in `on-end`. The hold lasts until then.
  */
 import { randomBytes } from 'node:crypto';
 import type { InferPlan, InferRequest } from '../providers/provider.ts';
@@ -88,11 +89,11 @@ export class TranslatedForward implements Attempt {
   destroy(): Promise<void> | undefined {
     if (this.#isEnded()) return undefined;
     this.#end();
-    const { call, onLeave } = this.#run;
-    const { deps } = this.#request;
-    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, onLeave, settings: deps.settings, signal: this.#leaving.signal });
+    const { call, onLeave, onEnd } = this.#run;
+    const rest = { settings: this.#request.deps.settings, signal: this.#leaving.signal };
+    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], ...rest });
     call?.destroy();
-    return undefined;
+    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, ...rest });
   }
 
   checkTimeouts(now: number): void {

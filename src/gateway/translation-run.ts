@@ -40,6 +40,8 @@ const STEPS_IN_A_ROW = 32;
 export class TranslationRun {
   /** What the server is sent if the request ends early. */
   onLeave: readonly UpstreamRequest[] = [];
+  /** What the server is sent when the request has ended. */
+  onEnd: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;
   #socket: UpstreamSocket | undefined;
@@ -108,6 +110,9 @@ export class TranslationRun {
         return DONE;
       case 'on-leave':
         this.onLeave = step.requests;
+        return DONE;
+      case 'on-end':
+        this.onEnd = step.requests;
         return DONE;
       default:
         return step satisfies never;

@@ -110,7 +110,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     const file = path.join(root, id);
     const others = [...catalogue.keys(), ...((await own?.names()) ?? [])];
     const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist${suggestModels(id, others)}`;
-    return { kind: 'missing', message };
+    return { kind: 'missing', message, isAbsent: true };
   }
 
   return {

@@ -98,6 +98,8 @@ export interface ModelFormat {
    * that the server loads; all are relative to the root of the store. Pure.
    */
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
+  /** Whether a model of this name can only be served by a gateway that has read its file. Default: no model is so. Pure. */
+  mustBeRead?(name: string): boolean;
   /** Returns what these contents say to users. They may come from another version, so anything may be missing or odd. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
 }

@@ -77,6 +77,11 @@ export function* onLeave(requests: readonly UpstreamRequest[]): Steps<void> {
   yield { kind: 'on-leave', requests };
 }
 
+/** For what must be done at the server, and what no client should wait for. */
+export function* onEnd(requests: readonly UpstreamRequest[]): Steps<void> {
+  yield { kind: 'on-end', requests };
+}
+
 /** A translation of one request into one request, and of its answer into one answer. */
 export function translateOnce(
   toUpstream: (request: TranslatableRequest) => UpstreamRequest,

@@ -100,7 +100,9 @@ export type TranslationStep =
   /** Writes to the client, and waits until it has read enough. Result: `done`. */
   | { readonly kind: 'write'; readonly bytes: string | Uint8Array }
   /** Replaces what the server is sent if the request ends before the translation does: because the client leaves, a time limit passes or the translation throws. Result: `done`. */
-  | { readonly kind: 'on-leave'; readonly requests: readonly UpstreamRequest[] };
+  | { readonly kind: 'on-leave'; readonly requests: readonly UpstreamRequest[] }
+  /** Replaces what the server is sent after the request has ended, in whatever way. The client does not wait for it, and no answer is read. Result: `done`. */
+  | { readonly kind: 'on-end'; readonly requests: readonly UpstreamRequest[] };
 
 export type StepResult =
   | { readonly kind: 'answer'; readonly answer: UpstreamAnswer }

@@ -234,8 +234,8 @@ export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   /** Not in the store, but `pull` can fetch it. */
   | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined }
-  /** Neither in the store nor in the catalogue: somebody has to add it. */
-  | { readonly kind: 'missing'; readonly message: string };
+  /** Neither in the store nor in the catalogue, or not usable: somebody has to add it. `isAbsent`: there is no file of this name. */
+  | { readonly kind: 'missing'; readonly message: string; readonly isAbsent?: true };
 
 export interface ModelStore {
   /** Absolute host path of the store. */

@@ -6,10 +6,13 @@ import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
 import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS, PROVIDERS } from '../../src/providers/registry.ts';
+import type { ModelFacts } from '../../src/providers/provider.ts';
 import { templatingOf } from '../../src/reconciler/desire.ts';
 import type { ModelStore, RuntimeTraits } from '../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { SHAPES, writeCheckpoint } from '../support/comfyui/checkpoints.ts';
+import { changed, PORTRAIT, type SavedWorkflow } from '../support/comfyui/user-workflows.ts';
 import { createClusterModelsWorld, type ClusterModelsWorld } from './cluster-models-fixture.ts';
 
 const signal = new AbortController().signal;
@@ -113,6 +116,54 @@ describe('createClusterModelStore()', () => {
       provider: 'gguf',
       contents: { architecture: 'bert', poolingType: 1, projector: 'mmproj-v.gguf' },
       pinnedBy: { object: expect.stringMatching(/^svc-model-[0-9a-f]{20}$/), digest: expect.any(String) },
+    });
+  });
+});
+
+describe('a workflow of a user', () => {
+  const id = ModelId.parse('image/models/checkpoints/portrait/portrait.workflow.json');
+  const presenceOf = async (store: ModelStore) => (await store.observe([id], signal)).get(id);
+  const templateOfImg = (facts: ModelFacts) => {
+    const name = SlotName.parse('img');
+    const parsed = parseSlot(name, { provider: 'image', backend: 'rocm', model: { default: id } });
+    if (!parsed.ok) throw new Error('No spec');
+    const slot = { name, spec: parsed.spec, generation: 1, problems: [] };
+    return templatingOf({ providers: PROVIDERS, runtime: { traits: TRAITS }, models: { root } }).templateOf(slot, facts, {
+      reference: 'localhost/x:1',
+    });
+  };
+  async function save(workflow: SavedWorkflow): Promise<void> {
+    const directory = path.join(root, 'image/models/checkpoints');
+    await writeCheckpoint(path.join(directory, 'sdxl-turbo/base.safetensors'), SHAPES.sdxl);
+    await writeCheckpoint(path.join(directory, 'portrait/glow.safetensors'), SHAPES.other);
+    await writeFile(path.join(root, id), JSON.stringify(workflow));
+  }
+
+  test('in the mounted store is read, and its pod looks for the files of models where it names them', async () => {
+    const store = await clusterStore();
+    await save(PORTRAIT);
+    const facts = await factsOf(store, id);
+    expect(facts).toMatchObject({ provider: 'image', family: 'SDXL (workflow)', contents: { workflow: { name: 'portrait' } } });
+    expect(JSON.stringify(facts.contents)).toContain('portrait/glow.safetensors');
+    const template = templateOfImg(facts);
+    expect(template?.capabilities).toEqual(['image']);
+    expect(JSON.stringify(template)).toContain('"/models/image/models/checkpoints"');
+    // A change needs no other pod.
+    await save(changed(PORTRAIT, '5', { inputs: { width: 640, height: 448 } }));
+    const after = await factsOf(store, id);
+    expect(after.contents).not.toEqual(facts.contents);
+    expect(templateOfImg(after)?.revision).toBe(template?.revision);
+  });
+
+  test('with a mistake says which', async () => {
+    await save(changed(PORTRAIT, '3', { inputs: { clip: ['7', 0] } }));
+    expect(await presenceOf(await clusterStore())).toMatchObject({ kind: 'missing', message: expect.stringContaining('goes in a circle') });
+  });
+
+  test('that the gateway cannot read is refused, since a pod alone cannot serve it', async () => {
+    expect(await presenceOf(await clusterStore())).toEqual({
+      kind: 'missing',
+      message: `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway"): the gateway has to read it, and does not find it there`,
     });
   });
 });

@@ -15,6 +15,8 @@ export const imageFormat: ModelFormat = {
     return isCompanionName(name) ? 'part' : 'model';
   },
   filesOf: (name) => [name],
+  // Requests are made into workflows here, and not in the server.
+  mustBeRead: (name) => name.endsWith(WORKFLOW_ENDING),
   contentsFrom(stated, files) {
     const named = imageModelNamed(files);
     if (named === undefined) return stated;

@@ -7,7 +7,7 @@
  * A client that leaves has its own workflow removed from the queue, or interrupted. ComfyUI must be asked for both, as it may begin with the workflow in between.
  */
 import type { ModelFacts } from '../provider.ts';
-import { ask, listen, onLeave } from '../translation-steps.ts';
+import { ask, listen, onEnd, onLeave } from '../translation-steps.ts';
 import type { Steps, TranslatableRequest, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import { answerWith } from './answer-images.ts';
 import { awaitJob, type OnPreview } from './await-job.ts';
@@ -78,8 +78,8 @@ function* drawImages(
   if (queued.status === 503) return { kind: 'upstream-error', answer: queued };
   if (!parseQueued(queued)) return describeRefusal(parseRefusal(queued), drawing);
   const outcome = yield* awaitJob(id, built.saveNode, onPreview);
-  // History keeps the prompts of everyone, and nobody else asks for this one.
-  if (outcome.kind !== 'unknown') yield* ask(postJson('/history', { delete: [id] }));
+  // History keeps the prompts of everyone, and nobody else asks for this one. The client gets its images first.
+  if (outcome.kind !== 'unknown') yield* onEnd([postJson('/history', { delete: [id] })]);
   switch (outcome.kind) {
     case 'done':
       return { images: outcome.images };

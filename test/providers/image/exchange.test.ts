@@ -1,12 +1,16 @@
 /** The exchange with ComfyUI through the gateway, against a stand-in that checks, queues and answers as the real one does. */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { post } from '../../gateway/support/client.ts';
+import { until } from '../../gateway/support/gateway-fixture.ts';
 import { createComfyWorld, GENERATIONS } from '../../support/comfyui/comfy-gateway.ts';
+import type { Comfy } from '../../support/comfyui/comfy-server.ts';
 import { readPng } from '../../support/comfyui/png.ts';
 
 const { at, start, draw, close } = createComfyWorld();
 
 afterEach(close);
+
+const asksToForget = ({ seen }: Comfy): boolean => seen.some(({ method, path }) => method === 'POST' && path === '/history');
 
 describe('an image', () => {
   test('is answered as a URL of the cache, with `_hal0`', async () => {
@@ -87,7 +91,13 @@ describe('an image', () => {
   test('is forgotten by the server once it has been fetched, with its prompt', async () => {
     const standIn = await start();
     await draw();
-    expect(standIn.seen.map(({ method, path: asked }) => `${method} ${asked}`)).toContain('POST /history');
+    await until(() => asksToForget(standIn));
+  });
+
+  test('is answered before the server has forgotten it', async () => {
+    const standIn = await start('sdxl-turbo', { behaviour: { forgets: 'never' } });
+    expect((await draw()).status).toBe(200);
+    await until(() => asksToForget(standIn));
   });
 });
 

@@ -36,7 +36,7 @@ describe('with the WebSocket', () => {
     for (const text of seen) expect(text).toMatch(/^[1-9]\/10$/);
     standIn.behave({ paused: false });
     expect((await reply).status).toBe(200);
-    expect(progress()).toBeUndefined();
+    await until(() => progress() === undefined);
     expect(told).toEqual([...Array.from({ length: 10 }, (_, step) => `img ${step + 1}/10`), 'img undefined/undefined']);
     stop();
     expect((await draw()).status).toBe(200);

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { askHealth } from '../../../src/providers/image/ask-health.ts';
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import { post } from '../../gateway/support/client.ts';
+import { until } from '../../gateway/support/gateway-fixture.ts';
 import { createComfyWorld, GENERATIONS, IMG } from '../../support/comfyui/comfy-gateway.ts';
 import { readPng } from '../../support/comfyui/png.ts';
 import { specOf } from '../../support/providers/odd-models.ts';
@@ -83,9 +84,10 @@ describe('the rules', () => {
   test('the backend is a black box that speaks `POST /prompt`, `GET /history/<id>` and `GET /view`', async () => {
     const standIn = await start();
     await answerOf();
+    await until(() => standIn.seen.length >= 4);
     const asked = standIn.seen.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, '<id>')}`);
     // The last one lets it forget the prompt.
-    expect(asked).toEqual(['POST /prompt', 'GET /history/<id>', 'POST /history', 'GET /view']);
+    expect(asked).toEqual(['POST /prompt', 'GET /history/<id>', 'GET /view', 'POST /history']);
   });
 
   test('`health()` is a cheap probe: nothing is drawn, and the slot is ready once the checkpoint is in the list of the loader', async () => {

@@ -23,6 +23,8 @@ export interface Behaviour {
   readonly socket: SocketBehaviour;
   /** What becomes of images that are sent. */
   readonly upload: 'taken' | 'failed';
+  /** Whether a request to forget a job is answered. */
+  readonly forgets: 'at once' | 'never';
   /** Previews are sent, as with `--preview-method`. */
   readonly previews: boolean;
 }

@@ -59,6 +59,7 @@ const DEFAULT: Behaviour = {
   socket: 'normal',
   previews: true,
   upload: 'taken',
+  forgets: 'at once',
 };
 
 const Prompt = z.object({ prompt: z.unknown(), prompt_id: z.string().optional(), client_id: z.string().default('') });
@@ -173,6 +174,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
     }
     if (route === '/queue') return ofQueue(text, res);
     if (route === '/history') {
+      if (behaviour.forgets === 'never') return undefined;
       for (const id of Ids.parse(JSON.parse(text)).delete) queue.history.delete(String(id));
       return send(res, 200);
     }

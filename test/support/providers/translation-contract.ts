@@ -75,7 +75,7 @@ function runWith(run: Translate, request: TranslatableRequest, { status, body }:
 
 function requestsOf(step: TranslationStep): readonly UpstreamRequest[] {
   if (step.kind === 'ask' || step.kind === 'open' || step.kind === 'keep') return [step.request];
-  return step.kind === 'on-leave' ? step.requests : [];
+  return step.kind === 'on-leave' || step.kind === 'on-end' ? step.requests : [];
 }
 
 /** Every translation that the provider offers for one of its capabilities. `model`: of the slot, where it is known. */
