@@ -1,12 +1,18 @@
-/** Downloads one file as the service does: `node model-pull-process.ts URL SHA256 SIZE TARGET`. Prints milliseconds, and the memory that it took in bytes. */
+/**
+ * Downloads one file as the service does: `node model-pull-process.ts URL SHA256 SIZE TARGET [KILLED_AT]`. Prints milliseconds, and the memory that it took in bytes. With `KILLED_AT`,
+ * it kills itself once it has that many bytes.
+ */
 import { createDiskRoom } from '../src/models/pull/disk-room.ts';
 import { pullFile } from '../src/models/pull/pull-file.ts';
 import { UNLIMITED } from '../src/models/pull/throttle.ts';
 
-const [url = '', sha256 = '', size = '', target = ''] = process.argv.slice(2);
+const [url = '', sha256 = '', size = '', target = '', killedAt = 'Infinity'] = process.argv.slice(2);
 const before = process.memoryUsage.rss();
 const began = performance.now();
 const limits = { connections: 4, throttle: UNLIMITED, room: createDiskRoom() };
-const result = await pullFile({ url, sha256, sizeBytes: Number(size), target, limits, onProgress: () => {} }, new AbortController().signal);
+const onProgress = ({ doneBytes }: { readonly doneBytes: number }): void => {
+  if (doneBytes >= Number(killedAt)) process.kill(process.pid, 'SIGKILL');
+};
+const result = await pullFile({ url, sha256, sizeBytes: Number(size), target, limits, onProgress }, new AbortController().signal);
 if (!result.ok) throw new Error(result.failure.message);
 process.stdout.write(`${performance.now() - began} ${1024 * process.resourceUsage().maxRSS - before}\n`);
