@@ -1,6 +1,8 @@
-/** One HTTP request to a service or to an API server. Built on `node:http`, whose agents can carry client certificates and proxies. */
-import { request as requestHttp, type Agent } from 'node:http';
-import { request as requestHttps } from 'node:https';
+/**
+ * One HTTP request to a service or to an API server. Built on `node:http`, whose agents can carry client certificates and proxies. An import of `node:http` evaluates everything that it
+ * exports, also Node's WebSocket with all of undici, which takes longer than the rest of most verbs; `getBuiltinModule` does not.
+ */
+import type { Agent } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { CliFailure } from '../output/exit-codes.ts';
@@ -26,7 +28,7 @@ export async function sendHttp(
   const fail = (cause: unknown): CliFailure => failure(reasonOf(cause), cause);
   return new Promise((resolve, reject) => {
     const url = `${server}${path}`;
-    const sent = (url.startsWith('https:') ? requestHttps : requestHttp)(url, {
+    const sent = requestOf(url)(url, {
       method,
       headers: { accept: 'application/json', 'user-agent': 'svcctl', ...headers },
       ...(agent === undefined ? {} : { agent }),
@@ -51,6 +53,10 @@ export async function sendHttp(
     });
     sent.end(body);
   });
+}
+
+function requestOf(url: string) {
+  return url.startsWith('https:') ? process.getBuiltinModule('node:https').request : process.getBuiltinModule('node:http').request;
 }
 
 async function* partsOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
