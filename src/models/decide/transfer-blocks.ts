@@ -72,13 +72,19 @@ export function recordsOfPrefix(prefixBytes: number, sizeBytes: number): BlockRe
   );
 }
 
-/** Returns the next run of blocks for a connection: the first that nobody has or fetches, and those after it, at most `maxBlocks`. */
-export function nextStretch(isOpen: (block: number) => boolean, count: number, maxBlocks: number): Stretch | undefined {
+/** `closed`: complete, or fetched by a connection. `begun`: a part of it is there. */
+export type BlockState = 'closed' | 'begun' | 'empty';
+
+/**
+ * Returns the next run of blocks for a connection: the first that nobody has or fetches, and the empty ones after it, at most `maxBlocks`. One request brings all of it, so a begun block can only
+ * be the first one.
+ */
+export function nextStretch(stateOf: (block: number) => BlockState, count: number, maxBlocks: number): Stretch | undefined {
   let first = 0;
-  while (first < count && !isOpen(first)) first += 1;
+  while (first < count && stateOf(first) === 'closed') first += 1;
   if (first === count) return undefined;
   let last = first;
-  while (last + 1 < count && last + 1 - first < maxBlocks && isOpen(last + 1)) last += 1;
+  while (last + 1 < count && last + 1 - first < maxBlocks && stateOf(last + 1) === 'empty') last += 1;
   return { first, last };
 }
 

@@ -17,6 +17,7 @@ import {
   recordsOfPrefix,
   type BlockRecord,
   type BlockRecords,
+  type BlockState,
   type PartOf,
   type Stretch,
 } from '../decide/transfer-blocks.ts';
@@ -108,6 +109,10 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   let doneBytes = [...records.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   const record = (block: number): BlockRecord => records.get(block) ?? NOTHING;
   const isComplete = (block: number): boolean => record(block).bytes === blockLength(block, sizeBytes);
+  const stateOf = (block: number): BlockState => {
+    if (isComplete(block) || taken.has(block)) return 'closed';
+    return record(block).bytes > 0 ? 'begun' : 'empty';
+  };
   const write = async (block: number): Promise<void> => {
     unrecorded.delete(block);
     await journal.appendFile(lineOf(block, record(block)));
@@ -119,7 +124,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
     isComplete,
     isInherited: (block) => inherited.has(block),
     take(maxBlocks) {
-      const stretch = nextStretch((block) => !isComplete(block) && !taken.has(block), count, maxBlocks);
+      const stretch = nextStretch(stateOf, count, maxBlocks);
       if (stretch !== undefined) for (let block = stretch.first; block <= stretch.last; block += 1) taken.add(block);
       return stretch;
     },
@@ -129,6 +134,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
     async append(block, buffers) {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
+      if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than it has`);
       const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
       // Meanwhile.
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);

@@ -69,11 +69,20 @@ test('only the last block of a file is shorter', () => {
   expect([0, 4, 5].map((block) => blockLength(block, sizeBytes))).toEqual([BLOCK_BYTES, BLOCK_BYTES, 100]);
 });
 
-test('nextStretch() returns the first open blocks, up to the next one that is not open', () => {
-  const open = (block: number): boolean => [1, 2, 3, 6].includes(block);
-  expect(nextStretch(open, 8, 100)).toEqual({ first: 1, last: 3 });
-  expect(nextStretch(open, 8, 2)).toEqual({ first: 1, last: 2 });
-  expect(nextStretch(() => false, 8, 2)).toBeUndefined();
+// One letter for each block: closed, begun, empty.
+test.each([
+  ['ceeecce', 100, { first: 1, last: 3 }],
+  ['ceeecce', 2, { first: 1, last: 2 }],
+  ['cc', 2, undefined],
+  ['', 2, undefined],
+  ['cbeec', 100, { first: 1, last: 3 }],
+  ['beebe', 100, { first: 0, last: 2 }],
+  ['bbe', 100, { first: 0, last: 0 }],
+  ['cebb', 100, { first: 1, last: 1 }],
+])('nextStretch() of the blocks %p, at most %p', (letters, most, stretch) => {
+  const states = { c: 'closed', b: 'begun', e: 'empty' } as const;
+  const stateOf = (block: number) => states[letters[block] === 'c' ? 'c' : letters[block] === 'b' ? 'b' : 'e'];
+  expect(nextStretch(stateOf, letters.length, most)).toEqual(stretch);
 });
 
 test('small files use one connection, and large ones share what remains', () => {

@@ -1,10 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { access, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { BLOCK_BYTES, journalHead, journalLine } from '../../../src/models/decide/transfer-blocks.ts';
+import { journalOf } from '../../../src/models/pull/part-blocks.ts';
 import { pullFile, type PullFile } from '../../../src/models/pull/pull-file.ts';
 
 const content = randomBytes(3_000_000);
@@ -79,6 +82,27 @@ test('a download whose connection was cut is resumed', async () => {
   expect(await pull()).toMatchObject({ ok: true });
   expect(ranges).toEqual([undefined, `bytes=${have}-`]);
   expect(Buffer.compare(await readFile(target), content)).toBe(0);
+});
+
+test('a download of which several connections left begun blocks beside each other is resumed block by block', async () => {
+  await mkdir(path.dirname(target), { recursive: true });
+  const begun = [0, 1].map((block) => ({ block, bytes: 300_000 + block }));
+  const part = Buffer.alloc(content.length);
+  for (const { block, bytes } of begun) content.copy(part, block * BLOCK_BYTES, block * BLOCK_BYTES, block * BLOCK_BYTES + bytes);
+  const lines = begun.map(({ block, bytes }) =>
+    journalLine(block, { bytes, crc: crc32(content.subarray(block * BLOCK_BYTES, block * BLOCK_BYTES + bytes)) }),
+  );
+  await writeFile(`${target}.part`, part);
+  await writeFile(journalOf(`${target}.part`), journalHead({ sizeBytes: content.length, sha256 }) + lines.join(''));
+  answer = (request, response) => {
+    const [, from = 0, last = content.length - 1] = /^bytes=([0-9]+)-([0-9]+)?$/.exec(request.headers.range ?? '')?.map(Number) ?? [];
+    const end = Number.isNaN(last) ? content.length : last + 1;
+    const headers = { 'content-length': end - from, 'content-range': `bytes ${from}-${end - 1}/${content.length}` };
+    response.writeHead(206, headers).end(content.subarray(from, end));
+  };
+  expect(await pull()).toMatchObject({ ok: true });
+  expect(Buffer.compare(await readFile(target), content)).toBe(0);
+  expect(ranges).toEqual([`bytes=300000-${BLOCK_BYTES - 1}`, `bytes=${BLOCK_BYTES + 300_001}-`]);
 });
 
 test('a download from a server without range support starts from the beginning', async () => {
