@@ -1,11 +1,10 @@
 /** Reads how far pods are with fetching their models from the logs of their init containers, but only while a pod fetches: otherwise it sends no requests. */
-import { sleep } from '../../platform/pause.ts';
 import type { KubeApi } from '../client/ports.ts';
 import { withTimeout } from '../client/with-timeout.ts';
 import { isFetching, readFetchLine, type FetchProgress } from './decide/fetch-progress.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
 import { readKubeLogs } from './kube-logs.ts';
-import type { Wake } from '../../reconciler/ports.ts';
+import { createPoller } from './poller.ts';
 
 export interface FetchPollerDeps {
   readonly api: Pick<KubeApi, 'stream'>;
@@ -23,40 +22,22 @@ const MOST_PODS = 16;
 const ANSWER_WITHIN_MS = 10_000;
 
 export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPollerDeps) {
-  let progress: FetchProgress;
-
-  async function poll(): Promise<FetchProgress> {
+  async function look(before: FetchProgress): Promise<FetchProgress> {
     const signal = term();
     if (signal.aborted) return undefined;
     const fetching = [...pods()].filter(isFetching).slice(0, MOST_PODS);
     const found = await Promise.all(
       fetching.map(async (pod) => {
         const text = await withTimeout(ANSWER_WITHIN_MS, signal, async (limited) => await readProgress(api, pod, limited));
-        const known = text ?? progress?.get(pod.metadata.uid);
+        const known = text ?? before?.get(pod.metadata.uid);
         return known === undefined ? [] : [[pod.metadata.uid, known] as const];
       }),
     );
     const next = new Map(found.flat());
-    return next.size === 0 ? undefined : isSame(progress, next) ? progress : next;
+    return next.size === 0 ? undefined : isSame(before, next) ? before : next;
   }
 
-  async function pollUntilAborted(wake: Wake, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await sleep(lookMs, signal);
-      if (signal.aborted) return;
-      const found = await poll();
-      if (found === progress) continue;
-      progress = found;
-      wake();
-    }
-  }
-
-  return {
-    /** Returns the progress at the last look; the same map as long as it is the same. */
-    current: (): FetchProgress => progress,
-    /** Polls until the signal aborts, and wakes when the progress changes. */
-    follow: (wake: Wake, signal: AbortSignal): void => void pollUntilAborted(wake, signal),
-  };
+  return createPoller({ everyMs: lookMs, look });
 }
 
 /** Undefined if the log cannot be read, or says nothing of it. */

@@ -1,10 +1,10 @@
 /** Polls the cluster's Events for the reasons why pods do not start, but only while a pod is stuck: otherwise it sends no requests. */
-import { sleep } from '../../platform/pause.ts';
 import type { KubeApi } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
-import type { Clock, Wake } from '../../reconciler/ports.ts';
+import type { Clock } from '../../reconciler/ports.ts';
 import type { PodFacts } from './decide/kube-facts.ts';
 import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/kube-pod-warnings.ts';
+import { createPoller } from './poller.ts';
 
 export interface WarningPollerDeps {
   readonly api: KubeApi;
@@ -21,10 +21,9 @@ const LOOK_MS = 5000;
 const POLL_AGAIN_MS = 30_000;
 
 export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: WarningPollerDeps) {
-  let warnings: PodWarnings;
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
-  async function poll(): Promise<PodWarnings> {
+  async function look(warnings: PodWarnings): Promise<PodWarnings> {
     const signal = term();
     const stuck = signal.aborted ? [] : [...pods()].flatMap((pod) => (isStuck(pod, clock.wallNow()) ? [pod.metadata.uid] : []));
     if (stuck.length === 0) {
@@ -45,21 +44,5 @@ export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }
     return selectWarnings(listed.value.items, new Set(stuck.filter((uid) => !recovered.has(uid))), warnings);
   }
 
-  async function pollUntilAborted(wake: Wake, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await sleep(lookMs, signal);
-      if (signal.aborted) return;
-      const found = await poll();
-      if (found === warnings) continue;
-      warnings = found;
-      wake();
-    }
-  }
-
-  return {
-    /** Returns the warnings about the pods that were stuck at the last look; the same map as long as they are the same. */
-    current: (): PodWarnings => warnings,
-    /** Polls until the signal aborts, and wakes when the warnings change. */
-    follow: (wake: Wake, signal: AbortSignal): void => void pollUntilAborted(wake, signal),
-  };
+  return createPoller({ everyMs: lookMs, look });
 }

@@ -134,7 +134,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
     async append(block, buffers) {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
-      if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than it has`);
+      if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than fit into it`);
       const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
       // Meanwhile.
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);

@@ -10,6 +10,7 @@ import {
   journalHead,
   journalLine,
   nextStretch,
+  type BlockState,
   parseJournal,
   recordsOfPrefix,
   stretchBlocks,
@@ -69,7 +70,9 @@ test('only the last block of a file is shorter', () => {
   expect([0, 4, 5].map((block) => blockLength(block, sizeBytes))).toEqual([BLOCK_BYTES, BLOCK_BYTES, 100]);
 });
 
-// One letter for each block: closed, begun, empty.
+/** One letter for each block. */
+const STATES: Readonly<Record<string, BlockState>> = { c: 'closed', b: 'begun', e: 'empty' };
+
 test.each([
   ['ceeecce', 100, { first: 1, last: 3 }],
   ['ceeecce', 2, { first: 1, last: 2 }],
@@ -80,8 +83,7 @@ test.each([
   ['bbe', 100, { first: 0, last: 0 }],
   ['cebb', 100, { first: 1, last: 1 }],
 ])('nextStretch() of the blocks %p, at most %p', (letters, most, stretch) => {
-  const states = { c: 'closed', b: 'begun', e: 'empty' } as const;
-  const stateOf = (block: number) => states[letters[block] === 'c' ? 'c' : letters[block] === 'b' ? 'b' : 'e'];
+  const stateOf = (block: number): BlockState => STATES[letters[block] ?? ''] ?? 'closed';
   expect(nextStretch(stateOf, letters.length, most)).toEqual(stretch);
 });
 

@@ -1,6 +1,6 @@
 /** Operations on a cluster that its API does not offer: SVC_TEST_CLUSTER names a tool with these verbs (see `scripts/test-cluster.sh`). */
 import { execFile } from 'node:child_process';
-import { describe, test } from '@jest/globals';
+import { describeWith } from '../require/describe-with.ts';
 import { describeWithCluster, kubectl } from '../require/require-cluster.ts';
 import { pause } from '../service.ts';
 
@@ -42,14 +42,5 @@ async function run(verb: 'api-stop' | 'api-start' | 'compact'): Promise<void> {
 /** Like `describeWithCluster`, for suites that need the tool. */
 export function describeWithClusterTool(name: string, suite: () => void): void {
   if (TOOL !== '') describeWithCluster(name, suite);
-  else if (process.env['SVC_TEST_REQUIRE']?.includes('cluster') === true) {
-    describe(name, () => {
-      test('has a tool that can stop the API server', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  else describeWith({ isThere: false, word: 'cluster', what: 'has a tool that can stop the API server', reason: REASON }, name, suite);
 }

@@ -4,7 +4,7 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 const REASON = 'SVC_TEST_BROWSER names no Chromium, and there is none on the PATH';
@@ -13,18 +13,7 @@ const REASON = 'SVC_TEST_BROWSER names no Chromium, and there is none on the PAT
 export const BROWSER = findBrowser();
 
 export function describeWithBrowser(name: string, suite: () => void): void {
-  if (BROWSER !== '') {
-    describe(name, suite);
-  } else if (process.env['SVC_TEST_REQUIRE']?.includes('browser') === true) {
-    describe(name, () => {
-      test('has a browser, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  describeWith({ isThere: BROWSER !== '', word: 'browser', what: 'has a browser', reason: REASON }, name, suite);
 }
 
 function findBrowser(): string {

@@ -4,6 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 
 const NAMED = (process.env['SVC_TEST_CADDY'] ?? 'caddy').split(' ').filter((name) => name !== '');
 const REASON = 'SVC_TEST_CADDY names no Caddy, and there is none on the PATH';
@@ -17,16 +18,7 @@ const FOUND = NAMED.flatMap((program) => {
 export function describeWithCaddy(name: string, suite: (caddy: { readonly program: string; readonly version: string }) => void): void {
   for (const caddy of FOUND) describe(`${name} (Caddy ${caddy.version})`, () => suite(caddy));
   if (FOUND.length > 0) return;
-  if (process.env['SVC_TEST_REQUIRE']?.includes('caddy') === true) {
-    describe(name, () => {
-      test('has Caddy, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(name, () => {
-      test(`is skipped: ${REASON}`, () => undefined);
-    });
-  }
+  describeWith({ isThere: false, word: 'caddy', what: 'has Caddy', reason: REASON }, name, () => {
+    test('needs Caddy', () => undefined);
+  });
 }

@@ -1,7 +1,7 @@
 /** Suites that need a Kubernetes cluster: the one `KUBECONFIG` names. Without it they are skipped loudly, or fail where it is required. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 
 const run = promisify(execFile);
 
@@ -25,16 +25,5 @@ const CLUSTER_ANSWERS = await answers();
 const REASON = 'no cluster answers that KUBECONFIG names';
 
 export function describeWithCluster(name: string, suite: () => void): void {
-  if (CLUSTER_ANSWERS) {
-    describe(name, suite);
-  } else if (process.env['SVC_TEST_REQUIRE']?.includes('cluster') === true) {
-    describe(name, () => {
-      test('has a cluster, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  describeWith({ isThere: CLUSTER_ANSWERS, word: 'cluster', what: 'has a cluster', reason: REASON }, name, suite);
 }

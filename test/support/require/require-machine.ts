@@ -4,7 +4,7 @@
  * in it as root; `copy FROM TO`; `reboot`; `down`. Without the tool, the suites are skipped loudly, or fail where they are required.
  */
 import { spawn } from 'node:child_process';
-import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 
 export interface Machine {
   readonly address: string;
@@ -26,18 +26,7 @@ const TOOL = process.env['SVC_TEST_SYSTEMD'] ?? '';
 const REASON = 'SVC_TEST_SYSTEMD names no tool that makes machines';
 
 export function describeWithMachine(name: string, suite: () => void): void {
-  if (TOOL !== '') {
-    describe(name, suite);
-  } else if (process.env['SVC_TEST_REQUIRE']?.includes('systemd') === true) {
-    describe(name, () => {
-      test('has machines, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  describeWith({ isThere: TOOL !== '', word: 'systemd', what: 'has machines', reason: REASON }, name, suite);
 }
 
 export async function bootMachine(suite: 'bookworm' | 'trixie'): Promise<Machine> {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 
 export interface SmallDisk {
   /** Absolute path. */
@@ -45,16 +45,5 @@ function canMount(): boolean {
 }
 
 export function describeWithMounts(name: string, suite: () => void): void {
-  if (canMount()) {
-    describe(name, suite);
-  } else if (process.env['SVC_TEST_REQUIRE']?.includes('mounts') === true) {
-    describe(name, () => {
-      test('can mount file systems, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  describeWith({ isThere: canMount(), word: 'mounts', what: 'can mount file systems', reason: REASON }, name, suite);
 }

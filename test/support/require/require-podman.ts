@@ -1,5 +1,5 @@
 /** Suites that need podman, as `scripts/test-podman.sh` sets it up: without it they are skipped loudly, or fail where it is required. */
-import { describe, test } from '@jest/globals';
+import { describeWith } from './describe-with.ts';
 import { podmanAnswers } from '../../../src/host/podman/podman-api.ts';
 
 const host = process.env['CONTAINER_HOST'] ?? '';
@@ -26,16 +26,5 @@ export const WORKLOAD_IMAGE = 'localhost/svc-test-workload:v1';
 const REASON = 'no podman answers at CONTAINER_HOST; run: eval "$(scripts/test-podman.sh)"';
 
 export function describeWithPodman(name: string, suite: () => void): void {
-  if (PODMAN_SOCKET !== '') {
-    describe(name, suite);
-  } else if (process.env['SVC_TEST_REQUIRE']?.includes('podman') === true) {
-    describe(name, () => {
-      test('has podman, which SVC_TEST_REQUIRE asks for', () => {
-        throw new Error(REASON);
-      });
-    });
-  } else {
-    process.stderr.write(`SKIPPED "${name}": ${REASON}\n`);
-    describe.skip(`${name} (skipped: ${REASON})`, suite);
-  }
+  describeWith({ isThere: PODMAN_SOCKET !== '', word: 'podman', what: 'has podman', reason: REASON }, name, suite);
 }
