@@ -6,6 +6,7 @@ import type { ModelId } from '../schema/names.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { openModelFiles, UnreadableFile, type SeenFile } from './model-file-access.ts';
+import { readByFormat } from './read-by-format.ts';
 
 export type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
@@ -14,10 +15,7 @@ export type ModelRead =
   | { readonly kind: 'unusable'; readonly message: string };
 
 export interface ModelReader {
-  /**
-   * `file` is relative to the root of the store. The first provider that knows files like it and can use them reads it: by their names alone, they may be those of several.
-   * Only `provider` reads it if that is said to be whose model it is and knows such files.
-   */
+  /** `file` is relative to the root of the store. `provider`: whose model it is said to be. */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
 
@@ -56,16 +54,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[])
       const located = await locate(root, file);
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
-      const knowing = formats.filter((each) => each.recognize(entry) !== undefined);
-      const stated = knowing.find(({ kind }) => kind === provider);
-      if (stated !== undefined) return readWith(stated, id, located);
-      let problem: ModelRead | undefined;
-      for (const format of knowing) {
-        const read = await readWith(format, id, located);
-        if (read.kind !== 'unusable') return read;
-        problem = read;
-      }
-      if (problem !== undefined) return problem;
+      const read = await readByFormat(formats, { entry, provider }, (format) => readWith(format, id, located));
+      if (read !== undefined) return read;
       if (entry.names !== undefined) return unusable(`"${file}" is a directory: use the name of a model file in it`);
       return { kind: 'present', facts: { id, hostPath, sizeBytes } };
     },

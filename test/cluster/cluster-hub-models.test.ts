@@ -1,12 +1,10 @@
 /** Names on the Hub in a cluster: a fake API server keeps the records, a fake Hub has the repositories, and no gateway fetches a file. */
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CONFIG_MAPS } from '../../src/cluster/client/resource-types.ts';
 import type { ClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
-import type { Catalogue } from '../../src/models/catalogue.ts';
-import { readCatalogueOnce } from '../../src/models/catalogue-source.ts';
 import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { encodeGguf, text, texts, u32 } from '../../src/models/demo/encode-gguf.ts';
@@ -248,43 +246,4 @@ test('the models of a cluster are those of the catalogue, and the names that wer
     ]),
   );
   expect(listed.find((model) => model.id === 'hf:o/r')?.entry).toMatchObject({ license: 'apache-2.0' });
-});
-
-describe('an entry of the catalogue in a cluster', () => {
-  /** A header without `pooling_type`, as that of some embedding models. */
-  const bare = gguf(encodeGguf({ metadata: [['general.architecture', text('qwen3')]], tensors: [] }));
-
-  async function catalogueOf(models: string): Promise<Catalogue> {
-    const local = path.join(root, 'models.toml');
-    await writeFile(local, models);
-    const { catalogue, problems } = await readCatalogueOnce({ local, hub: { endpoint: hub.url }, providers: ['gguf'] });
-    expect(problems).toEqual([]);
-    return catalogue;
-  }
-
-  const entry = (sha256: string) =>
-    `[[models]]\nid = "own"\nkind = "embed"\npooling = "last"\n[[models.files]]\nrepo = "o/own"\nfile = "e.gguf"\nsize = ${bare.sizeBytes}\nsha256 = "${sha256}"\n`;
-
-  test('becomes a record with what its header says, completed by what the catalogue states; its pods need no catalogue', async () => {
-    hub.repos.set('o/own', repoOf('o/own', { files: new Map([['e.gguf', bare]]) }));
-    const store = await replica({ catalogue: await catalogueOf(entry(bare.sha256)) });
-    expect(await look(store, 'own')).toEqual({ kind: 'pullable', sizeBytes: bare.sizeBytes });
-    expect(await pull(store, 'own')).toEqual({ ok: true, value: undefined });
-    expect(await factsOf(store, 'own')).toMatchObject({
-      provider: 'gguf',
-      contents: { architecture: 'qwen3', poolingType: 3 },
-      pinnedBy: { object: expect.any(String) },
-    });
-    const changed = await replica({ catalogue: await catalogueOf(entry('f'.repeat(64))) });
-    expect(await look(changed, 'own')).toMatchObject({ kind: 'pullable' });
-  });
-
-  test('is refused where this version cannot run it, and no record is made', async () => {
-    const store = await replica({ catalogue: await catalogueOf('') });
-    const message = 'Choose another model than "sdxl-turbo": it needs the provider "image", which this version does not include yet';
-    expect(await look(store, 'sdxl-turbo')).toEqual({ kind: 'missing', message });
-    for (const refused of [await pull(store, 'sdxl-turbo'), await store.sources.resolve(id('sdxl-turbo'), signal)])
-      expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', message } });
-    expect(records()).toEqual([]);
-  });
 });

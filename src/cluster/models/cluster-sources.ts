@@ -9,6 +9,7 @@ import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import type { Pin } from '../../models/decide/pin.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
+import { readByFormat } from '../../models/read-by-format.ts';
 import type { ModelFormat } from '../../providers/provider.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { ModelId } from '../../schema/names.ts';
@@ -105,16 +106,18 @@ async function readText(
   );
   const name = path.basename(loadedPath(entry));
   const storeEntry = directory === undefined ? { name } : { name, names: [...byName.keys()] };
-  const format = formats.find((each) => each.recognize(storeEntry) !== undefined);
-  if (format === undefined) return ok({ provider });
   const { openRemoteFiles, RemoteReadFailed } = await import('../../models/hub/remote-model-files.ts');
   const remote = openRemoteFiles(byName, hub, signal);
   try {
-    const reading = await format.read({ id, entry: storeEntry }, remote);
-    if (reading.kind === 'unusable') return fail('stalled', 'ModelUnusable', reading.message);
-    const { family } = reading;
-    const contents = completeContents(reading.contents, completing) ?? reading.contents;
-    return ok({ provider: format.kind, contents, ...(family === undefined ? {} : { family }) });
+    const found = await readByFormat(formats, { entry: storeEntry, provider }, async (format) => ({
+      ...(await format.read({ id, entry: storeEntry }, remote)),
+      provider: format.kind,
+    }));
+    if (found === undefined) return ok({ provider });
+    if (found.kind === 'unusable') return fail('stalled', 'ModelUnusable', found.message);
+    const { family } = found;
+    const contents = completeContents(found.contents, completing) ?? found.contents;
+    return ok({ provider: found.provider, contents, ...(family === undefined ? {} : { family }) });
   } catch (error) {
     if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };
     throw error;
