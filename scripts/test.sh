@@ -26,7 +26,7 @@ set_up_podman() {
 
 # With arguments, only some tests run, and most of them do not need podman.
 case "${SVC_TEST_REQUIRE:-} $*" in
-' ' | 'podman'*' --'* | *toolbox-images* | *providers | *providers/speech*) set_up_podman speech ;;
+' ' | 'podman'*' --'* | *toolbox-images* | *providers | *providers/speech* | *e2e | *podman-speech*) set_up_podman speech ;;
 *podman* | *e2e* | *host* | *providers*) set_up_podman ;;
 esac
 

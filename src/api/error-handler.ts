@@ -11,7 +11,7 @@ type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const known = error instanceof ApiError ? error : frameworkError(error);
+    const known = error instanceof ApiError ? error : frameworkError(error, request.routeOptions.config.bodyLimit);
     if (known !== undefined) return sendError(reply, known);
     onFault(error, request.id);
     const message = `Report this with the request id "${request.id}": the service failed`;
@@ -43,8 +43,11 @@ const FRAMEWORK_ERRORS: Readonly<Record<string, AnsweredError>> = {
   FST_ERR_MAX_PARAM_LENGTH: { code: 'route.not_found', message: 'Use a shorter path: a part of it is too long' },
 };
 
-function frameworkError(error: unknown): AnsweredError | undefined {
+/** `limit`: of the body in bytes, where the route has its own. */
+function frameworkError(error: unknown, limit: number | undefined): AnsweredError | undefined {
   if (!(error instanceof Error)) return undefined;
+  if (codeOf(error) === 'FST_ERR_CTP_BODY_TOO_LARGE' && limit !== undefined)
+    return { code: 'request.too_large', message: `Send a body of at most ${limit} bytes` };
   const known = FRAMEWORK_ERRORS[codeOf(error)];
   if (known !== undefined) return known;
   const status: unknown = Reflect.get(error, 'statusCode');

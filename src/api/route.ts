@@ -32,8 +32,10 @@ export interface Route {
   readonly errors?: readonly ErrorCode[];
   /** Media types other than JSON that the route accepts. */
   readonly consumes?: readonly string[];
-  /** The route accepts a form (`multipart/form-data`) and nothing else. Only raw routes. */
+  /** The route accepts a form (`multipart/form-data`) and nothing else. Unless it is raw, its body is what `read-form.ts` makes of the form. */
   readonly multipart?: true;
+  /** The largest body in bytes. Default: `SVC_BODY_LIMIT`. */
+  readonly bodyLimit?: number;
   /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */

@@ -21,6 +21,7 @@ import { corsHeaders, preflightHeaders } from './decide/cors-headers.ts';
 import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
+import { readForm, type Form } from './read-form.ts';
 import { requestIdOf } from './request-id.ts';
 import type { Route } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
@@ -140,6 +141,7 @@ function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   for (const type of others) {
     app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   }
+  app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, parseForm);
 }
 
 /** An empty body counts as missing even with a content type, since clients send "application/json" with a bare DELETE. */
@@ -151,6 +153,16 @@ function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
       done(new ApiError('request.invalid', `Send JSON with at most ${MOST_LEVELS} levels of nested arrays and objects`));
     } else void parse(request, body, done);
   };
+}
+
+function parseForm(request: FastifyRequest, body: Buffer, done: (error: Error | null, form?: Form) => void): void {
+  if (body.length === 0) {
+    done(null);
+    return;
+  }
+  const form = readForm(body, request.headers['content-type'] ?? '');
+  if (form.ok) done(null, form.fields);
+  else done(new ApiError('request.invalid', form.message, { param: form.param }));
 }
 
 function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: ReportRequest): void {
@@ -211,7 +223,8 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
   app.route({
     method: route.method,
     url: route.path,
-    config: { raw: isRawRoute(route) },
+    ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
+    config: { raw: isRawRoute(route), ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }) },
     onRequest: async (request, reply) => {
       if (isRawRoute(route)) {
         reply.hijack();
@@ -241,8 +254,9 @@ function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   }
   if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (isJsonType(type) || route.consumes?.includes(bare) === true) return;
-  const accepted = ['application/json', ...(route.consumes ?? [])].map((name) => `"${name}"`).join(' or ');
+  const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];
+  if ((route.multipart !== true && isJsonType(type)) || types.includes(bare)) return;
+  const accepted = types.map((name) => `"${name}"`).join(' or ');
   throw new ApiError('request.media_type', `Send the body as ${accepted}`, { param: 'Content-Type' });
 }
 
@@ -254,5 +268,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;
+    /** Of bytes of a body, where it is another one than that of the settings. */
+    readonly bodyLimit?: number;
   }
 }

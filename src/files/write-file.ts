@@ -44,7 +44,7 @@ export async function writeFileAtomically(path: string, text: string, options: W
 }
 
 /** Without it, a power failure could undo the rename. A file system that cannot do this is no reason to fail: the file is written. */
-async function syncDirectory(directory: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r').catch(() => undefined);
   await handle?.sync().catch(() => undefined);
   await handle?.close();

@@ -35,6 +35,8 @@ export interface BodyScan {
   readonly keepsAll?: boolean;
   /** URLs of images that are to be replaced by the images. */
   readonly urls?: readonly FoundUrl[];
+  /** What may be the name of a stored voice, in a request for speech. */
+  readonly voice?: string | undefined;
   /** The complete parts of a form. */
   readonly parts?: readonly BodyPart[];
   /** What to say about a body that ends while the status is `more`. */

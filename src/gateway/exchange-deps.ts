@@ -4,6 +4,7 @@ import type { ProviderRegistry } from '../providers/provider.ts';
 import type { KeptImage } from '../providers/translation.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Settings } from '../schema/settings.ts';
+import type { VoiceStore } from '../schema/voice-store.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import type { WriteBatcher } from './write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
@@ -48,6 +49,8 @@ export interface GatewayDeps {
   readonly onFault: (fault: unknown, requestId: string) => void;
   /** Default: a translation cannot keep images. */
   readonly keepImage?: KeepImage;
+  /** The stored voices. Default: there are none. */
+  readonly voices?: Pick<VoiceStore, 'find' | 'read'> | undefined;
   /** Default: from the public internet, within the limits of the settings. */
   readonly fetchImage?: FetchImage;
 }

@@ -5,6 +5,7 @@
  *   start ─► body in        RequestBody reads until `model` is known                       onBodyReady
  *            route          decide/route.ts picks a slot on the board, or refuses
  *            hold or park   slot open: Holds.acquire; slot loading: ParkedRequest.park     onOpen, onFirstBoard
+ *            voice          of speech: spoken-voice.ts may first change the body           onFirstBoard
  *            forward        Forward sends to one endpoint and passes the answer on         onAttemptDone
  *            │   └─ lost    no answer came: release the hold, park, and resend             onAttemptLost ─► onOpen
  *            finish         release hold, ticket, body and connection; report once
@@ -32,6 +33,7 @@ import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import { planForward } from './decide/forward-plan.ts';
 import type { Hold, Holder } from './hold.ts';
 import type { Member } from './dense-set.ts';
+import { SpokenVoice, type SpokenVoiceOwner } from './spoken-voice.ts';
 import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './parked-request.ts';
 
 export interface ExchangeRequest {
@@ -53,6 +55,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
   readonly #answer: ClientAnswer;
   readonly #startedAt = performance.now();
   readonly #member: Member<ActiveExchange>;
+  readonly #voice: SpokenVoice | undefined;
   #finished = false;
   #bodyReady = false;
   /** Coarse milliseconds at which the last piece of the body arrived. */
@@ -64,12 +67,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
   #parked: ParkedRequest | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
-    const { req, head, path } = request;
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer({ ...request, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    const limit = bodyLimitOf(path, deps.settings);
-    this.#requestBody = new RequestBody({ req, head, scan: createBodyScan(path, head, deps.settings), limit }, deps, this);
+    this.#answer = new ClientAnswer({ ...request, dialect: request.path.dialect ?? OPENAI }, deps.batcher);
+    ({ requestBody: this.#requestBody, voice: this.#voice } = openBody(deps, request, this));
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
   }
@@ -136,6 +137,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
       this.fail(plan.code, plan.message, plan.param);
       return;
     }
+    if (this.#voice?.delays(slot) === true) return;
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);
     if (hold === undefined) {
       this.#park(slot.name);
@@ -214,6 +216,13 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
       tokens: this.#attempt?.usage(),
     });
   }
+}
+
+function openBody(deps: ExchangeDeps, { req, head, path }: ExchangeRequest, owner: RequestBodyOwner & SpokenVoiceOwner) {
+  const scan = createBodyScan(path, head, deps.settings);
+  const requestBody = new RequestBody({ req, head, scan, limit: bodyLimitOf(path, deps.settings) }, deps, owner);
+  const voice = path.capability === 'speech' ? new SpokenVoice({ scan, requestBody }, deps, owner) : undefined;
+  return { requestBody, voice };
 }
 
 function secondsOf(ms: number | undefined): number | undefined {

@@ -110,10 +110,11 @@ export class KeptBody {
     return true;
   }
 
-  /** Replaces a body in memory, for which the caller has reserved memory. */
-  replace(pieces: readonly Buffer[]): void {
+  /** Replaces a body in memory, for which the caller has reserved memory. Returns its number of bytes. */
+  replace(pieces: readonly Buffer[]): number {
     this.#pieces.clear();
     this.#pieces.chunks = [...pieces];
+    return pieces.reduce((bytes, piece) => bytes + piece.length, 0);
   }
 
   clearMemory(): void {

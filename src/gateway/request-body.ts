@@ -157,6 +157,14 @@ export class RequestBody {
     return this.#released ? undefined : await this.#kept.read(from, bytes);
   }
 
+  /** Replaces the whole body, which is in memory, by a longer one. Returns false if there is no memory for it. */
+  replace(pieces: readonly Buffer[]): boolean {
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    if (!this.#kept.reserve(bytes - this.received)) return false;
+    this.received = this.#kept.replace(pieces);
+    return true;
+  }
+
   resumeFlow(): void {
     this.#kept.resumeFlow();
     if (!this.#released && this.#writer !== undefined) this.#request.req.resume();
@@ -256,13 +264,9 @@ export class RequestBody {
       this.#fail('request.invalid', pieces.message, pieces.param);
       return;
     }
-    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
-    if (this.received > this.#request.limit.wholeBytes) {
-      this.#fail(...bodyTooLarge(this.#request.limit));
-      return;
-    }
-    this.#kept.replace(pieces);
-    this.#owner.onBodyReady();
+    this.received = this.#kept.replace(pieces);
+    if (this.received > this.#request.limit.wholeBytes) this.#fail(...bodyTooLarge(this.#request.limit));
+    else this.#owner.onBodyReady();
   }
 
   #setWhole(): void {

@@ -1,4 +1,4 @@
-/** Reads the whole body of a request for speech, which is short, and checks the length of its text. `model` is found as in other bodies. */
+/** Reads the whole body of a request for speech, which is short, checks the length of its text, and finds its voice. `model` is found as in other bodies. */
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 import { BodyScanner } from './body-scanner.ts';
 import { checkSpeech } from './decide/check-speech.ts';
@@ -17,6 +17,7 @@ export class SpeechScanner implements BodyScan {
   #pieces: Buffer[] = [];
   #bytes = 0;
   #checked = false;
+  #voice: string | undefined;
   #problem: BodyProblem | undefined;
 
   /** `limit` in characters. */
@@ -40,6 +41,10 @@ export class SpeechScanner implements BodyScan {
     return this.#fields.model;
   }
 
+  get voice(): string | undefined {
+    return this.#voice;
+  }
+
   get unfinished(): string {
     return this.#fields.unfinished;
   }
@@ -54,7 +59,10 @@ export class SpeechScanner implements BodyScan {
       return;
     }
     this.#pieces.push(chunk);
-    if (this.#fields.status === 'done') this.#end(checkSpeech(Buffer.concat(this.#pieces).toString('utf8'), this.#limit));
+    if (this.#fields.status !== 'done') return;
+    const { problem, voice } = checkSpeech(Buffer.concat(this.#pieces).toString('utf8'), this.#limit);
+    this.#voice = voice;
+    this.#end(problem);
   }
 
   #end(problem: BodyProblem | undefined): void {

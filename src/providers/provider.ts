@@ -279,6 +279,8 @@ export interface Provider {
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
   /** Returns the voices of a model that speaks, in its own order: what clients may choose from, also while the model is not loaded. Default: none. Pure. */
   voices?(model: ModelFacts): readonly Voice[];
+  /** Whether the model speaks with the voice of a recording that comes with each request, in `ref_audio`. Default: no. Pure. */
+  imitates?(model: ModelFacts): boolean;
   /**
    * Sends `GET` to `readyPath`, which a busy server answers and a frozen one does not, and then the cheapest request that shows that the model works, and not only that
    * the port is open.

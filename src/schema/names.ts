@@ -43,3 +43,13 @@ export const Revision = z
   .regex(/^[0-9a-f]{12}$/)
   .brand('Revision');
 export type Revision = z.output<typeof Revision>;
+
+export const VOICE_NAME_RULE =
+  'A voice name consists of letters, digits, "-" and "_", starts with a letter or a digit and has at most 64 characters';
+
+/** The name of a stored voice. It is one part of a path at most, and never `.` or `..`. Capitals and small letters count as the same. */
+export const VoiceName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, VOICE_NAME_RULE)
+  .brand('VoiceName');
+export type VoiceName = z.output<typeof VoiceName>;

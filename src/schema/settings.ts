@@ -163,6 +163,9 @@ export const SettingsSchema = z.strictObject({
   SVC_SPEECH_LIMIT: Count(1, 1_000_000)
     .prefault('4096')
     .describe('Maximum number of characters of a text to speak; longer ones fail with 400 `request.invalid`'),
+  SVC_VOICE_LIMIT: Count(0, 10_000)
+    .prefault('100')
+    .describe('Maximum number of voices that `POST /v1/audio/voices` stores; with 0, it stores none'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])

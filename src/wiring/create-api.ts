@@ -1,6 +1,6 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
 import type { Manage } from '../api/ports.ts';
-import { createAuditTrail } from '../api/manage/audit-trail.ts';
+import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
 import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
 import { createDashboardRoutes } from '../api/dashboard/dashboard-routes.ts';
@@ -19,6 +19,7 @@ import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
+import { openVoices, voicesForRoutes } from './voices.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Reading the hardware facts of a host takes microseconds. */
@@ -33,27 +34,13 @@ interface ApiParts {
 }
 
 export function createApi(options: ServiceOptions, { world, controller, access, stopping }: ApiParts): HttpApi {
-  const { settings, version, log, providers } = options;
-  const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
+  const { settings, log, providers } = options;
   const { board, metrics, traffic, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
-  const startedAt = clock.now();
-  const manage: Manage = {
-    ...createInventory(options, world, board),
-    ...audit.models(createModelManagement(world, board)),
-    ...createFit(world, board, settings),
-    version,
-    runtime: world.runtime.traits.kind,
-    startedAt,
-    editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
-    preview: async (overlay) => loop.preview(overlay),
-    events: controller.events,
-    logs: createLogSource(board, world.runtime),
-    lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
-    hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
-  };
+  const manage = createManage(options, { world, controller }, audit);
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
+  const voices = openVoices(options, world, clock.wallNow);
   const gateway = createGateway({
     board,
     providers,
@@ -62,9 +49,11 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     now: clock.now,
     onFault: logFaults(log),
     keepImage: images.keep,
+    voices,
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
-  const routes = createRoutes(createV1Routes({ board, gateway, startedAt: clock.wallNow() }), {
+  const v1 = createV1Routes({ ...voicesForRoutes(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
+  const routes = createRoutes(v1, {
     manage,
     images: images.source,
     board,
@@ -91,6 +80,27 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: metrics.requestFinished,
     onFault: logFaults(log),
   });
+}
+
+function createManage(options: ServiceOptions, { world, controller }: Pick<ApiParts, 'world' | 'controller'>, audit: AuditTrail): Manage {
+  const { settings, version, providers } = options;
+  const { board, clock, loop } = controller;
+  const startedAt = clock.now();
+  const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
+  return {
+    ...createInventory(options, world, board),
+    ...audit.models(createModelManagement(world, board)),
+    ...createFit(world, board, settings),
+    version,
+    runtime: world.runtime.traits.kind,
+    startedAt,
+    editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
+    preview: async (overlay) => loop.preview(overlay),
+    events: controller.events,
+    logs: createLogSource(board, world.runtime),
+    lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
+    hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
+  };
 }
 
 function logFaults(log: ServiceOptions['log']) {

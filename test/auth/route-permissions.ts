@@ -66,6 +66,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/openapi.json': READ,
   'GET /api/slots/:name/logs': LOGS,
   // Changes, and everything about tokens.
+  'POST /v1/audio/voices': ADMIN,
+  'DELETE /v1/audio/voices/:name': ADMIN,
   'PUT /api/slots/:name': ADMIN,
   'PATCH /api/slots/:name': ADMIN,
   'DELETE /api/slots/:name': ADMIN,

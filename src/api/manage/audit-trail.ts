@@ -8,6 +8,7 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
+import type { VoiceStore } from '../../schema/voice-store.ts';
 import type { Manage } from '../ports.ts';
 import { changesText, listChanges } from './decide/describe-edit.ts';
 
@@ -24,6 +25,7 @@ export interface AuditTrail {
   slots(editor: SlotEditor): SlotEditor;
   tokens(manager: TokenManager): TokenManager;
   models<Models extends ModelChanges>(models: Models): Models & ModelChanges;
+  voices(store: VoiceStore): VoiceStore;
 }
 
 type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
@@ -91,6 +93,20 @@ export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
       async removeModel(id) {
         const removed = await models.removeModel(id);
         if (removed.ok && removed.value === 'removed') record(`removed the model "${id}"`, { model: id });
+        return removed;
+      },
+    }),
+    voices: (store) => ({
+      ...store,
+      async add(voice) {
+        const added = await store.add(voice);
+        const { name, consent, recording } = voice;
+        if (added.kind === 'added') record(`stored the voice "${name}"`, { voice: name, consent, bytes: recording.length });
+        return added;
+      },
+      async remove(name) {
+        const removed = await store.remove(name);
+        if (removed) record(`deleted the voice "${name}"`, { voice: name });
         return removed;
       },
     }),

@@ -86,7 +86,10 @@ const Transcription = z.looseObject({ text: z.string() });
 
 const SpeechRequest = InferenceRequest.extend({
   input: z.string().min(1).describe('The text, of at most `SVC_SPEECH_LIMIT` characters'),
-  voice: z.unknown().optional().describe('A voice that `GET /v1/audio/voices` lists, or one of OpenAI; default: that of the model'),
+  voice: z
+    .unknown()
+    .optional()
+    .describe('A voice that `GET /v1/audio/voices` lists, stored ones included, or one of OpenAI; default: that of the model'),
   response_format: AUDIO_FORMAT,
   speed: z.number().optional().describe('0.25 to 4; default: 1'),
   ref_audio: z

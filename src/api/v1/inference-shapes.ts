@@ -29,6 +29,7 @@ const INFERENCE_ERRORS: readonly ErrorCode[] = [
 ];
 
 export function inferenceErrors({ capability }: InferencePath): readonly ErrorCode[] {
+  if (capability === 'speech') return [...INFERENCE_ERRORS, 'audio.cloning_unsupported'];
   return capability === 'image' ? [...INFERENCE_ERRORS, 'image.size_unsupported', 'image.failed'] : INFERENCE_ERRORS;
 }
 

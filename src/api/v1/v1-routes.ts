@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/decide/inference-paths.ts';
-import type { Board } from '../../reconciler/board.ts';
 import { json } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
@@ -10,20 +9,19 @@ import type { DocumentedRoute } from '../route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';
 import { Model, ModelList } from './model-schemas.ts';
-import { listVoices } from './voice-list.ts';
-import { VoiceList } from './voice-schemas.ts';
+import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 
-export interface V1Deps {
-  readonly board: Pick<Board, 'current'>;
+export interface V1Deps extends VoiceRoutesDeps {
   readonly gateway: Pick<Gateway, 'handle'>;
   /** Unix milliseconds; the `created` time of every model. */
   readonly startedAt: number;
 }
 
-export function createV1Routes({ board, gateway, startedAt }: V1Deps): readonly DocumentedRoute[] {
+export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
+  const { board, gateway, startedAt } = deps;
   return [
     ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
-    voicesRoute(board),
+    ...createVoiceRoutes(deps),
     defineRoute({
       method: 'GET',
       path: '/v1/models',
@@ -58,28 +56,6 @@ export function createV1Routes({ board, gateway, startedAt }: V1Deps): readonly 
       },
     }),
   ];
-}
-
-function voicesRoute(board: V1Deps['board']): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/v1/audio/voices',
-    access: 'v1',
-    cors: true,
-    summary: 'Lists the voices of the slots that speak, also of those that are not loaded',
-    tag: 'models',
-    input: z.object({
-      query: z.object({ model: z.string().optional().describe('A model id, an alias or the name of a slot; default: all of them') }),
-    }),
-    answers: { 200: json('The voices', VoiceList) },
-    errors: ['model.not_found'],
-    handler({ query: { model } }) {
-      const voices = listVoices(board.current(), model);
-      if (voices !== undefined) return { status: 200, body: voices };
-      const message = `Use a model that "/v1/models" lists instead of "${(model ?? '').slice(0, 200)}"`;
-      throw new ApiError('model.not_found', message, { param: 'model' });
-    },
-  });
 }
 
 function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): DocumentedRoute {

@@ -1,8 +1,11 @@
-/** Whether a request for speech has a text of a permitted length. Everything else is left to the model server. Pure. */
+/** Whether a request for speech has a text of a permitted length, and which voice it names. Everything else is left to the model server. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import { VoiceName } from '../../schema/names.ts';
 
-const Request = z.object({ input: z.string() });
+const Request = z.object({ input: z.string(), voice: z.unknown().optional(), ref_audio: z.unknown().optional() });
+/** OpenAI's clients send a name, or an object with an id. */
+const Voice = z.union([VoiceName, z.object({ id: VoiceName }).transform(({ id }) => id)]);
 /** Of UTF-8: clients may begin a body with it. */
 const BYTE_ORDER_MARK = '\ufeff';
 
@@ -11,16 +14,27 @@ export interface SpeechProblem {
   readonly param: string | null;
 }
 
-/** `limit` in characters, of which an emoji is one. Undefined: nothing is wrong. */
-export function checkSpeech(body: string, limit: number): SpeechProblem | undefined {
-  const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
-  if (json === undefined) return { message: 'Send a JSON object as the body', param: null };
-  const request = Request.safeParse(json).data;
-  if (request === undefined) return { message: 'Write the text to speak as a string in "input"', param: 'input' };
-  if (request.input.trim() === '') return { message: 'Write the text to speak in "input": it is empty', param: 'input' };
-  // Counting characters takes longer than the number of code units, of which there are at least as many.
-  if (request.input.length <= limit) return undefined;
-  const characters = Array.from(request.input).length;
-  if (characters <= limit) return undefined;
-  return { message: `Send at most ${limit} characters in "input" ("SVC_SPEECH_LIMIT"): it has ${characters}`, param: 'input' };
+export interface CheckedSpeech {
+  /** Undefined: nothing is wrong. */
+  readonly problem?: SpeechProblem;
+  /** What may be the name of a stored voice. Undefined as well if the request brings a recording of its own. */
+  readonly voice?: VoiceName | undefined;
 }
+
+/** `limit` in characters, of which an emoji is one. */
+export function checkSpeech(body: string, limit: number): CheckedSpeech {
+  const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
+  if (json === undefined) return wrong('Send a JSON object as the body', null);
+  const request = Request.safeParse(json).data;
+  if (request === undefined) return wrong('Write the text to speak as a string in "input"');
+  const { input, voice, ref_audio: recording } = request;
+  if (input.trim() === '') return wrong('Write the text to speak in "input": it is empty');
+  const named = recording === undefined || recording === null ? Voice.safeParse(voice).data : undefined;
+  // Counting characters takes longer than the number of code units, of which there are at least as many.
+  if (input.length <= limit) return { voice: named };
+  const characters = Array.from(input).length;
+  if (characters <= limit) return { voice: named };
+  return wrong(`Send at most ${limit} characters in "input" ("SVC_SPEECH_LIMIT"): it has ${characters}`);
+}
+
+const wrong = (message: string, param: string | null = 'input'): CheckedSpeech => ({ problem: { message, param } });

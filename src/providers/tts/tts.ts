@@ -7,7 +7,7 @@ import { askHealth } from '../speech/ask-health.ts';
 import { askReadiness } from './ask-readiness.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { devicesOf, rankTtsBackends, usesDevice } from './decide/tts-backends.ts';
-import { voicesOf } from './decide/tts-model.ts';
+import { needsSample, voicesOf } from './decide/tts-model.ts';
 import { ttsFormat } from './tts-format.ts';
 
 export const tts: Provider = {
@@ -25,6 +25,7 @@ export const tts: Provider = {
   estimateMemory: (_name, spec, { sizeBytes }) => serverMemory(sizeBytes, usesDevice(spec)),
   capabilities: () => ['speech'],
   voices: voicesOf,
+  imitates: needsSample,
   health: askHealth,
   readiness: askReadiness,
   infer: inferPath,

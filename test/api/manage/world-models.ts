@@ -1,5 +1,6 @@
 /** The models of the world of these tests: one that is there, one that can be downloaded, and one that this version cannot run. */
-import type { ModelDetail, ModelListing } from '../../../src/api/ports.ts';
+import type { Manage, ModelDetail, ModelListing } from '../../../src/api/ports.ts';
+import { fail, ok } from '../../../src/schema/failure.ts';
 
 const NOTHING = {
   memoryBytes: undefined,
@@ -82,3 +83,19 @@ export const PROVIDERS = [
     availability: [{ backend: 'cpu', available: true, reason: '' }],
   },
 ];
+
+export const answerFit: Manage['fit'] = async ({ model, backend = 'cpu' }) => {
+  if (model === 'none') return fail('stalled', 'ModelMissing', 'The model "none" does not exist');
+  if (model === 'away') return fail('retry', 'ModelPullFailed', 'Check the network');
+  return ok({
+    message: `"${model}" fits`,
+    backend,
+    fits: true,
+    fitsNow: false,
+    placement: { host: 2, gpu0: 3 },
+    roomBytes: undefined,
+    largestContext: 512,
+    exact: true,
+    quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
+  });
+};

@@ -1,6 +1,8 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
-import { FILES, MODELS, PROVIDERS } from './world-models.ts';
+import { answerFit, FILES, MODELS, PROVIDERS } from './world-models.ts';
+import { openVoices } from '../../support/open-voices.ts';
+import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
@@ -11,7 +13,7 @@ import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
-import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
+import { createV1Routes, type V1Deps } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
@@ -51,6 +53,8 @@ export interface World {
   openLogs(): number;
   lastPassAgeMs: number;
   pulls: readonly PullListing[];
+  /** Undefined: voices cannot be stored. */
+  voices: VoiceStore | undefined;
   hardware: HostFacts;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
@@ -165,22 +169,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         if (id === 'stuck') return fail('stalled', 'PulledByPods', 'The gateway has no model store in a cluster');
         return ok(id === 'none' ? 'absent' : id === 'used' ? { usedBy: ['primary'] } : 'removed');
       },
-      fit: async ({ model, backend = 'cpu' }) =>
-        model === 'none'
-          ? fail('stalled', 'ModelMissing', 'The model "none" does not exist')
-          : model === 'away'
-            ? fail('retry', 'ModelPullFailed', 'Check the network')
-            : ok({
-                message: `"${model}" fits`,
-                backend,
-                fits: true,
-                fitsNow: false,
-                placement: { host: 2, gpu0: 3 },
-                roomBytes: undefined,
-                largestContext: 512,
-                exact: true,
-                quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
-              }),
+      fit: answerFit,
       hardware: async () => world.hardware,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
@@ -211,17 +200,28 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     }
   }
 
+  const voiceFiles = await openVoices(parsed.settings.SVC_VOICE_LIMIT);
+  const voices = voiceFiles.open();
   const traffics = createTraffic({ board, now: deps.now, settings: parsed.settings });
   const gateway = createGateway({
     board,
     providers: GGUF_PROVIDERS,
+    voices,
     traffic: traffics,
     settings: parsed.settings,
     now: deps.now,
     report: reportTo(metrics.requestFinished, requests.note),
     onFault: () => undefined,
   });
-  const routes = createRoutes(options.v1 === true ? createV1Routes({ board, gateway, startedAt: deps.manage.startedAt }) : [], deps);
+  const v1: V1Deps = {
+    board,
+    gateway,
+    startedAt: deps.manage.startedAt,
+    get voices() {
+      return world.voices;
+    },
+  };
+  const routes = createRoutes(options.v1 === true ? createV1Routes(v1) : [], deps);
   const api = buildServer({
     routes: [...routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,
@@ -245,6 +245,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     openLogs: () => openLogs,
     lastPassAgeMs: 0,
     pulls: [],
+    voices,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     save(name, text) {
       slots.texts.set(name, text);
@@ -257,6 +258,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       clearTimeout(timer);
       stopping.abort();
       await api.close(500);
+      await voiceFiles.remove();
     },
   };
   return world;

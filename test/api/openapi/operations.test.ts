@@ -6,6 +6,7 @@ import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/decide
 import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
 import { isTable } from '../../../src/schema/key-case.ts';
 import { SlotName } from '../../../src/schema/names.ts';
+import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
@@ -14,6 +15,7 @@ import { startWorld, type World } from '../manage/world.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
+import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
 import { documentedPath } from './documented-path.ts';
@@ -45,14 +47,16 @@ const FROM_LIMITS: readonly string[] = ['image.failed', 'image.size_unsupported'
 let world: World;
 let check: CheckAnswer;
 let upstream: FakeUpstream;
+let voices: VoiceStore | undefined;
 let decide: Authorize = () => ({ ok: true });
 /** Operation → statuses and codes that were seen. */
 const seen = new Map<string, Set<string>>();
 
 beforeAll(async () => {
   upstream = await startUpstream({ answer: upstreamAnswer });
-  const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s' };
+  const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s', SVC_VOICE_LIMIT: '1' };
   world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
+  ({ voices } = world);
   const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
   check = createAnswerChecker(JSON.parse(text));
 });
@@ -99,6 +103,11 @@ function serve(): void {
     { name: 'embed', capabilities: ['embedding'], targets: [{ workload: 'e', port: upstream.port }] },
     { name: 'media', capabilities: ['transcription', 'translation', 'speech', 'image'], targets: [{ workload: 'm', port: upstream.port }] },
   );
+}
+
+async function storeVoice(stored: boolean): Promise<void> {
+  publish({ ...READER, targets: [{ workload: 'r', port: upstream.port }] });
+  world.voices = await prepareVoices(voices, stored);
 }
 
 const beforeFirstPass = () => world.board.publish({ ...world.board.current(), version: 0 });
@@ -250,6 +259,8 @@ const GATEWAY_CALLS: readonly Call[] = [
   { operation: 'GET /v1/models', expect: 200, prepare: serve },
   { operation: 'GET /v1/audio/voices', expect: 200, prepare: serve },
   { operation: 'GET /v1/audio/voices', expect: 'model.not_found', path: '/v1/audio/voices?model=none', prepare: serve },
+  ...VOICE_CALLS.map((call) => ({ ...call, prepare: async () => storeVoice(call.stored) })),
+  ...UNSUPPORTED_CALLS.map((call) => ({ ...call, prepare: () => void (world.voices = undefined) })),
   { operation: 'GET /v1/models/{rest}', expect: 200, path: '/v1/models/primary', prepare: serve },
   { operation: 'GET /v1/models/{rest}', expect: 'model.not_found', path: '/v1/models/none', prepare: serve },
 ];

@@ -1,7 +1,7 @@
 /** Boards for tests of the request path: slots as a pass publishes them, without a reconciler. */
-import type { Voice } from '../../../src/providers/provider.ts';
+import type { ModelContents, ModelFacts, Voice } from '../../../src/providers/provider.ts';
 import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
-import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import { ModelId, SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Capability } from '../../../src/schema/provider-kinds.ts';
 import { parseSlot, type SlotSpec } from '../../../src/schema/slot-spec.ts';
 import type { SlotState } from '../../../src/schema/slot-status.ts';
@@ -12,6 +12,8 @@ export interface SlotSketch {
   readonly aliases?: readonly string[];
   readonly capabilities?: readonly Capability[];
   readonly voices?: readonly Voice[];
+  /** What is known of the files of its model. */
+  readonly contents?: ModelContents;
   readonly admission?: Admission;
   readonly targets?: readonly { readonly workload: string; readonly port: number }[];
   /** Default: "ready" with targets, else "starting". */
@@ -43,6 +45,7 @@ export function boardSlot(sketch: SlotSketch): BoardSlot {
     name,
     capabilities: sketch.capabilities ?? ['chat', 'completion', 'embedding', 'rerank'],
     ...(sketch.voices === undefined ? {} : { voices: sketch.voices }),
+    ...(sketch.contents === undefined ? {} : { model: factsOf(spec, sketch.contents) }),
     admission,
     targets: admission.kind === 'open' ? targets : [],
     status: {
@@ -80,6 +83,10 @@ export function publish(board: Board, ...sketches: readonly SlotSketch[]): Board
   const view = boardView(board.current().version + 1, sketches);
   board.publish(view);
   return view;
+}
+
+function factsOf({ model: { default: id } }: SlotSpec, contents: ModelContents): ModelFacts {
+  return { id: ModelId.parse(id), hostPath: `/models/${id}`, sizeBytes: 1, contents };
 }
 
 function specOf(name: SlotName, model: string, aliases: readonly string[] = []): SlotSpec {

@@ -5,10 +5,13 @@ import { allowEveryone } from '../../../src/api/authorize.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createSiteGuard } from '../../../src/api/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
+import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
+import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest, KeepImage } from '../../../src/gateway/exchange-deps.ts';
 import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
+import { imitatesVoices } from '../../../src/gateway/decide/plan-voice.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -37,6 +40,8 @@ export interface FixtureOptions {
   readonly routes?: readonly Route[];
   readonly fetchImage?: FetchImage;
   readonly keepImage?: KeepImage;
+  readonly voices?: VoiceStore | undefined;
+  readonly actAs?: ActAs;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
 }
@@ -62,9 +67,12 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
+  const providers: ProviderRegistry = { gguf: { ...PROVIDER, ...options.provider } };
+  const { voices } = options;
   const gateway = createGateway({
     board,
-    providers: { gguf: { ...PROVIDER, ...options.provider } },
+    providers,
+    voices,
     traffic,
     settings,
     now,
@@ -73,7 +81,10 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
     ...(options.keepImage === undefined ? {} : { keepImage: options.keepImage }),
   });
-  const routes = [...createV1Routes({ board, gateway, startedAt: 1_700_000_000_000 }), ...(options.routes ?? [])];
+  const routes = [
+    ...createV1Routes({ board, gateway, imitates: (slot) => imitatesVoices(providers, slot), voices, startedAt: 1_700_000_000_000 }),
+    ...(options.routes ?? []),
+  ];
   const { authorize = allowEveryone } = options;
   const api = buildServer({
     routes,
@@ -83,6 +94,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (request) => void reported.push(request),
     site: createSiteGuard(readSitePolicy(settings, false)),
     authorize,
+    ...(options.actAs === undefined ? {} : { actAs: options.actAs }),
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   return {

@@ -5,17 +5,9 @@ import path from 'node:path';
 import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
 import { CLONER_SAMPLE_RATE, encodeCloner } from '../../support/speech/cloner-model.ts';
 import { speak, startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
-import { toneFile } from './sounds.ts';
+import { pitchOf, toneFile } from './sounds.ts';
 
 const START_MS = 180_000;
-const SECOND_BYTES = CLONER_SAMPLE_RATE * 2;
-
-/** Rising zero crossings of 16-bit samples in a second. */
-function pitchOf(pcm: Buffer): number {
-  const samples = Array.from({ length: pcm.length / 2 }, (_, index) => pcm.readInt16LE(index * 2));
-  const rising = samples.filter((sample, index) => index > 0 && (samples[index - 1] ?? 0) < 0 && sample >= 0);
-  return (rising.length * SECOND_BYTES) / pcm.length;
-}
 
 const encode = (sound: Buffer): string => sound.toString('base64');
 
@@ -45,7 +37,8 @@ describe('The speech server, with a model that imitates voices, on the real libr
 
   const imitate = async (body: object): Promise<Response> =>
     speak(server, { input: 'Hello there. How are you?', response_format: 'pcm', ...body });
-  const heard = async (body: object): Promise<number> => pitchOf(Buffer.from(await (await imitate(body)).arrayBuffer()));
+  const heard = async (body: object): Promise<number> =>
+    pitchOf(Buffer.from(await (await imitate(body)).arrayBuffer()), CLONER_SAMPLE_RATE);
 
   test('says that it has no voices and imitates those of recordings', async () => {
     expect(await (await fetch(`${server.url}/v1/audio/voices`)).json()).toEqual({ voices: [] });

@@ -53,3 +53,10 @@ export function toneFile({ hertz = 300, seconds = 1, rate = 16_000 }): Buffer {
   const samples = Int16Array.from({ length: seconds * rate }, (_, index) => 9000 * Math.sin((index * 2 * Math.PI * hertz) / rate));
   return Buffer.concat([wavHeadOf({ rate, bytes: samples.byteLength }), Buffer.from(samples.buffer)]);
 }
+
+/** Rising zero crossings of 16-bit samples in a second. */
+export function pitchOf(pcm: Buffer, rate: number): number {
+  const samples = Array.from({ length: pcm.length / 2 }, (_, index) => pcm.readInt16LE(index * 2));
+  const rising = samples.filter((sample, index) => index > 0 && (samples[index - 1] ?? 0) < 0 && sample >= 0);
+  return (rising.length * rate) / samples.length;
+}

@@ -37,7 +37,8 @@ const NAMED = 60;
 const NO_SAMPLE = refuse({
   status: 422,
   code: 'audio.sample_missing',
-  message: 'Set "ref_audio" to a recording of the voice to imitate: the model has no voices of its own',
+  message:
+    'Set "ref_audio" to a recording of the voice to imitate, or "voice" to a stored one that "GET /v1/audio/voices" lists: the model has none of its own',
   param: 'ref_audio',
 });
 const NO_CLONING = refuse({

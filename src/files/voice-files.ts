@@ -1,0 +1,192 @@
+/**
+ * The stored voices: a directory for each, with the recording as it was sent and a file that describes it. It is written beside its name and renamed when it is complete, and
+ * removed in the opposite order, so that a process that is ended at any moment leaves whole voices and remains, which the next one removes. Names come from requests: only a name that
+ * matches `VoiceName` becomes part of a path, in small letters.
+ */
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { codeOf, messageOf } from '../platform/error-text.ts';
+import { createKeyedLock } from '../platform/keyed-lock.ts';
+import { VoiceName } from '../schema/names.ts';
+import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/voice-store.ts';
+import { makeSubdirectory } from './subdirectory.ts';
+import { syncDirectory } from './write-file.ts';
+
+export interface VoiceFilesOptions {
+  /** Absolute. It is created when it is needed, within a directory that must exist. */
+  readonly directory: string;
+  /** Number of voices. More that are there already stay, but none is added. */
+  readonly limit: number;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
+  /** Called once for each directory that looks like a voice and cannot be read. It stays as it is. */
+  readonly onProblem: (message: string) => void;
+}
+
+/** A recording says who somebody is. */
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+const DESCRIPTION = 'voice.json';
+const RECORDING = 'recording';
+/** What is being written or removed. No voice has a name that begins with a dot. */
+const UNFINISHED = /^\.(?:new|old)-[0-9a-f-]{36}$/;
+/** Each character of the texts takes at most six bytes in JSON. */
+const DESCRIPTION_BYTES = 16 * 1024;
+
+const Description = z.object({
+  name: VoiceName,
+  text: z.string().max(RECORDING_TEXT_LENGTH),
+  consent: z.string().optional(),
+  created_at: z.iso.datetime(),
+});
+
+export function createVoiceFiles({ directory, limit, wallNow, onProblem }: VoiceFilesOptions): VoiceStore {
+  /** By the name in small letters. */
+  const voices = new Map<string, StoredVoice>();
+  const lock = createKeyedLock();
+  let scanned: Promise<void> | undefined;
+  const unfinished = (kind: 'new' | 'old'): string => path.join(directory, `.${kind}-${randomUUID()}`);
+
+  async function scan(): Promise<void> {
+    for (const entry of await entriesOf(directory)) {
+      const place = path.join(directory, entry.name);
+      if (UNFINISHED.test(entry.name)) await rm(place, { recursive: true, force: true });
+      else if (keyOf(entry.name) === entry.name && entry.isDirectory()) {
+        const voice = await readDescription(path.join(place, DESCRIPTION));
+        if (typeof voice === 'string') onProblem(`Store the voice "${entry.name}" again: "${place}" cannot be used: ${voice}`);
+        else if (keyOf(voice.name) !== entry.name) onProblem(`Rename "${place}" to the name of its voice, "${voice.name}"`);
+        else voices.set(entry.name, voice);
+      }
+    }
+  }
+
+  /** A scan that failed is tried again. */
+  async function ready(): Promise<void> {
+    scanned ??= scan();
+    await scanned.catch((error: unknown) => {
+      scanned = undefined;
+      throw error;
+    });
+  }
+
+  async function write(key: string, voice: StoredVoice, recording: Uint8Array): Promise<void> {
+    await makeSubdirectory(directory, DIRECTORY_MODE);
+    const place = unfinished('new');
+    try {
+      await mkdir(place, DIRECTORY_MODE);
+      await writeSynced(path.join(place, RECORDING), recording);
+      await writeSynced(path.join(place, DESCRIPTION), Buffer.from(descriptionOf(voice)));
+      await syncDirectory(place);
+      await rename(place, path.join(directory, key));
+      await syncDirectory(directory);
+    } catch (error) {
+      await rm(place, { recursive: true, force: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  return {
+    async list() {
+      await ready();
+      return [...voices].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, voice]) => voice);
+    },
+    async find(name) {
+      await ready();
+      return voices.get(keyOf(name) ?? '');
+    },
+    async read(name) {
+      await ready();
+      const key = keyOf(name) ?? '';
+      const voice = voices.get(key);
+      if (voice === undefined) return undefined;
+      const recording = await readBounded(path.join(directory, key, RECORDING), RECORDING_BYTES).catch((error: unknown) => {
+        // Removed in this moment.
+        if (voices.get(key) === voice) throw error;
+        return undefined;
+      });
+      return recording && { ...voice, recording };
+    },
+    async add({ recording, ...rest }) {
+      await ready();
+      const key = keyOf(rest.name);
+      if (key === undefined) throw new TypeError('Check the name before the voice is stored');
+      return await lock('voices', async () => {
+        if (voices.has(key)) return { kind: 'exists' };
+        if (voices.size >= limit) return { kind: 'full', limit };
+        const voice = { ...rest, createdAt: wallNow() };
+        await write(key, voice, recording);
+        voices.set(key, voice);
+        return { kind: 'added', voice };
+      });
+    },
+    async remove(name) {
+      await ready();
+      const key = keyOf(name) ?? '';
+      return await lock('voices', async () => {
+        if (!voices.has(key)) return false;
+        const place = unfinished('old');
+        await rename(path.join(directory, key), place).catch((error: unknown) => {
+          // Somebody has removed it by hand.
+          if (codeOf(error) !== 'ENOENT') throw error;
+        });
+        voices.delete(key);
+        await syncDirectory(directory);
+        await rm(place, { recursive: true, force: true });
+        return true;
+      });
+    },
+  };
+}
+
+function keyOf(name: string): string | undefined {
+  return VoiceName.safeParse(name).data?.toLowerCase();
+}
+
+async function entriesOf(directory: string) {
+  try {
+    return await readdir(directory, { withFileTypes: true });
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function descriptionOf({ name, text, consent, createdAt }: StoredVoice): string {
+  return `${JSON.stringify({ name, text, consent, created_at: new Date(createdAt).toISOString() }, undefined, 2)}\n`;
+}
+
+/** Returns what is wrong as a string, in words that end a sentence. */
+async function readDescription(file: string): Promise<StoredVoice | string> {
+  try {
+    const bytes = await readBounded(file, DESCRIPTION_BYTES);
+    const { created_at: createdAt, ...rest } = Description.parse(JSON.parse(bytes.toString('utf8')));
+    return { ...rest, consent: rest.consent, createdAt: Date.parse(createdAt) };
+  } catch (error) {
+    return error instanceof z.ZodError ? `"${DESCRIPTION}" does not describe a voice` : messageOf(error);
+  }
+}
+
+/** A link is not followed. */
+async function readBounded(file: string, most: number): Promise<Buffer> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { size } = await handle.stat();
+    if (size > most) throw new Error(`"${file}" has more than ${most} bytes`);
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeSynced(file: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(file, 'wx', FILE_MODE);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
