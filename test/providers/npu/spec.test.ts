@@ -34,7 +34,7 @@ test('`health()` is a cheap probe: it asks for nothing that the NPU has to compu
   const asked: string[] = [];
   const healthOf = async (status: object) => {
     const io: ProbeIo = {
-      async request(_endpoint, { method = 'GET', path }) {
+      async request(_endpoint, { method, path }) {
         asked.push(`${method} ${path}`);
         return { status: 200, body: JSON.stringify(status) };
       },
