@@ -58,6 +58,7 @@ const NOT_FOR_VALUES = {
   SVC_POD_USER: true,
   SVC_POD_PROXY_SECRET: true,
   SVC_MODELS_CLAIM: true,
+  SVC_WORKFLOWS_CONFIG_MAP: true,
   SVC_MODELS_HOST_PATH: true,
   SVC_GPU_RESOURCES: true,
   SVC_GPU_ALLOCATION: true,
@@ -86,6 +87,7 @@ const Models = z.strictObject({
     ),
     tokenSecretName: ObjectName,
   }),
+  workflowsConfigMapName: ObjectName.describe('ConfigMap with workflows for images, under keys that end in ".workflow.json"'),
   acceptedLicenses: z
     .array(z.string().regex(/^[A-Za-z0-9._-]+$/))
     .describe('Licences that restrict the use of models, and that you accept'),

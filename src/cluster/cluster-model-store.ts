@@ -11,6 +11,7 @@ import { ok, type Result } from '../schema/failure.ts';
 import { ModelId } from '../schema/names.ts';
 import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../models/catalogue.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
+import { isInWorkflowsMount } from '../models/decide/workflows-mount.ts';
 import { encodeDemoModel } from '../models/demo/demo-models.ts';
 import type { HubAccess } from '../models/hub/hub-access.ts';
 import { createPulls, type Pulls } from '../models/pulls.ts';
@@ -127,7 +128,10 @@ export function createClusterModelStore({
 /** For a model that pods alone cannot serve. What is wrong with its file is said where there is one. */
 function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
   if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
-  const message = `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway"): the gateway has to read it, and does not find it there`;
+  const place = isInWorkflowsMount(id)
+    ? `Put "${path.basename(id)}" into the ConfigMap that "models.workflowsConfigMapName" of the chart names`
+    : `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway")`;
+  const message = `${place}: the gateway has to read it, and does not find it there`;
   return { kind: 'missing', message };
 }
 

@@ -19,11 +19,24 @@ export function leaveUpstream(deps: UpstreamCallDeps, { call, requests, settings
   const mustFinish = call?.request.mustFinish === true && call.isSent ? call : undefined;
   if (mustFinish === undefined) call?.destroy();
   if (mustFinish === undefined && requests.length === 0) return undefined;
-  return finish(deps, {
-    mustFinish,
-    requests,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(mustFinish === undefined ? LEAVE_MS : settings.SVC_FIRST_BYTE_TIMEOUT)]),
-  });
+  const withinMs = mustFinish === undefined ? LEAVE_MS : settings.SVC_FIRST_BYTE_TIMEOUT;
+  return limited(signal, withinMs, async (within) => finish(deps, { mustFinish, requests, signal: within }));
+}
+
+/** The signal that the work gets aborts with the given one, or after some time. Nothing is left of it when the work has ended, unlike of `AbortSignal.timeout`. */
+async function limited(signal: AbortSignal, withinMs: number, work: (within: AbortSignal) => Promise<void>): Promise<void> {
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  const timer = setTimeout(end, withinMs);
+  timer.unref();
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  try {
+    await work(ending.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
 }
 
 interface Rest {

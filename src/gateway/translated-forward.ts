@@ -18,6 +18,7 @@ import type { BufferBudget } from './buffer-budget.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
 import { passedLimit } from './decide/attempt-limits.ts';
 import { leaveUpstream } from './leave-upstream.ts';
+import { bufferOf } from './buffer-of.ts';
 import { readTranslatableBody } from './translatable-body.ts';
 import { TranslatedAnswer } from './translated-answer.ts';
 import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
@@ -120,7 +121,7 @@ export class TranslatedForward implements Attempt {
   #finish(end: TranslationEnd): void {
     switch (end.kind) {
       case 'answer': {
-        const bytes = typeof end.body === 'string' ? Buffer.from(end.body) : Buffer.from(end.body);
+        const bytes = bufferOf(end.body);
         this.#answer.begin(end, bytes.length);
         this.#complete(bytes);
         return;

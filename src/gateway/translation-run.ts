@@ -13,6 +13,7 @@ import type {
   UpstreamRequest,
 } from '../providers/translation.ts';
 import { sleep } from '../platform/pause.ts';
+import { bufferOf } from './buffer-of.ts';
 import type { KeepImage } from './exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
 import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
@@ -106,7 +107,7 @@ export class TranslationRun {
         this.#deps.begin(step.head);
         return DONE;
       case 'write':
-        await this.#deps.write(typeof step.bytes === 'string' ? Buffer.from(step.bytes) : Buffer.from(step.bytes));
+        await this.#deps.write(bufferOf(step.bytes));
         return DONE;
       case 'on-leave':
         this.onLeave = step.requests;

@@ -8,6 +8,7 @@
  */
 import type { Endpoint } from '../providers/provider.ts';
 import type { FormFile, UpstreamRequest } from '../providers/translation.ts';
+import { bufferOf } from './buffer-of.ts';
 import { requestHeadOf } from './decide/translation-heads.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
@@ -66,7 +67,7 @@ export class UpstreamCall implements UpstreamSink {
     this.request = request;
     this.#deps = deps;
     const body = typeof request.body === 'string' ? [request.body] : request.body;
-    this.#pieces = (body ?? []).map((piece) => bufferOf(piece));
+    this.#pieces = (body ?? []).map((piece) => (typeof piece === 'string' || piece instanceof Uint8Array ? bufferOf(piece) : piece));
     const sum = this.#pieces.reduce((bytes, piece) => bytes + (Buffer.isBuffer(piece) ? piece.length : piece.bytes), 0);
     this.#bodyBytes = body === undefined && request.method === 'GET' ? undefined : sum;
   }
@@ -184,9 +185,4 @@ export class UpstreamCall implements UpstreamSink {
     this.#deps.onProgress('sent');
     if (!connection.write(bytes)) await new Promise<void>((resolve) => (this.#resumeSending = resolve));
   }
-}
-
-function bufferOf(piece: string | Uint8Array | FormFile): Piece {
-  if (typeof piece === 'string') return Buffer.from(piece);
-  return piece instanceof Uint8Array ? Buffer.from(piece.buffer, piece.byteOffset, piece.length) : piece;
 }

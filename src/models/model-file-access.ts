@@ -2,6 +2,8 @@
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFiles } from '../providers/provider.ts';
+import type { MountedModels } from './decide/workflows-mount.ts';
+import { isInside, realPlace } from './mounted-models.ts';
 
 /** The file is missing or cannot be read. The cause is the error of the file system. */
 export class UnreadableFile extends Error {
@@ -28,11 +30,13 @@ const MAX_READ_BYTES = 2 ** 31;
 const MAX_CALLS = 10_000;
 
 /** `directory` is an absolute path within the store, without links. */
-export function openModelFiles(root: string, directory: string): OpenModelFiles {
+export function openModelFiles(root: string, directory: string, mounts: readonly MountedModels[] = []): OpenModelFiles {
   const stamps = new Map<string, string>();
   let listed: readonly string[] | undefined;
   let readBytes = 0;
   let calls = 0;
+
+  const placeOf = (name: string) => realPlace(root, mounts, path.join(directory, name));
 
   const count = (bytes: number): void => {
     calls += 1;
@@ -45,7 +49,8 @@ export function openModelFiles(root: string, directory: string): OpenModelFiles 
     try {
       // One that is not there is remembered as such, in case that its reader goes on without it.
       if (!stamps.has(name)) stamps.set(name, '');
-      const file = await inStore(root, path.join(directory, name));
+      const { base, file: shown } = placeOf(name);
+      const file = await inStore(base, shown);
       if (stamps.get(name) === '') stamps.set(name, await stampOf(file));
       return await look(file);
     } catch (error) {
@@ -55,7 +60,7 @@ export function openModelFiles(root: string, directory: string): OpenModelFiles 
 
   return {
     async names() {
-      listed ??= await namesIn(directory);
+      listed ??= await namesIn(placeOf('').file);
       return listed;
     },
     sizeOf: async (name) =>
@@ -70,12 +75,12 @@ export function openModelFiles(root: string, directory: string): OpenModelFiles 
       }),
     seen(): readonly SeenFile[] {
       const files = [...stamps].map(([name, stamp]) => ({
-        isUnchanged: async () => (await stampOf(path.join(directory, name)).catch(() => '')) === stamp,
+        isUnchanged: async () => (await stampOf(placeOf(name).file).catch(() => '')) === stamp,
       }));
       const names = listed;
       if (names === undefined) return files;
       const isUnchanged = async (): Promise<boolean> => {
-        const now = await namesIn(directory);
+        const now = await namesIn(placeOf('').file);
         return now.length === names.length && now.every((name, index) => name === names[index]);
       };
       return [...files, { isUnchanged }];
@@ -89,10 +94,9 @@ async function namesIn(directory: string): Promise<readonly string[]> {
 }
 
 /** Resolves links, and rejects where they leave the store. */
-async function inStore(root: string, file: string): Promise<string> {
-  const [realRoot, real] = await Promise.all([realpath(root), realpath(file)]);
-  const inside = path.relative(realRoot, real);
-  if (inside.startsWith('..') || path.isAbsolute(inside)) throw new Error('it is outside the model store');
+async function inStore(base: string, file: string): Promise<string> {
+  const [realBase, real] = await Promise.all([realpath(base), realpath(file)]);
+  if (!isInside(realBase, real)) throw new Error('it is outside the model store');
   return real;
 }
 

@@ -7,6 +7,8 @@ import type { ProviderKind } from '../schema/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { openModelFiles, UnreadableFile, type SeenFile } from './model-file-access.ts';
 import { readByFormat } from './read-by-format.ts';
+import type { MountedModels } from './decide/workflows-mount.ts';
+import { isInside, realPlace } from './mounted-models.ts';
 
 export type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
@@ -27,7 +29,8 @@ interface Remembered {
 
 const MAX_REMEMBERED = 4096;
 
-export function createModelReader(root: string, formats: readonly ModelFormat[]): ModelReader {
+/** `mounts`: directories whose files appear in the store. */
+export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []): ModelReader {
   const remembered = new Map<string, Remembered>();
 
   async function readWith(format: ModelFormat, id: ModelId, { hostPath, entry }: Located): Promise<ModelRead> {
@@ -35,7 +38,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[])
     const known = remembered.get(key);
     if (known !== undefined && (await Promise.all(known.seen.map((each) => each.isUnchanged()))).every(Boolean)) return known.read;
     remembered.delete(key);
-    const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath);
+    const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath, mounts);
     try {
       const reading = await format.read({ id, entry }, files);
       const read = reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, ...reading });
@@ -51,7 +54,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[])
 
   return {
     async read(id, file, provider) {
-      const located = await locate(root, file);
+      const located = await locate(root, mounts, file);
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
       const read = await readByFormat(formats, { entry, provider }, (format) => readWith(format, id, located));
@@ -74,22 +77,27 @@ interface Located {
 }
 
 /**
- * Resolves links within the store; the server gets their target. A link that leaves the store is refused, because a container sees
+ * Resolves links within the store; the server gets their target, unless the file is in a directory that is mounted. A link that leaves the store is refused, because a container sees
  * only the store, and because an id must not give access to other files of the host.
  */
-async function locate(root: string, file: string): Promise<Located | Exclude<ModelRead, { readonly kind: 'present' }>> {
+async function locate(
+  root: string,
+  mounts: readonly MountedModels[],
+  file: string,
+): Promise<Located | Exclude<ModelRead, { readonly kind: 'present' }>> {
   try {
-    const realRoot = await realpath(root);
-    const real = await realpath(path.join(root, file));
-    const inside = path.relative(realRoot, real);
-    if (inside.startsWith('..') || path.isAbsolute(inside)) {
+    const shown = path.join(root, file);
+    const { base, file: place, isMounted } = realPlace(root, mounts, shown);
+    const realBase = await realpath(base);
+    const real = await realpath(place);
+    if (!isInside(realBase, real)) {
       return unusable(
         `"${file}" links to a file outside the model store: copy or hard-link the model into it, or mount its directory there`,
       );
     }
     const facts = await stat(real);
     const name = path.basename(real);
-    const hostPath = path.join(root, inside);
+    const hostPath = isMounted ? shown : path.join(root, path.relative(realBase, real));
     if (facts.isDirectory()) return { hostPath, sizeBytes: 0, entry: { name, names: await readdir(real) } };
     if (!facts.isFile()) return unusable(`"${file}" is not a regular file`);
     return { hostPath, sizeBytes: facts.size, entry: { name } };

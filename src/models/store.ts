@@ -21,6 +21,7 @@ import { fetchModel } from './pull/fetch-model.ts';
 import type { PullLimits } from './pull/pull-file.ts';
 import { createPulls, type Pulls } from './pulls.ts';
 import { createModelReader } from './read-model.ts';
+import type { MountedModels } from './decide/workflows-mount.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
@@ -55,6 +56,8 @@ export interface ModelStoreOptions {
   readonly root: string;
   /** How models look on disk. A file that several would take belongs to the first one. */
   readonly formats: readonly ModelFormat[];
+  /** Directories whose files appear in the store. Default: none. */
+  readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
@@ -73,13 +76,13 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, formats, catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace, own } = options;
+  const { root, formats, mounts = [], catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace, own } = options;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
-  const reader = createModelReader(root, formats);
+  const reader = createModelReader(root, formats, mounts);
   const lock = createKeyedLock();
   const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
   const pulls = createPulls((id, onProgress, signal) =>
-    fetchModel({ root, formats, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+    fetchModel({ root, formats, mounts, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
   );
 
   async function presence(id: ModelId): Promise<ModelPresence> {
@@ -130,13 +133,13 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       return pulls.join(id, onProgress, signal);
     },
     changes(wake, signal) {
-      void watchRoot(root, () => wake(WAKE_WITHIN_MS), signal);
+      void watchRoot([root, ...mounts.map(({ directory: mounted }) => mounted)], () => wake(WAKE_WITHIN_MS), signal);
     },
     async list(signal) {
       const pins = await sources.pins.list();
       const named = [...catalogue.values()].flatMap((entry) => [loadedPath(entry), ...entry.files.map((file) => file.path)]);
       const known = new Set([...named, ...pins.flatMap((pin) => pin.files.map((file) => file.path))]);
-      const found = (await findModels(root, formats)).filter((file) => !isWithin(known, file));
+      const found = (await findModels(options)).filter((file) => !isWithin(known, file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
       const listed = [...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) }));
@@ -165,10 +168,10 @@ async function sizeOf(file: string): Promise<number | undefined> {
   );
 }
 
-async function watchRoot(root: string, changed: () => void, signal: AbortSignal): Promise<void> {
+async function watchRoot([root = '', ...mounted]: readonly string[], changed: () => void, signal: AbortSignal): Promise<void> {
   await mkdir(root, { recursive: true }).catch(() => undefined);
   if (signal.aborted) return;
-  const watcher = watch(root, {
+  const watcher = watch([root, ...mounted], {
     depth: DEPTH,
     ignoreInitial: true,
     followSymlinks: false,
@@ -181,7 +184,7 @@ async function watchRoot(root: string, changed: () => void, signal: AbortSignal)
 }
 
 /** Returns the paths of models relative to the root: files, and directories that are a model as a whole. */
-async function findModels(root: string, formats: readonly ModelFormat[]): Promise<readonly string[]> {
+async function findModels({ root, formats, mounts = [] }: ModelStoreOptions): Promise<readonly string[]> {
   const found: string[] = [];
   const isModel = (entry: StoreEntry): boolean => {
     const whats = formats.map((format) => format.recognize(entry)).filter((what) => what !== undefined);
@@ -200,5 +203,14 @@ async function findModels(root: string, formats: readonly ModelFormat[]): Promis
     }
   };
   await visit('', 0);
+  for (const { at, directory } of mounts) {
+    const names = await readdir(directory).catch(() => []);
+    found.push(
+      ...names
+        .filter((name) => isModel({ name }))
+        .toSorted()
+        .map((name) => path.join(at, name)),
+    );
+  }
   return found;
 }

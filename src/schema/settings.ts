@@ -221,6 +221,9 @@ export const SettingsSchema = z.strictObject({
   SVC_TOKENS_SECRET: ObjectName.default('svc-tokens').describe(
     'Cluster only: Secret with the tokens of the API, in its key `tokens.toml`. On a host, they are in `tokens.toml` in the configuration directory',
   ),
+  SVC_WORKFLOWS_CONFIG_MAP: ObjectName.optional().describe(
+    'Cluster only: ConfigMap with workflows for images, which is mounted at `/workflows` (`docs/images.md`)',
+  ),
   SVC_MODELS_CLAIM: ObjectName.optional().describe('Cluster only: claim with the models of slots that do not set `storage`'),
   SVC_MODELS_HOST_PATH: AbsolutePath.optional().describe(
     'Cluster only: directory on each node with these models, instead of a claim. With neither, each new pod downloads its model',

@@ -12,6 +12,7 @@ import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
 import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';
 import { createClusterModelStore } from '../cluster/cluster-model-store.ts';
 import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
+import { mountsOf } from '../models/decide/workflows-mount.ts';
 import { createModelStore } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
 import { rememberFollowing } from '../cluster/leadership/remember-following.ts';
@@ -167,6 +168,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const modelFiles = createModelStore({
     root: settings.SVC_MODELS_DIR,
     formats: modelFormats(choice.providers),
+    mounts: mountsOf(settings.SVC_WORKFLOWS_CONFIG_MAP),
     catalogue: catalogue.catalogue,
   });
   const hub = readHubAccess(env);

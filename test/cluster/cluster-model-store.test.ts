@@ -165,5 +165,11 @@ describe('a workflow of a user', () => {
       kind: 'missing',
       message: `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway"): the gateway has to read it, and does not find it there`,
     });
+    const inConfigMap = ModelId.parse('image/models/checkpoints/workflows/portrait.workflow.json');
+    expect((await (await clusterStore()).observe([inConfigMap], signal)).get(inConfigMap)).toMatchObject({
+      kind: 'missing',
+      message:
+        'Put "portrait.workflow.json" into the ConfigMap that "models.workflowsConfigMapName" of the chart names: the gateway has to read it, and does not find it there',
+    });
   });
 });

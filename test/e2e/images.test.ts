@@ -11,7 +11,7 @@ import { SHAPES, writeCheckpoint } from '../support/comfyui/checkpoints.ts';
 import { readPng } from '../support/comfyui/png.ts';
 import { recordingFile, recordingOf } from '../support/hardware/recorded-machines.ts';
 import { changed, PORTRAIT } from '../support/comfyui/user-workflows.ts';
-import { condition, isAnswering, startService, type Service } from '../support/service.ts';
+import { condition, isAnswering, startService, type Service, type SlotView } from '../support/service.ts';
 
 const PROGRAM = path.resolve('test/support/comfyui/comfyui.mjs');
 const CHECKPOINTS = 'image/models/checkpoints';
@@ -127,10 +127,17 @@ test('a workflow that somebody puts into the model store is a model: listed, loa
   while ((await sizeOf())?.width !== 640);
   expect((await service.slot('img'))?.status.restarts).toBe(restarts);
   // What served before keeps serving, and the slot says what is wrong.
-  await writeFile(file, JSON.stringify(changed(PORTRAIT, '3', { inputs: { clip: ['7', 0] } })));
-  const slot = await service.until('img', 'any', (seen) => JSON.stringify(seen?.status.conditions).includes('goes in a circle'));
-  expect(JSON.stringify(slot?.status.conditions)).toContain(`The workflow \\"${id}\\" goes in a circle`);
-  expect(await sizeOf()).toEqual({ width: 640, height: 448 });
+  for (const [text, problem] of [
+    [JSON.stringify(changed(PORTRAIT, '3', { inputs: { clip: ['7', 0] } })), 'goes in a circle'],
+    [JSON.stringify(changed(PORTRAIT, '7', null)), 'lacks the node "7"'],
+    [`{"x":"${'y'.repeat(10_000_000)}"}`, 'has 10000008 bytes'],
+  ] as const) {
+    await writeFile(file, text);
+    const says = (seen: SlotView | undefined) => seen?.status.conditions.find(({ message }) => message.includes(problem))?.message;
+    const slot = await service.until('img', 'any', (seen) => says(seen) !== undefined);
+    expect(says(slot)).toContain(`The workflow "${id}" ${problem}`);
+    expect(await sizeOf()).toEqual({ width: 640, height: 448 });
+  }
   await writeFile(file, JSON.stringify(PORTRAIT));
   while ((await sizeOf())?.width !== 832);
   expect((await service.slot('img'))?.status.restarts).toBe(restarts);

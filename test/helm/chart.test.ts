@@ -7,6 +7,7 @@ import { parseSettings, type ParsedSettings } from '../../src/schema/settings.ts
 import { SlotName } from '../../src/schema/names.ts';
 import { parseSlot } from '../../src/schema/slot-spec.ts';
 import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
+import { WORKFLOWS_MOUNT } from '../../src/models/decide/workflows-mount.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
@@ -110,6 +111,17 @@ describeWithHelm('The chart', () => {
       SVC_GPU_RESOURCES: { cuda: 'nvidia.com/mig-1g.10gb' },
     });
     expect(onNodes.ok && onNodes.settings.SVC_MODELS_CLAIM).toBe(undefined);
+  });
+
+  test('mounts the ConfigMap with workflows into gateways, which start without it too', async () => {
+    const objects = await renderValues(VALUE_SETS['everything'] ?? {});
+    const parsed = settingsOf(objects);
+    expect(parsed.ok && parsed.settings.SVC_WORKFLOWS_CONFIG_MAP).toBe('workflows');
+    const pod = at(gatewayOf(objects), 'spec', 'template', 'spec');
+    expect(at(pod, 'volumes')).toContainEqual({ name: 'workflows', configMap: { name: 'workflows', optional: true } });
+    const { directory } = WORKFLOWS_MOUNT;
+    expect(at(container(objects), 'volumeMounts')).toContainEqual({ name: 'workflows', mountPath: directory, readOnly: true });
+    expect(JSON.stringify(gatewayOf(await renderValues({})))).not.toContain('workflows');
   });
 
   test('creates the dashboard for the sidecar of Grafana only where it is wanted, unchanged, with its label and folder', async () => {

@@ -83,6 +83,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     models: {
       claim: { create: true, storageClassName: 'shared' },
       catalogue: MODELS_TOML,
+      workflowsConfigMapName: 'workflows',
       hub: { endpoint: 'https://mirror.example', tokenSecretName: 'hugging-face' },
       acceptedLicenses: ['llama3.2', 'gemma'],
     },

@@ -27,6 +27,8 @@ export interface Service {
   readonly modelsDir: string;
   readonly environment: Readonly<Record<string, string>>;
   output(): string;
+  /** Of the process of the controller; 0 while it does not run. */
+  pid(): number;
   /** Writes `slots/<name>.toml` as editors do: to a temporary file that is then renamed. */
   save(name: string, text: string): Promise<void>;
   /** Deletes the file of a slot. */
@@ -121,6 +123,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     modelsDir,
     environment,
     output: () => text,
+    pid: () => child?.pid ?? 0,
     async save(name, toml) {
       const path = join(configDir, 'slots', `${name}.toml`);
       await writeFile(`${path}~`, toml);

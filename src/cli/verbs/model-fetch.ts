@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Pin, PIN_VARIABLE } from '../../models/decide/pin.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
+import { mountsOf } from '../../models/decide/workflows-mount.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { createDiskRoom } from '../../models/pull/disk-room.ts';
 import { UNLIMITED } from '../../models/pull/throttle.ts';
@@ -67,7 +68,8 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
-  const source = { root, formats: MODEL_FORMATS, id, catalogue, sources, writer: writerName(), onProgress, limits };
+  const mounts = mountsOf(env['SVC_WORKFLOWS_CONFIG_MAP']);
+  const source = { root, formats: MODEL_FORMATS, mounts, id, catalogue, sources, writer: writerName(), onProgress, limits };
   const result = await fetchModel(source, stopOnSignal());
   terminal.endProgress();
   if (!result.ok) throw new FetchFailure(result.failure);

@@ -11,6 +11,7 @@ import type { ProviderKind } from '../../schema/provider-kinds.ts';
 import { DEMO_CATALOGUE, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from '../catalogue.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
 import type { ModelSources } from '../model-sources.ts';
+import type { MountedModels } from '../decide/workflows-mount.ts';
 import { fetchArchive } from './fetch-archive.ts';
 import { fetchFile, type FetchOptions } from './fetch-file.ts';
 import { targetOf } from './pull-entry.ts';
@@ -25,6 +26,8 @@ export interface FetchModel extends FetchOptions {
   readonly root: string;
   readonly id: ModelId;
   readonly formats: readonly ModelFormat[];
+  /** Directories whose files appear in the store. Default: none. */
+  readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
@@ -71,11 +74,11 @@ function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>
 }
 
 async function readModel(
-  { root, formats, id, catalogue = DEMO_CATALOGUE }: FetchModel,
+  { root, formats, mounts, id, catalogue = DEMO_CATALOGUE }: FetchModel,
   file: string,
   provider?: ProviderKind,
 ): Promise<Result<Pick<FetchedModel, 'file' | 'sizeBytes'>>> {
-  const model = await createModelReader(root, formats).read(id, file, provider);
+  const model = await createModelReader(root, formats, mounts).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
   const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;

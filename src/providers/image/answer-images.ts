@@ -3,7 +3,7 @@ import { ask, begin, keepImage, nextBytes, open, write } from '../translation-st
 import type { Steps, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import type { SavedImage } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
-import { base64, beginsAs, concat, encodePiece, endsAs, MAGIC_BYTES } from './decide/image-bytes.ts';
+import { base64, beginsAs, concat, encodePiece, endsAs, MAGIC_BYTES, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
 /** Of one image. */
@@ -39,8 +39,10 @@ function* answerWithOne(image: SavedImage, parameters: ImageParameters, { create
   const { outputFormat } = parameters;
   const { status, body } = yield* ask(viewOf(image, parameters), MOST_IMAGE_BYTES);
   if (status !== 200 || !beginsAs(outputFormat, body) || !endsAs(outputFormat, body)) return imageFailed(NOT_AN_IMAGE);
-  const text = `{"created":${created},"data":[{"b64_json":"${base64(body)}"}],"_hal0":${JSON.stringify(hal0)}}`;
-  return { kind: 'answer', status: 200, contentType: 'application/json', body: text };
+  const pieces = textAround(`{"created":${created},"data":[{"b64_json":"`, body, `"}],"_hal0":${JSON.stringify(hal0)}}`);
+  yield* begin({ status: 200, contentType: 'application/json' });
+  for (const piece of pieces) yield* write(piece);
+  return { kind: 'written' };
 }
 
 /** Passes several images on as they come, so that none of them is in memory as a whole. */

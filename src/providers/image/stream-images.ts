@@ -5,7 +5,7 @@ import { MOST_IMAGE_BYTES, NOT_AN_IMAGE, viewOf, type AnswerFacts } from './answ
 import type { SavedImage } from './decide/comfy-answers.ts';
 import { isPartialDue, type Preview } from './decide/comfy-events.ts';
 import { imageFailed } from './decide/describe-failure.ts';
-import { base64, beginsAs, endsAs } from './decide/image-bytes.ts';
+import { beginsAs, endsAs, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
 const EVENTS = { status: 200, contentType: 'text/event-stream', headers: { 'cache-control': 'no-cache' } } as const;
@@ -24,18 +24,21 @@ export function createImageStream(parameters: ImageParameters, { created, hal0, 
   let hasBegun = false;
   let sent = 0;
 
-  function* send(event: string, fields: object): Steps<void> {
+  function* send(event: string, image: Uint8Array, fields: object): Steps<void> {
     if (!hasBegun) yield* begin(EVENTS);
     hasBegun = true;
     const type = `${events}.${event}`;
     const common = { created_at: created, size, quality: 'auto', background: 'opaque' };
-    yield* write(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields, ...common })}\n\n`);
+    // The fields after the image, without the brace before them.
+    const rest = JSON.stringify({ ...fields, ...common }).slice(1);
+    const before = `event: ${type}\ndata: {"type":"${type}","b64_json":"`;
+    for (const piece of textAround(before, image, `",${rest}\n\n`)) yield* write(piece);
   }
 
   return {
     *onPreview({ format, bytes }: Preview, progress: RequestProgress): Steps<void> {
       if (!isPartialDue(progress, partialImages, sent)) return;
-      yield* send('partial_image', { b64_json: base64(bytes), partial_image_index: sent, output_format: format });
+      yield* send('partial_image', bytes, { partial_image_index: sent, output_format: format });
       sent += 1;
     },
 
@@ -44,7 +47,7 @@ export function createImageStream(parameters: ImageParameters, { created, hal0, 
       for (const image of images) {
         const { status, body } = yield* askBriefly(viewOf(image, parameters), MOST_IMAGE_BYTES);
         if (status !== 200 || !beginsAs(outputFormat, body) || !endsAs(outputFormat, body)) return imageFailed(NOT_AN_IMAGE);
-        yield* send('completed', { b64_json: base64(body), output_format: outputFormat, usage: NO_USAGE, _hal0: hal0 });
+        yield* send('completed', body, { output_format: outputFormat, usage: NO_USAGE, _hal0: hal0 });
       }
       return { kind: 'written' };
     },

@@ -1,5 +1,5 @@
 /** The rows and rules of the specification about images, each by its name. What a whole service does with them is in test/e2e/images.test.ts. */
-import { readFile } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
 import { parseCatalogue } from '../../../src/models/decide/parse-catalogue.ts';
@@ -10,9 +10,12 @@ import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { largestDeviceBytes, poolsOfBackend } from '../../../src/reconciler/decide/facts/memory-pools.ts';
 import type { Hardware } from '../../../src/schema/hardware.ts';
 import { ModelId, SlotName } from '../../../src/schema/names.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from '../../../src/schema/provider-kinds.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../../src/schema/provider-kinds.ts';
 import { parseSlot } from '../../../src/schema/slot-spec.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY, INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import { route } from '../../../src/gateway/decide/route.ts';
+import { PROVIDERS } from '../../../src/providers/registry.ts';
+import { boardView } from '../../gateway/support/board-fixture.ts';
 import { recordingOf } from '../../support/hardware/recorded-machines.ts';
 
 const { records } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');
@@ -115,6 +118,12 @@ describe('the slot `img`', () => {
 });
 
 describe('the image runtime', () => {
+  test('All five are first-class: it is one of the providers of this build', () => {
+    expect(PROVIDERS.image).toBe(image);
+    expect(Object.keys(PROVIDERS).toSorted()).toEqual([...PROVIDER_KIND_NAMES].toSorted());
+    expect(PROVIDER_KIND_NAMES).toHaveLength(5);
+  });
+
   test('computes with `rocm` and serves images', () => {
     expect(PROVIDER_KINDS.image).toEqual({ backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] });
     expect(specOf('sdxl-turbo')).toMatchObject({ provider: 'image', backend: 'rocm' });
@@ -152,5 +161,24 @@ describe('the image runtime', () => {
     for (const { path, capability } of INFERENCE_PATHS) expect(capability === 'image').toBe(path.startsWith('/v1/images/'));
     const plan = image.infer({ method: 'POST', path: '/v1/images/generations', capability: 'image' }, ['image']);
     expect(plan.kind).toBe('translate');
+  });
+
+  test('The dispatcher pins `/v1/images/*` to the `img` slot, also where another slot could draw', () => {
+    const board = boardView(1, [
+      { name: 'art', capabilities: ['image'], targets: [{ workload: 'a', port: 1 }] },
+      { name: 'img', capabilities: ['image'] },
+    ]);
+    const images = INFERENCE_PATHS.filter(({ path }) => path.startsWith('/v1/images/'));
+    expect(images.map(({ path }) => path).toSorted()).toEqual(['/v1/images/edits', '/v1/images/generations']);
+    for (const { path, capability } of images)
+      expect(route(capability, path, undefined, board)).toMatchObject({ kind: 'slot', slot: { name: 'img' } });
+  });
+
+  test('Workflow templates are stored with the image provider: nothing else knows a node of ComfyUI', async () => {
+    const folder = 'src/providers/image/';
+    const withNodes: string[] = [];
+    for await (const file of glob('src/**/*.ts')) if ((await readFile(file, 'utf8')).includes("'KSampler'")) withNodes.push(file);
+    expect(withNodes).not.toEqual([]);
+    expect(withNodes.filter((file) => !file.startsWith(folder))).toEqual([]);
   });
 });

@@ -2,6 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { describeAvailability } from '../../../src/providers/decide/describe-availability.ts';
 import { npu } from '../../../src/providers/npu/npu.ts';
+import type { ProbeIo } from '../../../src/providers/provider.ts';
+import { PROVIDERS } from '../../../src/providers/registry.ts';
+import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
 import { makeTemplate } from '../../../src/reconciler/decide/facts/workload.ts';
 import { containerSpec } from '../../../src/host/podman/decide/podman-container.ts';
 import { workloadOf } from '../../../src/reconciler/decide/facts/workload.ts';
@@ -23,6 +26,36 @@ function templateOf(spec = npuSpec(), model = npuModel()) {
 test('NPU runtime | NPU (opt-in) | chat, embed and ASR multiplexed on the NPU', () => {
   expect(PROVIDER_KINDS.npu).toEqual({ backends: ['npu'], defaultBackend: 'npu', serves: ['chat', 'embedding', 'transcription'] });
   expect(npu.capabilities(NAME, npuSpec(), npuModel())).toEqual(['chat', 'embedding', 'transcription']);
+});
+
+test('All five are first-class: the NPU provider is one of those of this build', () => expect(PROVIDERS.npu).toBe(npu));
+
+test('`health()` is a cheap probe: it asks for nothing that the NPU has to compute, and a server that computes is healthy', async () => {
+  const asked: string[] = [];
+  const healthOf = async (status: object) => {
+    const io: ProbeIo = {
+      async request(_endpoint, { method, path }) {
+        asked.push(`${method} ${path}`);
+        return { status: 200, body: JSON.stringify(status) };
+      },
+    };
+    const slot = { name: NAME, spec: npuSpec(), model: npuModel() };
+    return npu.health({ host: '127.0.0.1', port: 8086 }, io, slot, new AbortController().signal);
+  };
+  const idle = { npu_available: true, active_requests: 0, message: 'NPU is available' };
+  expect(await healthOf(idle)).toEqual({ kind: 'passing' });
+  expect(await healthOf({ ...idle, npu_available: false, active_requests: 1 })).toEqual({ kind: 'passing' });
+  expect(new Set(asked)).toEqual(new Set(['GET /api/npu/status']));
+});
+
+test('`infer()`: one slot answers chats, embeddings and transcriptions, and refuses what else there is', () => {
+  const served = { spec: npuSpec(), model: npuModel() };
+  const own = npu.capabilities(NAME, served.spec, served.model);
+  const kinds = INFERENCE_PATHS.map(({ path, capability }) => [path, npu.infer({ method: 'POST', path, capability }, own, served).kind]);
+  expect(kinds.flatMap(([path, kind]) => (kind === 'translate' ? [path] : []))).toEqual(
+    expect.arrayContaining(['/v1/chat/completions', '/v1/embeddings', '/v1/audio/transcriptions']),
+  );
+  expect(Object.fromEntries(kinds)).toMatchObject({ '/v1/images/generations': 'refuse', '/v1/audio/speech': 'refuse' });
 });
 
 describe('The NPU provider is advertised only when both the NPU driver stack and a local NPU toolbox image are detected', () => {

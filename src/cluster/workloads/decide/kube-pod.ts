@@ -144,6 +144,11 @@ function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_T
   ];
 }
 
+/** With it, the container looks for the workflow where the gateway does. */
+function workflowsOf({ workflows }: PodVolumes): readonly Part[] {
+  return workflows === undefined ? [] : [{ name: 'SVC_WORKFLOWS_CONFIG_MAP', value: workflows }];
+}
+
 function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings: KubeSettings): Part {
   const { SVC_IMAGE: image } = settings;
   if (image === undefined || volumes.modelMounts === undefined) return {};
@@ -155,7 +160,7 @@ function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings:
     imagePullPolicy: 'IfNotPresent',
     command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
     args: [],
-    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...modelSource(cluster, settings), ...env],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...workflowsOf(volumes), ...modelSource(cluster, settings), ...env],
     // The reason for a failure is taken from the termination message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     resources: { requests: { memory: FETCH_MEMORY } },

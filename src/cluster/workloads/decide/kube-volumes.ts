@@ -1,5 +1,6 @@
 /** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
 import type { DeviceDemand } from './kube-devices.ts';
 import { MODELS_TARGET, slotObjectName } from './kube-names.ts';
 import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
@@ -10,6 +11,8 @@ export interface PodVolumes {
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
   /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
+  /** Name of the ConfigMap that the container which fetches the model reads a workflow from. Undefined if the model is none. */
+  readonly workflows: string | undefined;
   /** The models are in a directory of the node, which kubelet creates for root only. */
   readonly modelsOnNode: boolean;
 }
@@ -22,6 +25,7 @@ const SCRATCH_LIMIT = '1Gi';
 export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: KubeSettings): PodVolumes {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
   const models = modelsVolume(workload, settings);
+  const workflows = readsModels && isInWorkflowsMount(workload.cluster.model) ? settings.SVC_WORKFLOWS_CONFIG_MAP : undefined;
   const all = [
     { name: SCRATCH_VOLUME, volume: { emptyDir: { sizeLimit: SCRATCH_LIMIT } }, mountPath: '/tmp' },
     ...(readsModels ? [{ name: MODELS_VOLUME, volume: models, mountPath: MODELS_TARGET, readOnly: true }] : []),
@@ -31,13 +35,24 @@ export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, setting
     ...(demand.kind === 'files' ? demand.paths : []).map((path, index) => nodePath(`device-${index}`, path, path)),
   ];
   return {
-    volumes: all.map(({ name, volume }) => ({ name, ...volume })),
+    volumes: [...all.map(({ name, volume }) => ({ name, ...volume })), ...workflowsVolume(workload, workflows)],
     mounts: all.map(({ volume: _volume, ...mount }) => mount),
     // The first two; the container that fetches the model may write it.
-    modelMounts: readsModels ? all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })) : undefined,
+    modelMounts: readsModels
+      ? [
+          ...all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })),
+          ...workflowsVolume(workload, workflows).map(({ name }) => ({ name, mountPath: WORKFLOWS_MOUNT.directory, readOnly: true })),
+        ]
+      : undefined,
+    workflows,
     modelsOnNode: readsModels && 'hostPath' in models,
   };
 }
+
+/** A ConfigMap that is missing keeps no pod from starting: the container that looks for the workflow says that it is not there. */
+const workflowsVolume = ({ mounts }: KubeWorkload, name: string | undefined) =>
+  // Its name is one of those that slots cannot give to their own volumes.
+  name === undefined ? [] : [{ name: `mount-${mounts.length}`, configMap: { name, optional: true } }];
 
 /** Whether the controller creates the claim for the slot's models. */
 export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>

@@ -9,6 +9,7 @@ export interface KubeSettings extends Pick<
   | 'SVC_IMAGE'
   | 'SVC_IMAGE_PULL_SECRETS'
   | 'SVC_MODELS_CLAIM'
+  | 'SVC_WORKFLOWS_CONFIG_MAP'
   | 'SVC_MODELS_HOST_PATH'
   | 'SVC_GPU_RESOURCES'
   | 'SVC_GPU_ALLOCATION'

@@ -47,6 +47,8 @@ export function parseEvent(message: Extract<SocketMessage, { kind: 'text' | 'bin
 }
 
 function parseText(text: string, id: string): ComfyEvent {
+  // Each change of the queue is sent to every client, so most texts are about no job.
+  if (!text.includes(id)) return OTHER;
   const { type, data } = Event.safeParse(parseJson(text)).data ?? {};
   if (type === undefined || data?.prompt_id !== id) return OTHER;
   if (ENDINGS.has(type)) return { kind: 'ending' };

@@ -41,6 +41,17 @@ export function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
+/** Of an image. A multiple of three, so that the pieces in base64 make one text. */
+const PIECE_BYTES = 768 * 1024;
+
+/** The pieces of a text with an image in base64 in its middle, each made when it is asked for. In one piece, a large image would be in memory several times. */
+export function* textAround(before: string, image: Uint8Array, after: string): Generator<string> {
+  for (let from = 0; from === 0 || from < image.length; from += PIECE_BYTES) {
+    const end = from + PIECE_BYTES;
+    yield (from === 0 ? before : '') + base64(image.subarray(from, end)) + (end >= image.length ? after : '');
+  }
+}
+
 export function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
   const all = new Uint8Array(first.length + second.length);
   all.set(first);

@@ -4,6 +4,7 @@ import { isTable } from '../../../../src/schema/key-case.ts';
 import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
 import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
+import { ModelId } from '../../../../src/schema/names.ts';
 import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
 import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
@@ -112,6 +113,23 @@ describe('the models of a workload', () => {
     expect(volume(kubeWorkload(), { SVC_MODELS_HOST_PATH: '/srv/models' })).toMatchObject({ hostPath: { path: '/srv/models' } });
     expect(volume(kubeWorkload())).toEqual({ name: 'models', emptyDir: {} });
     expect(volume(kubeWorkload({ mounts: [] }))).toBeUndefined();
+  });
+
+  test('that are workflows of the ConfigMap are checked where the gateway reads them, in no other pod', () => {
+    const settings = { SVC_WORKFLOWS_CONFIG_MAP: 'workflows', SVC_IMAGE: 'registry.example/svc:1' };
+    const podWith = (model: string, given: Parameters<typeof context>[0] = settings) =>
+      podSpec(kubeWorkload({ cluster: { model: ModelId.parse(model) } }), context(given));
+    const own = podWith('image/models/checkpoints/workflows/portrait.workflow.json');
+    const volume = { name: 'mount-1', configMap: { name: 'workflows', optional: true } };
+    expect(at(own, 'volumes')).toContainEqual(volume);
+    expect(at(own, 'initContainers', 0, 'volumeMounts')).toContainEqual({ name: 'mount-1', mountPath: '/workflows', readOnly: true });
+    expect(at(own, 'initContainers', 0, 'env')).toContainEqual({ name: 'SVC_WORKFLOWS_CONFIG_MAP', value: 'workflows' });
+    expect(JSON.stringify(at(own, 'containers'))).not.toContain('/workflows"');
+    for (const other of [
+      podWith('image/models/checkpoints/portrait/portrait.workflow.json'),
+      podWith('image/models/checkpoints/workflows/a.workflow.json', { SVC_IMAGE: 'registry.example/svc:1' }),
+    ])
+      expect(JSON.stringify(other)).not.toContain('configMap":{"name":"workflows"');
   });
 
   test('have a claim of their own only if the slot configures one', () => {
