@@ -23,6 +23,7 @@ import type { DocumentedRoute } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { PullListing } from '../../../src/api/ports.ts';
+import type { ClusterListing } from '../../../src/schema/cluster-listing.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { HostFacts } from '../../../src/schema/hardware.ts';
@@ -52,6 +53,8 @@ export interface World {
   lastPassAgeMs: number;
   pulls: readonly PullListing[];
   hardware: HostFacts;
+  /** Set it to be in a cluster. */
+  cluster: ClusterListing | undefined;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -68,6 +71,7 @@ export interface WorldOptions {
   readonly v1?: boolean;
   readonly authorize?: Authorize;
   readonly dashboard?: string;
+  readonly runtime?: string;
 }
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -129,7 +133,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
-      runtime: 'in-memory',
+      runtime: options.runtime ?? 'in-memory',
       startedAt: Date.now(),
       editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
       async preview(overlay) {
@@ -182,6 +186,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
                 quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
               }),
       hardware: async () => world.hardware,
+      cluster: () => world.cluster,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
         installed = true;
@@ -246,6 +251,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     lastPassAgeMs: 0,
     pulls: [],
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
+    cluster: undefined,
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);
