@@ -23,6 +23,14 @@ export interface VisitorOptions {
   readonly height?: number;
 }
 
+/** Each page is looked at in both themes and in both sizes. */
+export const LOOKS = [
+  { theme: 'light', width: 1280, height: 900 },
+  { theme: 'dark', width: 1280, height: 900 },
+  { theme: 'light', width: 360, height: 740 },
+  { theme: 'dark', width: 360, height: 740 },
+] as const satisfies readonly VisitorOptions[];
+
 const FLAGS = [
   '--disable-gpu',
   '--disable-quic',

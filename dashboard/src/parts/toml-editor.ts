@@ -20,7 +20,7 @@ const COLORS = HighlightStyle.define([
 
 const LOOK = EditorView.theme({
   '&': { minHeight: '18rem', maxHeight: '70dvh', background: 'var(--sunken)', color: 'var(--ink)', fontSize: 'var(--text-s)' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '1px' },
   '.cm-scroller': { fontFamily: 'var(--mono)' },
   '.cm-content': { caretColor: 'var(--ink)' },
   '.cm-cursor': { borderLeftColor: 'var(--ink)' },
