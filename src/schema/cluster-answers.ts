@@ -14,13 +14,16 @@ const Pod = z.object({
   restarts: Count.describe('Of all its containers'),
   node: z.string().nullable().describe('Null while no node has accepted it'),
   created_at: z.iso.datetime().nullable(),
-  reason: z.string().nullable().describe('Why it does not run; the conditions page of the reference lists all. Only the leader reads Events'),
+  reason: z
+    .string()
+    .nullable()
+    .describe('Why it does not run; the conditions page of the reference lists all. Only the leader reads Events'),
   message: z.string().describe('The reason in words, with what to do; empty without one'),
 });
 
 export const Cluster = z.object({
   replica: z.string().nullable().describe('The replica of the gateway that answers; null if the service does not run in a cluster'),
-  leader: z.string().nullable().describe('The replica of the gateway that the Lease names; null if there is none'),
+  leader: z.string().nullable().describe('The replica of the gateway that leads, as far as the one that answers knows; null if none does'),
   leads: z.boolean().describe('Whether the replica that answers is the one that executes plans'),
   pods: z.array(Pod).describe('Those that do not get requests first'),
   pods_total: Count.describe('How many there are, also beyond the limit'),

@@ -27,7 +27,7 @@ export interface PodListing {
 export interface ClusterListing {
   /** The name of this replica of the gateway. */
   readonly replica: string;
-  /** The replica that the Lease names; undefined while it names none. */
+  /** The replica that leads, as far as this one knows; undefined while none does. */
   readonly leader: string | undefined;
   /** This replica executes plans. */
   readonly leads: boolean;

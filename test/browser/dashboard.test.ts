@@ -169,7 +169,7 @@ describeWithBrowser('the dashboard', () => {
       await page.locator('.card').first().waitFor();
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
-        await eventually('the page has settled', async () => (await page.getByText('Loading', { exact: true }).count()) === 0);
+        await eventually('the page has settled', async () => (await page.getByText(/^Loading( the editor)?$/).count()) === 0);
         if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { BROWSER } from '../support/require/require-browser.ts';
+import { BROWSER } from '../support/browser-path.ts';
 
 export type Theme = 'light' | 'dark';
 

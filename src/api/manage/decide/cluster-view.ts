@@ -34,9 +34,7 @@ export function viewCluster(listing: ClusterListing | undefined, { slot, limit }
 
 /** What does not work must not be beyond the limit. */
 function byNeed(one: PodListing, other: PodListing): number {
-  return (
-    rankOf(one) - rankOf(other) || compareTexts(one.slot ?? '', other.slot ?? '') || compareTexts(one.name, other.name)
-  );
+  return rankOf(one) - rankOf(other) || compareTexts(one.slot ?? '', other.slot ?? '') || compareTexts(one.name, other.name);
 }
 
 function rankOf({ ready, terminating, waiting }: PodListing): number {

@@ -40,14 +40,21 @@ test.each([
     'Unschedulable',
   ],
   ['its server has crashed', CRASHED, 'Crashed'],
-  ['its server was killed', { ...CRASHED, server: { ...CRASHED.server, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } } }, 'OutOfMemory'],
+  [
+    'its server was killed',
+    { ...CRASHED, server: { ...CRASHED.server, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } } },
+    'OutOfMemory',
+  ],
   ['it was evicted', { ready: false, status: { phase: 'Failed', reason: 'Evicted', conditions: [] } }, 'Evicted'],
   ['it is being deleted', { ...CRASHED, deleting: true }, undefined],
-] satisfies readonly (readonly [string, PodChoice, string | undefined])[])('a pod that does not run because %s says so', (_why, choice, reason) => {
-  const found = list(choice);
-  expect(found).toMatchObject({ ready: false });
-  expect(found?.waiting?.reason).toBe(reason);
-});
+] satisfies readonly (readonly [string, PodChoice, string | undefined])[])(
+  'a pod that does not run because %s says so',
+  (_why, choice, reason) => {
+    const found = list(choice);
+    expect(found).toMatchObject({ ready: false });
+    expect(found?.waiting?.reason).toBe(reason);
+  },
+);
 
 test('what Events say of a pod that never started is told by the leader, who reads them', () => {
   const pod = podOf(WORKLOAD, UNREADY);
@@ -57,7 +64,9 @@ test('what Events say of a pod that never started is told by the leader, who rea
 
 test('restarts are those of all containers, and a pod on its way out gets no requests', () => {
   const init = { name: 'model', restartCount: 2, state: { terminated: { exitCode: 0 } } };
-  expect(list({ ...CRASHED, status: { initContainerStatuses: [init], containerStatuses: [{ name: 'server', restartCount: 3 }] } })).toMatchObject({
+  expect(
+    list({ ...CRASHED, status: { initContainerStatuses: [init], containerStatuses: [{ name: 'server', restartCount: 3 }] } }),
+  ).toMatchObject({
     restarts: 5,
   });
   expect(list({ deleting: true })).toMatchObject({ ready: false, terminating: true });
@@ -65,6 +74,10 @@ test('restarts are those of all containers, and a pod on its way out gets no req
 
 test('a pod whose labels, phase and node are not known is listed all the same', () => {
   const { metadata, spec } = podOf(WORKLOAD);
-  const pod = { metadata: { ...metadata, labels: {} }, spec: { ...(typeof spec === 'object' ? spec : {}), nodeName: undefined }, status: { phase: 'New' } };
+  const pod = {
+    metadata: { ...metadata, labels: {} },
+    spec: { ...(typeof spec === 'object' ? spec : {}), nodeName: undefined },
+    status: { phase: 'New' },
+  };
   expect(listed(pod)).toMatchObject({ slot: undefined, phase: 'Unknown', node: undefined, ready: false });
 });
