@@ -23,6 +23,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   images: async () => rowsOnly((await import('./images.ts')).measureImages()),
   models: async () => rowsOnly((await import('./models.ts')).measureModels()),
   speech: async () => rowsOnly((await import('./speech.ts')).measureSpeech()),
+  dashboard: async () => rowsOnly((await import('./dashboard.ts')).measureDashboard()),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
 };
 

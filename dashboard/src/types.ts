@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Scope } from '../../src/schema/access.ts';
 import type * as answers from '../../src/schema/answers.ts';
+import type { Cluster as ClusterSchema } from '../../src/schema/cluster-answers.ts';
 import type { RequestEntries as RequestEntriesSchema } from '../../src/schema/request-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
@@ -22,6 +23,8 @@ export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
+export type Cluster = z.output<typeof ClusterSchema>;
+export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;
 
 export type Capability = Slot['status']['capabilities'][number];

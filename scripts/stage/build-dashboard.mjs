@@ -32,6 +32,8 @@ export async function buildDashboard() {
     await build({ root: DASHBOARD, configFile: join(DASHBOARD, 'vite.config.mjs'), logLevel: 'error', build: { outDir: made } });
     compress(made);
     writeFileSync(join(made, STAMP), stamp);
+    // Another build of the same sources was faster, and somebody may read its files already.
+    if (readStamp() === stamp) return;
     rmSync(DIST, { recursive: true, force: true });
     renameSync(made, DIST);
   } finally {

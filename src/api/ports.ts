@@ -1,5 +1,6 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Readable } from 'node:stream';
+import type { ClusterListing } from '../schema/cluster-listing.ts';
 import type { Failure, Result } from '../schema/failure.ts';
 import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
@@ -166,6 +167,8 @@ export interface Manage {
   /** Whether a model would fit here. Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
   hardware(): Promise<HostFacts>;
+  /** Undefined if the service does not run in a cluster. */
+  cluster(): ClusterListing | undefined;
   installState(): Promise<{
     readonly complete: boolean;
     readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];

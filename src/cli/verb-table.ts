@@ -118,12 +118,12 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   },
   {
     name: 'get',
-    help: 'List slots, models, pulls or providers',
+    help: 'List slots, models, pulls, providers or pods',
     arguments: [
       {
         name: '<what>',
-        help: 'What to list: slots, models, pulls or providers; or one of them, as slot/NAME',
-        suggestions: ['slots', 'models', 'pulls', 'providers'],
+        help: 'What to list: slots, models, pulls, providers or, in a cluster, pods; or one of them, as slot/NAME',
+        suggestions: ['slots', 'models', 'pulls', 'providers', 'pods'],
       },
       { name: '[names...]', help: 'Names to list (default: all)', suggestions: 'slots' },
     ],

@@ -79,6 +79,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     leadership,
     tokens,
     cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
+    listCluster: () => ({ replica: identity, leader: lease.holder(), leads: leadership.leads(), pods: parts.world.runtime.pods() }),
     shareTraffic(local) {
       reports = createReplicaReports({
         api: leaseApi.value,

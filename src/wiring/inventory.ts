@@ -1,4 +1,4 @@
-/** Lists providers and models for the management API, and the progress of the installation. */
+/** Lists providers, models and the pods of a cluster for the management API, and the progress of the installation. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,7 +14,7 @@ import type { ServiceOptions, World } from './world.ts';
 
 const PROBE_TIMEOUT_MS = 5000;
 
-type Inventory = Pick<Manage, 'providers' | 'models' | 'model' | 'installState' | 'completeInstall'>;
+type Inventory = Pick<Manage, 'providers' | 'models' | 'model' | 'cluster' | 'installState' | 'completeInstall'>;
 
 export function createInventory({ settings, providers }: ServiceOptions, world: World, board: Pick<Board, 'current'>): Inventory {
   const stateDir = settings.SVC_STATE_DIR;
@@ -24,6 +24,7 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
     providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
     models: async () => (await listModels()).map((model) => listModel(model, world.modelFiles.formats)),
     model: async (id) => describeModel(world, id, new AbortController().signal),
+    cluster: () => world.listCluster?.(),
     async installState() {
       const listed = await listModels();
       const slots = [...board.current().slots.values()];

@@ -3,6 +3,7 @@ import type { ClusterSources } from '../api/metrics/cluster-series.ts';
 import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
 import type { KubeObserver } from '../cluster/client/kube-observer.ts';
 import type { TokenSecret } from '../cluster/tokens/token-secret.ts';
+import type { ClusterListing } from '../schema/cluster-listing.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
@@ -62,6 +63,8 @@ export interface World {
   publishedView(view: BoardView): BoardView;
   /** What metrics show of a cluster. Undefined on a host. */
   readonly cluster?: ClusterSources;
+  /** What users are shown of a cluster. Undefined on a host. */
+  readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */
   start(observer: KubeObserver): void;
   /** Gives up leadership. Everything else continues. */

@@ -61,6 +61,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/pulls': READ,
   'GET /api/providers': READ,
   'GET /api/hardware': READ,
+  'GET /api/cluster': READ,
   'GET /api/requests': READ,
   'GET /api/fit': READ,
   'GET /api/openapi.json': READ,

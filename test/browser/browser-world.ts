@@ -7,7 +7,7 @@ import { publish } from '../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
 import { startGateway, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 import { freePort } from '../support/free-port.ts';
-import { BROWSER } from '../support/require/require-browser.ts';
+import { BROWSER } from '../support/browser-path.ts';
 
 export const PRIMARY = SlotName.parse('primary');
 export const TEXT = 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n';

@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { buildDashboard, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
+import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
 
 const PRIMARY = 'enabled = false\nbackend = "cpu"\n\n[model]\n# The fox stays.\ndefault = "demo-fox"\n';
 
@@ -142,28 +142,25 @@ describeWithBrowser('the dashboard', () => {
     'slots/primary/explain',
     'slots/primary/timeline',
     'slots/primary/logs',
+    'slots/primary/edit',
     'models',
     'playground',
     'playground/images',
     'playground/speak',
     'playground/transcribe',
     'playground/similarity',
+    'playground/rerank',
     'activity',
+    'activity/drift',
     'activity/requests',
+    'activity/logs',
     'hardware',
     'settings',
   ];
-  const looks: readonly VisitorOptions[] = [
-    { theme: 'light', width: 1280, height: 900 },
-    { theme: 'dark', width: 1280, height: 900 },
-    { theme: 'light', width: 360, height: 740 },
-    { theme: 'dark', width: 360, height: 740 },
-  ];
-
   // The check of accessibility is slow, and these two have each theme and each width.
   const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
 
-  test.each(looks)(
+  test.each(LOOKS)(
     'has no faults of accessibility, and fits its width: $theme, $width px',
     async (look) => {
       await load();
@@ -172,7 +169,7 @@ describeWithBrowser('the dashboard', () => {
       await page.locator('.card').first().waitFor();
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
-        await eventually('the page has settled', async () => (await page.getByText('Loading', { exact: true }).count()) === 0);
+        await eventually('the page has settled', async () => (await page.getByText(/^Loading( the editor)?$/).count()) === 0);
         if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { BROWSER } from '../support/require/require-browser.ts';
+import { BROWSER } from '../support/browser-path.ts';
 
 export type Theme = 'light' | 'dark';
 
@@ -22,6 +22,14 @@ export interface VisitorOptions {
   readonly width?: number;
   readonly height?: number;
 }
+
+/** Each page is looked at in both themes and in both sizes. */
+export const LOOKS = [
+  { theme: 'light', width: 1280, height: 900 },
+  { theme: 'dark', width: 1280, height: 900 },
+  { theme: 'light', width: 360, height: 740 },
+  { theme: 'dark', width: 360, height: 740 },
+] as const satisfies readonly VisitorOptions[];
 
 const FLAGS = [
   '--disable-gpu',

@@ -4,10 +4,14 @@ import type { Browser } from 'playwright-core';
 import { SlotName } from '../../src/schema/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { countCalls } from './count-calls.ts';
 import { buildDashboard, launch, picture, visit } from './dashboard.ts';
 
 const SLOTS = 200;
 const EVENTS = 2000;
+/** What these functions of the built page contain: the one with which the page asks for a card, and the one that draws a card. */
+const ASKS = 'isFirst:';
+const DRAWS = '"data-slot":';
 
 describeWithBrowser('the dashboard with two hundred slots', () => {
   let world: World;
@@ -29,6 +33,21 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await browser.close();
     await world.close();
   });
+
+  test('asks for each card once while it opens, and draws it once', async () => {
+    const { page, close } = await visit(browser, 'about:blank');
+    const calls = await countCalls(page, [ASKS, DRAWS]);
+    await page.goto(world.url);
+    await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('.first-run').waitFor();
+    // The first cards are asked for before the others, and some at the edge of the window are drawn again: they are seen after all, or not.
+    for (const count of await calls()) {
+      expect(count).toBeGreaterThanOrEqual(SLOTS);
+      expect(count).toBeLessThan(1.2 * SLOTS);
+    }
+    await close();
+  }, 120_000);
 
   test('shows them all, finds one, and draws the card of an event and no other', async () => {
     const { page, faults, close } = await visit(browser, world.url);

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
-import { BROWSER, describeWithBrowser } from '../support/require/require-browser.ts';
+import { BROWSER } from '../support/browser-path.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { describeWithFfmpeg } from '../support/require/require-ffmpeg.ts';
 import { condition, startService, type Service } from '../support/service.ts';
 

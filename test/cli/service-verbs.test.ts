@@ -46,6 +46,28 @@ describe('svcctl get', () => {
     expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
   });
 
+  test('lists the pods of a cluster, and says that a machine has none', async () => {
+    const none = 'There are no pods; slots have pods if the service runs in a cluster\n';
+    expect(await run(['get', 'pods'])).toEqual({ code: 0, out: '', err: none });
+    const pod = { slot: SlotName.parse('primary'), phase: 'Running', ready: true, terminating: false, restarts: 0, createdAt: 0 } as const;
+    const waiting = { reason: 'Unschedulable', message: 'No node has room' } as const;
+    const pods = [
+      { ...pod, name: 'p-1', node: 'worker-1', waiting: undefined },
+      { ...pod, name: 'p-2', ready: false, phase: 'Pending', restarts: 2, node: undefined, waiting } as const,
+      { ...pod, name: 'p-3', ready: false, terminating: true, node: 'worker-1', waiting: undefined },
+    ];
+    world.cluster = { replica: 'a', leader: 'a', leads: true, pods };
+    expect((await run(['get', 'pods'])).out.split('\n').map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
+      'NAME SLOT READY STATUS RESTARTS NODE AGE MESSAGE',
+      'p-2 primary no Unschedulable 2 - - No node has room',
+      'p-3 primary no Terminating 0 worker-1 -',
+      'p-1 primary yes Running 0 worker-1 -',
+      '',
+    ]);
+    expect((await run(['get', 'pod/p-2', '-o', 'name'])).out).toBe('pod/p-2\n');
+    world.cluster = undefined;
+  });
+
   test('--watch prints everything once, and then only the lines that have changed', async () => {
     world.save(SlotName.parse('quiet'), 'provider = "gguf"\n[model]\ndefault = "q"\n');
     await world.idle();

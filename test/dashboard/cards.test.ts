@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals';
 import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/draw-pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
-import { offersOf } from '../../dashboard/src/decide/slot-facts.ts';
+import { describePod } from '../../dashboard/src/decide/pods.ts';
+import { offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { AT_REST_REASONS } from '../../src/schema/slot-reasons.ts';
@@ -88,4 +89,41 @@ test('what a model needs is compared with what there is', () => {
   expect(fitOf(3, 1, 2)).toBe('too-large');
   expect(fitOf(2, 1, 2)).toBe('tight');
   expect(fitOf(1, 1, 2)).toBe('fits');
+});
+
+test.each([
+  ['Ready', 'True', 'good'],
+  ['Ready', 'False', 'bad'],
+  ['UpToDate', 'False', 'bad'],
+  ['SpecValid', 'True', 'good'],
+  ['Stalled', 'True', 'bad'],
+  ['Stalled', 'False', 'good'],
+  ['DriftDetected', 'True', 'bad'],
+  ['Reconciling', 'True', ''],
+  ['Ready', 'Unknown', ''],
+] as const)('the condition "%s" with status "%s" is shown as "%s"', (type, status, tone) => {
+  expect(toneOf({ type, status })).toBe(tone);
+});
+
+const POD = {
+  name: 'p',
+  slot: null,
+  phase: 'Running',
+  ready: false,
+  terminating: false,
+  restarts: 0,
+  node: null,
+  created_at: null,
+  reason: null,
+  message: '',
+} as const;
+
+test.each([
+  [{ ready: true }, 'Ready', 'good'],
+  [{ terminating: true, reason: 'Crashed' }, 'Terminating', ''],
+  [{ reason: 'Crashed' }, 'Crashed', 'bad'],
+  [{ phase: 'Pending' }, 'Pending', ''],
+  [{ phase: 'Failed' }, 'Failed', 'bad'],
+] as const)('a pod with %j is "%s"', (facts, word, tone) => {
+  expect(describePod({ ...POD, ...facts })).toEqual({ word, tone });
 });

@@ -6,7 +6,6 @@ import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/f
 import { addToGallery, cachedUrls, readGallery } from '../../dashboard/src/decide/gallery.ts';
 import { extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/image-events.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
-import { readLeads } from '../../dashboard/src/decide/metrics-text.ts';
 import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
 import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';
 import { encodeWave } from '../../dashboard/src/decide/wave.ts';
@@ -165,10 +164,6 @@ describe('the memory of a machine', () => {
       ],
     });
   });
-});
-
-test('the metrics say whether the gateway leads', () => {
-  expect([readLeads('# TYPE svc_leads gauge\nsvc_leads 1\n'), readLeads('svc_leads 0'), readLeads('')]).toEqual([true, false, undefined]);
 });
 
 describe('the form of a slot', () => {

@@ -6,7 +6,8 @@ import { chromium, type Page } from 'playwright-core';
 import { fetch as undiciFetch } from 'undici';
 import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
 import { buildDashboard } from '../browser/dashboard.ts';
-import { BROWSER, describeWithBrowser } from '../support/require/require-browser.ts';
+import { BROWSER } from '../support/browser-path.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { describeWithCaddy } from '../support/require/require-caddy.ts';
 import { BASIC, HOSTNAME, PASSWORD, PROXY_SECRET, startProxyWorld, USER, type ProxyWorld } from './proxy-world.ts';
 

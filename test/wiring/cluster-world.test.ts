@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { NO_OBSERVER } from '../../src/cluster/client/kube-observer.ts';
-import { DEPLOYMENTS, LEASES, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { DEPLOYMENTS, LEASES, PODS, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Traffic } from '../../src/reconciler/ports.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
@@ -13,6 +13,7 @@ import { createClusterWorld } from '../../src/wiring/cluster-world.ts';
 import type { World } from '../../src/wiring/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';
+import { kubeWorkload, podOf } from '../cluster/workloads/kube-fixtures.ts';
 import { valueOf } from '../support/kube/kube-api-contract.ts';
 
 const NOTHING: ReturnType<Traffic['read']> = { workloads: new Map(), demand: new Map() };
@@ -98,5 +99,29 @@ describe('createClusterWorld()', () => {
     const refused = fake.faults.requests.filter(({ resource, status }) => resource === 'services' && status === 500);
     expect(refused).toHaveLength(3);
     expect(fake.objects(DEPLOYMENTS, 'demo')).toEqual([]);
+  });
+
+  test('lets every replica name the leader and list the pods, also those that have no node', async () => {
+    const workload = kubeWorkload();
+    fake.put(PODS, 'demo', podOf(workload));
+    const refused = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available' };
+    fake.put(PODS, 'demo', podOf(workload, { name: 'no-node', ready: false, status: { phase: 'Pending', conditions: [refused] } }));
+    const first = await start('pod-a');
+    await eventually('the first leads', () => first.leadership.leads());
+    const second = await start('pod-b');
+    await eventually('the second knows both', () => second.listCluster?.().leader !== undefined && second.listCluster().pods.length === 2);
+    for (const [world, replica, leads] of [
+      [first, 'pod-a', true],
+      [second, 'pod-b', false],
+    ] as const) {
+      const { pods, ...rest } = world.listCluster?.() ?? { pods: [] };
+      expect(rest).toEqual({ replica, leader: 'pod-a', leads });
+      expect(new Map(pods.map(({ name, ready, waiting }) => [name, [ready, waiting?.reason]]))).toEqual(
+        new Map([
+          ['svc-slot-primary-x', [true, undefined]],
+          ['no-node', [false, 'Unschedulable']],
+        ]),
+      );
+    }
   });
 });

@@ -35,12 +35,6 @@ export function readTotals(text: string): ReadonlyMap<string, SlotTotals> {
   return totals;
 }
 
-/** Whether the gateway leads; undefined if it does not say. */
-export function readLeads(text: string): boolean | undefined {
-  const value = /^svc_leads (\d)/m.exec(text)?.[1];
-  return value === undefined ? undefined : value === '1';
-}
-
 /** What happened between two readings. A counter that went back was started again, so all of it is new. */
 export function ratesBetween(before: SlotTotals | undefined, after: SlotTotals, seconds: number): SlotRates {
   const grown = (field: keyof SlotTotals): number => {

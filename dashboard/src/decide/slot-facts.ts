@@ -17,6 +17,15 @@ export function waitsFor(slot: Slot): Condition | undefined {
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
+/** Of these, "True" is what is wanted. */
+const WANTED_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
+
+/** The class of a condition's tag. That the controller works on a slot is neither good nor bad. */
+export function toneOf({ type, status }: Pick<Condition, 'type' | 'status'>): 'good' | 'bad' | '' {
+  if (type === 'Reconciling' || status === 'Unknown') return '';
+  return (status === 'True') === WANTED_TRUE.has(type) ? 'good' : 'bad';
+}
+
 export function isWanted(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
 }

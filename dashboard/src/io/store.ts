@@ -2,7 +2,7 @@
 import { batch, signal, type Signal } from '@preact/signals';
 import { drawPauseMs } from '../decide/draw-pace.ts';
 import type { Freshness } from '../decide/freshness.ts';
-import { ratesBetween, readLeads, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';
@@ -26,8 +26,6 @@ export interface Store {
   readonly status: Signal<Omit<Status, 'slots'> | undefined>;
   /** Of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
-  /** Whether the gateway that answers is the one that executes plans; undefined until it is known. */
-  readonly leads: Signal<boolean | undefined>;
   readonly failure: Signal<string>;
   reload(): Promise<void>;
   retryNow(): void;
@@ -50,7 +48,6 @@ export function createStore(client: Client): Store {
   const freshness = signal<Freshness>('connecting');
   const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
   const recent = signal<readonly TimelineEntry[]>([]);
-  const leads = signal<boolean | undefined>(undefined);
   const failure = signal('');
   const dirty = new Set<string>();
   let gathering = false;
@@ -188,7 +185,7 @@ export function createStore(client: Client): Store {
     afterNextFrame(() => {
       connect();
       repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
-      repeat(METRICS_MS, createRateReader(client, known, leads));
+      repeat(METRICS_MS, createRateReader(client, known));
     }),
   );
   return {
@@ -197,7 +194,6 @@ export function createStore(client: Client): Store {
     freshness,
     status,
     recent,
-    leads,
     failure,
     reload,
     retryNow: () => connection?.retryNow(),
@@ -214,12 +210,11 @@ function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSi
   };
 }
 
-function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>, leads: Store['leads']): () => Promise<void> {
+function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
   let before: ReadonlyMap<string, SlotTotals> | undefined;
   let readAt = 0;
   return async () => {
     const text = await (await client.open('/api/metrics')).text();
-    leads.value = readLeads(text);
     const [totals, now] = [readTotals(text), performance.now()];
     const seconds = (now - readAt) / 1000;
     const last = before;

@@ -7,6 +7,7 @@ import { hashOf } from '../decide/route.ts';
 import { isWanted } from '../decide/slot-facts.ts';
 import type { Client } from '../io/client.ts';
 import { AdmissionChart } from '../parts/admission-chart.tsx';
+import { ClusterPanels } from '../parts/pods.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { A } from '../texts-activity.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
@@ -37,6 +38,7 @@ export function HardwarePage(): JSX.Element {
       {value !== undefined && (
         <>
           {value.hardware.source === 'none' && <p class="note">{A.cluster}</p>}
+          <ClusterPanels />
           {value.hardware.recording !== null && (
             <p class="note">
               {A.recording}: {value.hardware.recording.about}

@@ -57,12 +57,10 @@ export function SettingsPage(): JSX.Element {
 function ServiceFacts(): JSX.Element | null {
   const { store } = useApp();
   const status = store.status.value;
-  const leads = store.leads.value;
   if (status === undefined) return null;
   const facts: readonly NamedFact[] = [
     [T.version, status.version],
     [T.runtime, status.runtime],
-    ...(status.runtime === 'kube' && leads !== undefined ? [[T.leads, leads ? T.leadsYes : T.leadsNo] as const] : []),
   ];
   return (
     <section class="panel">

@@ -1,5 +1,5 @@
 /** Every slot at a glance. */
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { cardsInView } from '../decide/draw-pace.ts';
@@ -37,6 +37,13 @@ function SummaryLine(): JSX.Element {
   );
 }
 
+/** Reads for itself whether the connection is lost, so that its cards are not drawn again for that. */
+function Grid({ children }: { readonly children: ComponentChildren }): JSX.Element {
+  const { store } = useApp();
+  const isStale = usePart(() => store.freshness.value === 'stale');
+  return <ul class={isStale ? 'grid stale' : 'grid'}>{children}</ul>;
+}
+
 export function SlotsPage(): JSX.Element {
   const { store } = useApp();
   const [search, setSearch] = useState('');
@@ -72,11 +79,11 @@ export function SlotsPage(): JSX.Element {
         </div>
       )}
       {search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
-      <ul class={store.freshness.value === 'stale' ? 'grid stale' : 'grid'}>
+      <Grid>
         {shown.slice(0, drawn).map(({ name, signals }, index) => (
           <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < inView} />
         ))}
-      </ul>
+      </Grid>
     </>
   );
 }

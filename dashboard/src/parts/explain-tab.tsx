@@ -2,8 +2,10 @@
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
+import { toneOf } from '../decide/slot-facts.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
+import { SlotPods } from './pods.tsx';
 import type { TabProps } from './tab-props.ts';
 import { useLoaded } from './use-loaded.ts';
 
@@ -31,11 +33,12 @@ export function ExplainTab({ name }: TabProps): JSX.Element {
           {loaded.value.memory !== null && <MemoryPart memory={loaded.value.memory} />}
         </>
       )}
+      <SlotPods slot={name} changed={slot} />
       <h3>{T.conditions}</h3>
       <ul class="conditions">
         {slot?.status.conditions.map(({ type, status, reason, message }) => (
           <li key={type}>
-            <strong>{type}</strong> <span class="tag">{status}</span> {reason}
+            <strong>{type}</strong> <span class={`tag ${toneOf({ type, status })}`}>{status}</span> {reason}
             {message !== '' && <p>{message}</p>}
           </li>
         ))}

@@ -1,6 +1,6 @@
 /** A dialog of the platform, which keeps the focus inside and closes with Escape. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { T } from '../texts.ts';
 
 interface ModalProps {
@@ -15,10 +15,13 @@ interface ModalProps {
 export function Modal({ title, onClose, kind, children }: ModalProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
-    const before = document.activeElement;
-    dialog.current?.showModal();
+  // Not "useEffect", whose end comes after the page was drawn without the dialog: meanwhile nothing would have the focus.
+  useLayoutEffect(() => {
+    const [shown, before] = [dialog.current, document.activeElement];
+    shown?.showModal();
     return () => {
+      // What lies behind an open dialog cannot be focused.
+      shown?.close();
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);

@@ -20,7 +20,8 @@ const COLORS = HighlightStyle.define([
 
 const LOOK = EditorView.theme({
   '&': { minHeight: '18rem', maxHeight: '70dvh', background: 'var(--sunken)', color: 'var(--ink)', fontSize: 'var(--text-s)' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  // The element around it shows the focus, since the gutter would hide parts of an outline.
+  '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--mono)' },
   '.cm-content': { caretColor: 'var(--ink)' },
   '.cm-cursor': { borderLeftColor: 'var(--ink)' },

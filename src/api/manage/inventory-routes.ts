@@ -1,10 +1,13 @@
 /** Read-only lists: models, downloads, providers, hardware. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { json, type Immutable } from '../answer.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
 import { Hardware, Models, Providers, Pulls } from '../../schema/answers.ts';
+import { Cluster } from '../../schema/cluster-answers.ts';
+import { SlotName } from '../../schema/names.ts';
 import { RequestEntries } from '../../schema/request-answers.ts';
+import { viewCluster } from './decide/cluster-view.ts';
 import { viewHardware } from './decide/hardware-view.ts';
 import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
 import { viewRequest } from './decide/request-view.ts';
@@ -23,7 +26,27 @@ export function createInventoryRoutes({ manage, board, requests }: ManageDeps): 
       requests: requests.list().map(viewRequest),
     })),
     list('/api/hardware', 'CPU, memory, GPUs and NPUs of the host', Hardware, async () => viewHardware(await manage.hardware())),
+    clusterRoute(manage),
   ];
+}
+
+const ClusterQuery = z.strictObject({
+  slot: SlotName.optional().describe('Only pods of this slot'),
+  limit: z.coerce.number().int().min(1).max(1000).default(100).describe('Number of pods at most'),
+});
+
+function clusterRoute(manage: ManageDeps['manage']): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/cluster',
+    access: 'read',
+    tag: 'inventory',
+    summary: 'In a cluster: which replica of the gateway leads, and the pods of the slots',
+    input: z.object({ query: ClusterQuery }),
+    answers: { 200: json('The leader and the pods; without both outside of a cluster', Cluster) },
+    errors: [],
+    handler: ({ query }) => ({ status: 200, body: viewCluster(manage.cluster(), query) }),
+  });
 }
 
 type Awaitable<T> = T | Promise<T>;

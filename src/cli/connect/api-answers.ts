@@ -66,6 +66,23 @@ export const HardwareAnswer = z.looseObject({
   programs: z.array(z.looseObject({ provider: z.string(), name: z.string(), backends: z.array(z.string()) })),
 });
 
+export const ClusterAnswer = z.looseObject({
+  pods: z.array(
+    z.looseObject({
+      name: z.string(),
+      slot: text,
+      phase: z.string(),
+      ready: z.boolean(),
+      terminating: z.boolean(),
+      restarts: z.number(),
+      node: text,
+      created_at: text,
+      reason: text,
+      message: z.string(),
+    }),
+  ),
+});
+
 const ModelAnswer = z.looseObject({
   id: z.string(),
   kind: text,

@@ -1,4 +1,4 @@
-/** `svcctl get slots|models|pulls|providers`: lists, and with `--watch` what changes in them. */
+/** `svcctl get slots|models|pulls|providers|pods`: lists, and with `--watch` what changes in them. */
 import { sleep } from '../../platform/pause.ts';
 import type { Cli } from '../cli.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';

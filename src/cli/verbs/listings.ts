@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
 import {
+  ClusterAnswer,
   ModelsAnswer,
   ProvidersAnswer,
   PullsAnswer,
@@ -23,6 +24,9 @@ export interface Listing {
   readonly empty: string;
   read(cli: Cli, client: Client): Promise<Rows>;
 }
+
+/** As many as the service lists at once, those that do not run first. */
+const MOST_PODS = 1000;
 
 export const LISTINGS: Readonly<Record<string, Listing>> = {
   slots: {
@@ -63,6 +67,28 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
           { title: 'SPEED', moves: true, cell: ({ bytes_per_second: speed }) => (isKnown(speed) ? `${sizeText(speed)}/s` : '-') },
           { title: 'LEFT', moves: true, cell: ({ seconds_left: left }) => (isKnown(left) ? secondsText(left) : '-') },
           { title: 'WHAT', cell: (pull) => (pull.failed === true ? `failed: ${cellText(pull.message)}` : cellText(pull.what)) },
+        ],
+      });
+    },
+  },
+  pods: {
+    kind: 'pod',
+    empty: 'There are no pods; slots have pods if the service runs in a cluster',
+    async read({ now }, client) {
+      const { pods } = await client.request('GET', `/api/cluster?limit=${MOST_PODS}`, ClusterAnswer);
+      return toRows({
+        key: 'pods',
+        items: pods,
+        nameOf: ({ name }) => name,
+        columns: [
+          { title: 'NAME', cell: ({ name }) => name },
+          { title: 'SLOT', cell: ({ slot }) => cellText(slot) },
+          { title: 'READY', cell: ({ ready }) => (ready ? 'yes' : 'no') },
+          { title: 'STATUS', cell: (pod) => (pod.terminating ? 'Terminating' : (pod.reason ?? pod.phase)) },
+          { title: 'RESTARTS', cell: ({ restarts }) => String(restarts) },
+          { title: 'NODE', cell: ({ node }) => cellText(node) },
+          { title: 'AGE', moves: true, cell: (pod) => ageText(pod.created_at, now()) },
+          { title: 'MESSAGE', cell: ({ message }) => messageCell(message) },
         ],
       });
     },

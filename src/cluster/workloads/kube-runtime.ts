@@ -4,9 +4,11 @@ import { createRequestGate } from '../client/request-gate.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
 import type { Clock, InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
+import type { PodListing } from '../../schema/cluster-listing.ts';
 import type { SlotName, WorkloadId } from '../../schema/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/kube-drift.ts';
 import { MODELS_TARGET } from './decide/kube-names.ts';
+import { listPods } from './decide/list-pods.ts';
 import { parseKubeWorkload, type KubeSettings } from './decide/kube-workload.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { createGpuAllocation } from './kube-allocation.ts';
@@ -37,7 +39,12 @@ const TRUSTED_FOR_MS = 30_000;
 /** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
 const APPLIES_AT_ONCE = 16;
 
-export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
+export interface KubeRuntime extends Runtime {
+  /** The pods of all slots, as this replica knows them. Sends no request. */
+  pods(): readonly PodListing[];
+}
+
+export function createKubeRuntime(deps: KubeRuntimeDeps): KubeRuntime {
   const { api, reflectors, settings, ownerOf, clock } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
@@ -73,6 +80,10 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): Runtime {
       if (lost !== undefined) return lost;
       // Kubelets pull images themselves.
       return ok({ workloads: observer.observe(snapshot()), images: images.map(({ reference }) => ({ reference, present: true })) });
+    },
+    pods() {
+      const now = snapshot();
+      return listPods(observer.pods(now), { warnings: now.warnings });
     },
     pull: async () => ok(undefined),
     async apply(workload, signal) {

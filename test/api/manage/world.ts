@@ -25,6 +25,7 @@ import type { DocumentedRoute } from '../../../src/api/route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { PullListing } from '../../../src/api/ports.ts';
+import type { ClusterListing } from '../../../src/schema/cluster-listing.ts';
 import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { HostFacts } from '../../../src/schema/hardware.ts';
@@ -56,6 +57,8 @@ export interface World {
   /** Undefined: voices cannot be stored. */
   voices: VoiceStore | undefined;
   hardware: HostFacts;
+  /** Set it to be in a cluster. */
+  cluster: ClusterListing | undefined;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -72,6 +75,7 @@ export interface WorldOptions {
   readonly v1?: boolean;
   readonly authorize?: Authorize;
   readonly dashboard?: string;
+  readonly runtime?: string;
 }
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -133,7 +137,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
-      runtime: 'in-memory',
+      runtime: options.runtime ?? 'in-memory',
       startedAt: Date.now(),
       editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
       async preview(overlay) {
@@ -171,6 +175,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       },
       fit: answerFit,
       hardware: async () => world.hardware,
+      cluster: () => world.cluster,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
       async completeInstall() {
         installed = true;
@@ -247,6 +252,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     pulls: [],
     voices,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
+    cluster: undefined,
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

@@ -130,7 +130,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/health/system', expect: 503, prepare: () => void (world.lastPassAgeMs = 1e9) },
   { operation: 'GET /api/health/ready', expect: 200 },
   { operation: 'GET /api/health/ready', expect: 503, prepare: beforeFirstPass },
-  ...'status metrics features config/urls install/state auth/status openapi.json models pulls providers hardware requests slots'
+  ...'status metrics features config/urls install/state auth/status openapi.json models pulls providers hardware requests cluster slots'
     .split(' ')
     .map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },

@@ -19,6 +19,7 @@ const ContainerStatus = z.object({
   image: Text,
   /** Whether its startup probe has passed. */
   started: z.boolean().nullish(),
+  restartCount: z.int().min(0).optional(),
   state: State.optional(),
   lastState: State.optional(),
 });

@@ -60,9 +60,14 @@ export function derivePhase(deployment: DeploymentFacts, pods: readonly PodFacts
 function deriveMissing(deployment: DeploymentFacts, pods: readonly PodFacts[], hints: WaitingHints): WaitingReason | undefined {
   const unready = pods.filter((pod) => !isTerminating(pod) && !isReady(pod));
   const crashed = unready.find(isCrashed);
-  const end = crashed === undefined ? undefined : crashOf(crashed);
-  if (crashed === undefined || end === undefined) return deriveWaitingReason(deployment, unready, hints);
-  const { code, outOfMemory, message = '' } = exitOf(crashed, end);
+  return (crashed === undefined ? undefined : crashReason(crashed)) ?? deriveWaitingReason(deployment, unready, hints);
+}
+
+/** That the server of this pod has exited, and has not come back. Undefined otherwise. */
+export function crashReason(pod: PodFacts): WaitingReason | undefined {
+  const end = crashOf(pod);
+  if (end === undefined) return undefined;
+  const { code, outOfMemory, message = '' } = exitOf(pod, end);
   const why = message === '' ? '' : `: ${message}`;
   return {
     kind: 'other',

@@ -36,11 +36,16 @@ export function deriveWaitingReason(
 ): WaitingReason | undefined {
   const living = pods.filter((pod) => !isOver(pod) && !isTerminating(pod));
   for (const pod of living) {
-    const found = unscheduled(pod) ?? stuckContainer(pod, previous) ?? warningReason(pod, warnings?.get(pod.metadata.uid));
+    const found = podWaitingReason(pod, { previous, warnings });
     if (found !== undefined) return found;
   }
   const failed = pods.find((pod) => isOver(pod) && pod.status.reason !== undefined);
-  return notCreated(deployment, living) ?? (failed === undefined ? undefined : ended(failed));
+  return notCreated(deployment, living) ?? (failed === undefined ? undefined : endReason(failed));
+}
+
+/** Why this pod does not run. Undefined if nothing says so. */
+export function podWaitingReason(pod: PodFacts, { previous, warnings }: WaitingHints): WaitingReason | undefined {
+  return unscheduled(pod) ?? stuckContainer(pod, previous) ?? warningReason(pod, warnings?.get(pod.metadata.uid));
 }
 
 function unscheduled(pod: PodFacts): WaitingReason | undefined {
@@ -203,8 +208,8 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
   };
 }
 
-/** The pod has failed and its replacement does not exist yet. */
-function ended(pod: PodFacts): WaitingReason {
+/** Why a pod is over; its replacement may not exist yet. */
+export function endReason(pod: PodFacts): WaitingReason {
   const reason = parseReason(pod.status.reason) ?? 'Failed';
   const cause = truncate((pod.status.message ?? '').trim().replace(/\.$/, ''));
   const node = pod.spec.nodeName === undefined ? 'Its node' : `Node "${pod.spec.nodeName}"`;

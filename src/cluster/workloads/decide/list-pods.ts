@@ -1,0 +1,33 @@
+/** Answers the question: what is there to tell of each pod? Pure. Why a whole workload does not run is `kube-waiting-reason.ts` and `kube-phase.ts`. */
+import { POD_PHASES, type PodListing } from '../../../schema/cluster-listing.ts';
+import { LABELS } from '../../../schema/object-labels.ts';
+import { SlotName } from '../../../schema/names.ts';
+import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './kube-facts.ts';
+import { crashReason } from './kube-phase.ts';
+import { endReason, podWaitingReason, type WaitingHints } from './kube-waiting-reason.ts';
+
+export function listPods(pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] {
+  return pods.map((pod) => listPod(pod, hints));
+}
+
+function listPod(pod: PodFacts, hints: WaitingHints): PodListing {
+  const { metadata, spec, status } = pod;
+  const waiting = waitingOf(pod, hints);
+  return {
+    name: metadata.name,
+    slot: SlotName.safeParse(metadata.labels[LABELS.slot]).data,
+    phase: POD_PHASES.find((phase) => phase === status.phase) ?? 'Unknown',
+    ready: isReady(pod) && !isTerminating(pod),
+    terminating: isTerminating(pod),
+    restarts: [...status.initContainerStatuses, ...status.containerStatuses].reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
+    node: spec.nodeName,
+    createdAt: parseTime(metadata.creationTimestamp) ?? 0,
+    waiting: waiting === undefined ? undefined : { reason: waiting.reason, message: waiting.message },
+  };
+}
+
+function waitingOf(pod: PodFacts, hints: WaitingHints) {
+  if (isTerminating(pod) || isReady(pod)) return undefined;
+  if (isOver(pod)) return endReason(pod);
+  return crashReason(pod) ?? podWaitingReason(pod, hints);
+}

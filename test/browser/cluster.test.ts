@@ -1,0 +1,125 @@
+/** What the dashboard shows of a cluster: who leads, and why pods do not run. */
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import type { PodListing } from '../../src/schema/cluster-listing.ts';
+import { SlotName } from '../../src/schema/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { buildDashboard, LOOKS, launch, picture, visit, type Visitor } from './dashboard.ts';
+
+const PRIMARY = SlotName.parse('primary');
+const EMBED = SlotName.parse('embed');
+
+const pod = (slot: SlotName, suffix: string, rest: Partial<PodListing> = {}): PodListing => ({
+  name: `svc-slot-${slot}-6c9d8f7b5c-${suffix}`,
+  slot,
+  phase: 'Running',
+  ready: true,
+  terminating: false,
+  restarts: 0,
+  node: 'worker-1.cluster.example',
+  createdAt: Date.now() - 3_600_000,
+  waiting: undefined,
+  ...rest,
+});
+const UNSCHEDULABLE = {
+  reason: 'Unschedulable' as const,
+  message: 'No node has room for the pod: 0/3 nodes are available, 3 Insufficient nvidia.com/gpu. Add a node, or unload another slot',
+};
+const CRASHED = { reason: 'Crashed' as const, message: 'A replica exited with code 3 and is being restarted: unknown argument "--fast"' };
+
+describeWithBrowser('the dashboard of a cluster', () => {
+  let world: World;
+  let browser: Browser;
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    buildDashboard();
+    world = await startWorld({ dashboard: 'dashboard/dist', runtime: 'kube' });
+    for (const slot of [PRIMARY, EMBED]) world.save(slot, 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    await world.idle();
+    world.cluster = {
+      replica: 'svc-7f64d9c8b4-tx9zk',
+      leader: 'svc-7f64d9c8b4-q2m5n',
+      leads: false,
+      pods: [
+        pod(PRIMARY, 'aaaaa'),
+        pod(PRIMARY, 'bbbbb', { ready: false, restarts: 4, waiting: CRASHED }),
+        pod(PRIMARY, 'ccccc', { ready: false, phase: 'Pending', node: undefined, waiting: UNSCHEDULABLE }),
+        pod(PRIMARY, 'ddddd', { ready: false, terminating: true }),
+        pod(EMBED, 'eeeee'),
+      ],
+    };
+    browser = await launch();
+  }, 120_000);
+  afterAll(async () => {
+    await browser.close();
+    await world.close();
+  });
+  afterEach(async () => {
+    await visitor.close();
+    expect(visitor.faults).toEqual([]);
+  });
+
+  test('names the gateway that leads and the one that answers, and lists the pods of all slots', async () => {
+    visitor = await visit(browser, `${world.url}/#/hardware`);
+    const { page } = visitor;
+    const gateway = page.locator('.gateways');
+    await gateway.getByText('svc-7f64d9c8b4-q2m5n').waitFor();
+    expect(await gateway.textContent()).toContain('svc-7f64d9c8b4-tx9zk');
+    expect(await page.locator('.pods li').count()).toBe(5);
+    await page.getByText('2 of 5 get requests').waitFor();
+    await page.locator('.pods').getByRole('link', { name: 'embed' }).click();
+    await page.getByRole('dialog', { name: 'embed' }).locator('.pods li').first().waitFor();
+  }, 60_000);
+
+  test('shows in the detail of a slot why its pods do not run, and what they do next', async () => {
+    visitor = await visit(browser, `${world.url}/#/slots/primary/explain`);
+    const pods = visitor.page.getByRole('dialog', { name: 'primary' }).locator('.pods li');
+    await pods.first().waitFor();
+    expect(await pods.allTextContents()).toEqual([
+      expect.stringMatching(/bbbbb Crashed.*exited with code 3.*worker-1.*restarted 4 times/),
+      expect.stringMatching(/ccccc Unschedulable.*Insufficient nvidia.com\/gpu.*on no node yet/),
+      expect.stringContaining('ddddd Terminating'),
+      expect.stringContaining('aaaaa Ready'),
+    ]);
+    const { cluster } = world;
+    if (cluster !== undefined) world.cluster = { ...cluster, pods: [pod(PRIMARY, 'fffff')] };
+    await visitor.page.getByText('1 of 1 gets requests').waitFor();
+    world.cluster = cluster;
+  }, 60_000);
+
+  test.each(LOOKS)(
+    'has no faults of accessibility, and fits its width: $theme, $width px',
+    async (look) => {
+      visitor = await visit(browser, `${world.url}/#/hardware`, look);
+      const { page } = visitor;
+      for (const place of ['hardware', 'slots/primary/explain']) {
+        await page.evaluate(`location.hash = '#/${place}'`);
+        await page.locator('.pods:visible').last().waitFor();
+        expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
+        expect([place, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([place, 0]);
+        await picture(page, `cluster-${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
+      }
+    },
+    120_000,
+  );
+});
+
+describeWithBrowser('the dashboard of a machine', () => {
+  test('shows neither gateways nor pods', async () => {
+    buildDashboard();
+    const world = await startWorld({ dashboard: 'dashboard/dist' });
+    world.save(PRIMARY, 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    await world.idle();
+    const browser = await launch();
+    const { page, faults } = await visit(browser, `${world.url}/#/slots/primary/explain`);
+    await page.getByRole('heading', { name: 'Conditions' }).waitFor();
+    await page.evaluate(`location.hash = '#/hardware'`);
+    await page.getByRole('heading', { name: 'What can run here' }).waitFor();
+    expect(await page.locator('.pods, .gateways').count()).toBe(0);
+    await browser.close();
+    await world.close();
+    expect(faults).toEqual([]);
+  }, 120_000);
+});
