@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly cwd?: string;
 }
 
-const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.ts');
+const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.mjs');
 
 export function startSvcctl(args: readonly string[], options: RunOptions = {}): ChildProcess {
   // Settings of the test run must not affect the program.
