@@ -17,12 +17,18 @@ const { join } = process.getBuiltinModule('node:path');
 function findCompileCache() {
   const { XDG_CACHE_HOME: cacheHome = '' } = process.env;
   const home = cacheHome.startsWith('/') ? cacheHome : homedir();
-  const directory = join(home, cacheHome === home ? '' : '.cache', 'svc/compile');
+  const user = process.geteuid();
   try {
-    if (statSync(home).uid !== process.geteuid()) return undefined;
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const { uid, mode } = statSync(directory);
-    return uid === process.geteuid() && (mode & 0o022) === 0 ? directory : undefined;
+    if (statSync(home).uid !== user) return undefined;
+    let directory = home;
+    // One after another, because "recursive" never returns where the kernel refuses new names, as in /proc.
+    for (const name of [...(home === cacheHome ? [] : ['.cache']), 'svc', 'compile']) {
+      directory = join(directory, name);
+      const facts = statSync(directory, { throwIfNoEntry: false });
+      if (facts === undefined) mkdirSync(directory, { mode: 0o700 });
+      else if (facts.uid !== user || (name !== '.cache' && (facts.mode & 0o022) !== 0)) return undefined;
+    }
+    return directory;
   } catch {
     // A home directory that is missing or cannot be written to: without the cache, the program only starts more slowly.
     return undefined;

@@ -7,13 +7,13 @@ const AHEAD = 2;
 /** Throws the error of the body after its last chunk. A caller that stops earlier must destroy the body. */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
   const waiting: Buffer[] = [];
-  let end: { readonly error?: unknown } | undefined;
+  let end: { readonly error?: Error } | undefined;
   let wake = (): void => undefined;
-  const finish = (how: { readonly error?: unknown }): void => {
+  const finish = (how: { readonly error?: Error }): void => {
     end ??= how;
     wake();
   };
-  body.on('error', (error) => finish({ error }));
+  body.on('error', (error: Error) => finish({ error }));
   body.once('end', () => finish({}));
   body.once('close', () => finish({}));
   body.on('data', (chunk: unknown) => {
