@@ -12,7 +12,8 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-const version = (env: Readonly<Record<string, string>>) => svcctl(['--version'], { env: { HOME: home, XDG_CACHE_HOME: '', ...env } });
+const version = (env: Readonly<Record<string, string>>) =>
+  svcctl(['--version'], { env: { HOME: home, XDG_CACHE_HOME: '', NODE_COMPILE_CACHE: undefined, ...env } });
 const entries = (directory: string): Promise<readonly string[]> => readdir(directory).catch(() => []);
 
 test('svcctl keeps its compiled code in a directory that nobody else can write to', async () => {
