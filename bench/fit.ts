@@ -19,7 +19,7 @@ export async function measureFit(home: string): Promise<FitTimes> {
   const env = { PATH: process.env['PATH'] ?? '', HOME: home, SVCCTL_SERVER: service.url };
   const ask = async (): Promise<string> => await (await fetch(`${service.url}/api/fit?model=${MODEL}`)).text();
   const command = async (): Promise<string> =>
-    (await run(process.execPath, ['src/cli/svcctl.ts', 'fit', MODEL, '--output', 'json'], { env })).stdout;
+    (await run(process.execPath, ['src/cli/svcctl.mjs', 'fit', MODEL, '--output', 'json'], { env })).stdout;
   try {
     const answers: number[] = [];
     const commands: number[] = [];

@@ -39,7 +39,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const startedAt = performance.now();
-  const [program, ...args] = [...runner, process.execPath, ...nodeFlags, 'src/cli/svcctl.ts', 'serve'];
+  const [program, ...args] = [...runner, process.execPath, ...nodeFlags, 'src/cli/svcctl.mjs', 'serve'];
   const child = spawn(program, args, {
     env: { PATH: process.env['PATH'] ?? '', SVC_LISTEN: `127.0.0.1:${port}`, ...env },
     stdio: ['ignore', 'inherit', 'inherit'],

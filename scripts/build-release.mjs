@@ -41,7 +41,7 @@ const NOT_FOR_THE_ENGINE =
 const LAUNCHER = `#!/bin/sh
 # Runs svcctl with the Node of this release.
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-exec "$root/node_modules/${NODE_PACKAGE}/bin/node" "$root/src/cli/svcctl.ts" "$@"
+exec "$root/node_modules/${NODE_PACKAGE}/bin/node" "$root/src/cli/svcctl.mjs" "$@"
 `;
 
 async function buildRelease({ out, version }) {

@@ -33,7 +33,7 @@ const env = {
 
 try {
   await mkdir(join(root, 'bin'));
-  const svcctl = join(CHECKOUT, 'src/cli/svcctl.ts');
+  const svcctl = join(CHECKOUT, 'src/cli/svcctl.mjs');
   await writeFile(join(root, 'bin/svcctl'), `#!/bin/sh\nexec node "${svcctl}" "$@"\n`, { mode: 0o755 });
   const service = spawn(process.execPath, [svcctl, 'serve', '--checkout'], { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   try {

@@ -21,7 +21,7 @@ function stageService(to) {
   const program = join(to, 'bin/svcctl');
   mkdirSync(dirname(program));
   // An absolute path, because the base image may not have "env".
-  writeFileSync(program, `#!/${INSTALLED_IN}/node_modules/${NODE_PACKAGE}/bin/node\nimport '../src/cli/svcctl.ts';\n`);
+  writeFileSync(program, `#!/${INSTALLED_IN}/node_modules/${NODE_PACKAGE}/bin/node\nimport '../src/cli/svcctl.mjs';\n`);
   chmodSync(program, 0o755);
 }
 

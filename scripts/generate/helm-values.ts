@@ -1,7 +1,7 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
 import { z } from 'zod';
 import { SettingsSchema } from '../../src/schema/settings.ts';
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/names.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/name-rules.ts';
 import { SlotDocument } from '../../src/schema/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
 

@@ -1,7 +1,7 @@
 /** Converts a zod schema to a structural schema of Kubernetes, which API servers use to prune, default and validate objects. Pure. */
 import { z } from 'zod';
 import { isTable } from '../../src/schema/key-case.ts';
-import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/names.ts';
+import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/name-rules.ts';
 import {
   BYTES,
   DURATION_PATTERN,

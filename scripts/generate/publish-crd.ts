@@ -1,5 +1,5 @@
 /** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/names.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/name-rules.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';

@@ -1,10 +1,7 @@
-#!/usr/bin/env node
-/** The entry of the command line. Loads only what the verb needs. */
-import { enableCompileCache } from 'node:module';
+/** What `svcctl.mjs` runs. Loads only what the verb needs. */
 import { codeOf } from '../platform/error-text.ts';
 import { keepYoungHeapSmall } from '../wiring/heap/heap-limits.ts';
 
-enableCompileCache();
 keepYoungHeapSmall();
 const { createCli } = await import('./cli.ts');
 const { runSvcctl } = await import('./program.ts');

@@ -1,12 +1,14 @@
 /** Branded identifiers. A value of these types has passed its zod schema; there is no other way to create one. */
 import { z } from 'zod';
-
-/** A DNS label without `--`, so that `svc-slot-<slot>--<revision>` is a valid and unambiguous object name. */
-export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9])*$';
-export const SLOT_NAME_LENGTH = 40;
-
-export const SLOT_NAME_RULE =
-  'A slot name consists of lower-case letters, digits and single hyphens, starts with a letter and has at most 40 characters';
+import {
+  MODEL_ID_LENGTH,
+  MODEL_ID_PATTERN,
+  MODEL_ID_RULE,
+  MODEL_ID_TOO_LONG,
+  SLOT_NAME_LENGTH,
+  SLOT_NAME_PATTERN,
+  SLOT_NAME_RULE,
+} from './name-rules.ts';
 
 export const SlotName = z
   .string()
@@ -15,20 +17,9 @@ export const SlotName = z
   .brand('SlotName');
 export type SlotName = z.output<typeof SlotName>;
 
-/**
- * A catalogue id, or the path of a file below the model store (`dir/file.gguf`).
- * It is never absolute and has no empty, `.` or `..` part, so joining it to a directory cannot leave that directory.
- * The pattern uses no look-ahead, which the regex engines of Kubernetes and of some editors do not support.
- */
-export const MODEL_ID_PATTERN =
-  '^(?:[A-Za-z0-9_]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*' +
-  '(?:/(?:[A-Za-z0-9_:@+-]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*)*$';
-
-export const MODEL_ID_RULE = 'A model id consists of letters, digits and "._:@+-" in parts separated by "/", and no part is "." or ".."';
-
 export const ModelId = z
   .string()
-  .max(200, 'A model id has at most 200 characters')
+  .max(MODEL_ID_LENGTH, MODEL_ID_TOO_LONG)
   .regex(new RegExp(MODEL_ID_PATTERN), MODEL_ID_RULE)
   .brand('ModelId');
 export type ModelId = z.output<typeof ModelId>;

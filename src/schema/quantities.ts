@@ -1,5 +1,4 @@
-/** Durations (`15m`) and sizes (`9Gi`) as users write them, with their limits. */
-import { z } from 'zod';
+/** Durations (`15m`) and sizes (`9Gi`) as users write them. Their schemas are in `quantity-schemas.ts`: `svcctl` needs them for few verbs, and loading zod takes longer than most verbs. */
 
 export const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
 export const SIZE_PATTERN = '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$';
@@ -17,15 +16,10 @@ export const BYTES: Readonly<Record<string, number>> = {
   Ti: 2 ** 40,
 };
 
-const DURATION_RULE = 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"';
-const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)';
+export const DURATION_RULE = 'Write a duration as a number and a unit: "500ms", "30s", "15m", "2h" or "1d"';
+export const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (powers of 1024) or "9G" (powers of 1000)';
 /** API servers need an upper bound to estimate the cost of validation rules. */
-const QUANTITY_LENGTH = 24;
-
-/** A duration without limits. */
-export const Duration = z.string().max(QUANTITY_LENGTH, DURATION_RULE).regex(new RegExp(DURATION_PATTERN), DURATION_RULE);
-
-const Size = z.string().max(QUANTITY_LENGTH, SIZE_RULE).regex(new RegExp(SIZE_PATTERN), SIZE_RULE);
+export const QUANTITY_LENGTH = 24;
 
 /** Metadata of a schema: the limits of a duration or a size, from which the generators make rules for API servers and references. */
 export interface Limits {
@@ -33,30 +27,14 @@ export interface Limits {
   readonly most: string;
 }
 
-/** A duration within limits, such as "1s" and "24h". */
-export function durationWithin(least: string, most: string) {
-  return Duration.refine(isWithin(parseDurationMs, { least, most }), { error: outside('duration', { least, most }) }).meta({ least, most });
-}
-
-/** A size within limits, such as "1Mi" and "1024Ti". */
-export function sizeWithin(least: string, most: string) {
-  return Size.refine(isWithin(parseSizeBytes, { least, most }), { error: outside('size', { least, most }) }).meta({ least, most });
-}
-
-function isWithin(parse: (text: string) => number, { least, most }: Limits): (text: string) => boolean {
-  // A text in another form has a problem of its own.
-  return (text) => !(parse(text) < parse(least) || parse(text) > parse(most));
-}
-
-function outside(what: string, limits: Limits): (issue: { readonly input?: unknown }) => string {
-  return ({ input }) => `${limitsRule(what, limits)}, not "${String(input)}"`;
-}
-
 /** Says what is allowed. */
 export const limitsRule = (what: string, { least, most }: Limits): string => `Use a ${what} from "${least}" to "${most}"`;
 
 /** Explains, for each pattern, what to write instead of a value that does not match it. */
 export const QUANTITY_RULES: Readonly<Record<string, string>> = { [DURATION_PATTERN]: DURATION_RULE, [SIZE_PATTERN]: SIZE_RULE };
+
+/** Whether a text is a duration, such as "500ms" or "15m". */
+export const isDuration = (text: string): boolean => text.length <= QUANTITY_LENGTH && new RegExp(DURATION_PATTERN).test(text);
 
 /** Returns the milliseconds of a text that `Duration` accepts. */
 export const parseDurationMs = (text: string): number => convert(text, MILLISECONDS);

@@ -1,7 +1,8 @@
 /** The settings of the service (`SVC_*`). Parsing, defaults and the reference page all come from this schema. */
 import { z } from 'zod';
 import { nearestWord } from './nearest-word.ts';
-import { durationWithin, parseDurationMs, parseSizeBytes, sizeWithin } from './quantities.ts';
+import { parseDurationMs, parseSizeBytes } from './quantities.ts';
+import { durationWithin, sizeWithin } from './quantity-schemas.ts';
 import { checkDocument, formatProblem, type SpecProblem } from './spec-problem.ts';
 
 const ListenAddress = z

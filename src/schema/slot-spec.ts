@@ -13,7 +13,8 @@ import {
   type Backend,
   type ProviderKind,
 } from './provider-kinds.ts';
-import { durationWithin, parseDurationMs, parseSizeBytes, sizeWithin } from './quantities.ts';
+import { parseDurationMs, parseSizeBytes } from './quantities.ts';
+import { durationWithin, sizeWithin } from './quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { EnvName, PlainText } from './env-variables.ts';
 import { ACCESS_MODES } from './pod-names.ts';

@@ -17,7 +17,7 @@ describeWithBrowser('tokens in the dashboard', () => {
     buildDashboard();
     service = await startService({ runtime: 'process', environment: { SVC_AUTH_ENABLED: '1' } });
     const env = { ...ownEnvironment(), ...service.environment };
-    const args = ['src/cli/svcctl.ts', 'token', 'create', '--label', 'first', '--scope', 'admin'];
+    const args = ['src/cli/svcctl.mjs', 'token', 'create', '--label', 'first', '--scope', 'admin'];
     admin = (await promisify(execFile)(process.execPath, args, { env })).stdout.trim();
     await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
     browser = await launch();

@@ -10,17 +10,20 @@ export interface Ran {
 
 export interface RunOptions {
   readonly input?: string;
-  readonly env?: Readonly<Record<string, string>>;
+  /** Undefined removes a variable. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
 }
 
-const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.ts');
+const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.mjs');
+/** Tests that have a home of their own need not compile everything again. */
+const COMPILED = path.resolve(import.meta.dirname, '../../node_modules/.cache/svcctl');
 
 export function startSvcctl(args: readonly string[], options: RunOptions = {}): ChildProcess {
   // Settings of the test run must not affect the program.
   const own = Object.entries(process.env).filter(([key]) => !/^(SVC|NODE_|NO_COLOR|FORCE_COLOR)/.test(key));
   return spawn(process.execPath, [ENTRY, ...args], {
-    env: { ...Object.fromEntries(own), ...options.env },
+    env: { ...Object.fromEntries(own), NODE_COMPILE_CACHE: COMPILED, ...options.env },
     cwd: options.cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -24,7 +24,7 @@ describe('svcctl serve', () => {
   async function outputOf(listen: string, args: readonly string[], settings: Readonly<Record<string, string>> = {}): Promise<string> {
     let output = '';
     const directories = { SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') };
-    const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
+    const child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve', ...args], {
       env: { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: listen, ...directories, ...settings },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -13,7 +13,7 @@ interface Ended {
 }
 
 async function serve(environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<Ended> {
-  const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
+  const child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve', ...args], {
     env: { ...ownEnvironment(), SVC_RUNTIME: 'process', ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Cli } from '../../src/cli/cli.ts';
+import { hasShape } from '../../src/cli/connect/answer-shape.ts';
 import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
 import type { Client } from '../../src/cli/connect/client.ts';
 import { READY, UP_TO_DATE, waitForSlot, type Goal, type WaitOptions } from '../../src/cli/connect/wait-for-slot.ts';
@@ -36,7 +37,10 @@ async function wait(scene: Scene, goal: Goal, options: Partial<WaitOptions> = {}
     pollMs: 1,
     request: unused,
     stream: unused,
-    find: async (_path, schema) => schema.parse(slot(scene)),
+    find: async (_path, shape) => {
+      const found: unknown = slot(scene);
+      return hasShape(shape, found) ? found : undefined;
+    },
   };
   return waitForSlot(cli, client, { name: 'img', goal, deadline: 0, ...options }).then(
     () => 'reached',

@@ -23,7 +23,7 @@ afterAll(async () => await service.dispose(), LONG);
 
 /** `limits`: shell commands before it. */
 async function svcctl(args: readonly string[], limits = ':', environment: Readonly<Record<string, string>> = {}) {
-  const child = spawn('/bin/sh', ['-c', `${limits}; exec "$@"`, 'sh', process.execPath, 'src/cli/svcctl.ts', ...args], {
+  const child = spawn('/bin/sh', ['-c', `${limits}; exec "$@"`, 'sh', process.execPath, 'src/cli/svcctl.mjs', ...args], {
     env: { ...ownEnvironment(), ...service.environment, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

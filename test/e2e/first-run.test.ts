@@ -22,7 +22,7 @@ describe('The first run', () => {
     await shareEngine(path.join(dir, 'state'));
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', '--checkout'], {
+    child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve', '--checkout'], {
       env: {
         ...ownEnvironment(),
         // A llama-server on the PATH would take precedence over the embedded engine.

@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 const svcctl = async (...args: readonly string[]) =>
-  promisify(execFile)(process.execPath, ['src/cli/svcctl.ts', ...args, '--server', service.url]);
+  promisify(execFile)(process.execPath, ['src/cli/svcctl.mjs', ...args, '--server', service.url]);
 
 async function imageOf(url: string | undefined): Promise<Buffer> {
   const answer = await fetch(new URL(url ?? '', service.url));

@@ -33,7 +33,7 @@ describe('A second service', () => {
     }
   };
   const startSecond = async (environment: Readonly<Record<string, string>> = {}) => {
-    const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
+    const child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], {
       env: { ...ownEnvironment(), ...service.environment, SVC_LISTEN: `127.0.0.1:${await freePort()}`, ...environment },
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: 30_000,
@@ -88,7 +88,7 @@ describe('A second service', () => {
   test.each([[[]], [['--checkout']]])(
     'stops its slots also if nothing can be written any more (%j)',
     async (args) => {
-      const child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve', ...args], {
+      const child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve', ...args], {
         env: { ...ownEnvironment(), ...service.environment },
         stdio: ['ignore', 'pipe', 'pipe'],
       });

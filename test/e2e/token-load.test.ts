@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(async () => await service.dispose(), 60_000);
 
 async function svcctl(...args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, ['src/cli/svcctl.ts', ...args], {
+  const child = spawn(process.execPath, ['src/cli/svcctl.mjs', ...args], {
     env: { ...ownEnvironment(), ...service.environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

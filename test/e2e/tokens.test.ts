@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(async () => await service.dispose(), 60_000);
 
 async function svcctl(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, ['src/cli/svcctl.ts', ...args], {
+  const child = spawn(process.execPath, ['src/cli/svcctl.mjs', ...args], {
     env: { ...ownEnvironment(), ...service.environment, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,

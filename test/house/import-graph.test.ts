@@ -21,6 +21,24 @@ describe.each(['src/main.ts', 'src/cli/verbs/serve.ts'])('%s', (start) => {
   });
 });
 
+describe('svcctl loads no package for schemas, which takes longer than the rest of a verb,', () => {
+  const graph = loadedGraph(sources);
+  const startsWithZod = (path: string): boolean => /^import (?!type).* from 'zod';$/m.test(sources.get(path) ?? '');
+  const zodIn = (start: string): readonly string[] => [...reachableFrom(start, graph)].filter(startsWithZod);
+
+  test.each(['program', 'cli', 'connect/connect', 'connect/wait-for-slot'])('to begin: %s', (file) => {
+    expect(zodIn(`src/cli/${file}.ts`)).toEqual([]);
+  });
+
+  test.each(['explain', 'fit', 'get', 'model', 'model-catalogue', 'slot', 'slot-logs', 'timeline', 'wait'])('for "%s"', (verb) => {
+    expect(zodIn(`src/cli/verbs/${verb}.ts`)).toEqual([]);
+  });
+
+  test('but for verbs that read files of slots', () => {
+    expect(zodIn('src/cli/verbs/validate.ts')).not.toEqual([]);
+  });
+});
+
 test('the code for clusters is loaded by one dynamic import', () => {
   const whole = wholeGraph(sources);
   const loaded = loadedGraph(sources);

@@ -39,7 +39,7 @@ test('a service that is killed by a signal that writes core files, after it has 
     const child = runIn(
       at('work'),
       (await coreLimitOf('templates/svc-api.service')) ?? 'unlimited',
-      [path.resolve('src/cli/svcctl.ts'), 'serve'],
+      [path.resolve('src/cli/svcctl.mjs'), 'serve'],
       {
         SVC_LISTEN: url.slice('http://'.length),
         SVC_CONFIG_DIR: at('config'),

@@ -75,7 +75,7 @@ describeWithCluster('The chart’s service account', () => {
     await writeFile(join(directory, 'config/toolboxes.toml'), '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n');
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    child = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
+    child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], {
       env: {
         ...ownEnvironment(),
         KUBECONFIG: join(directory, 'kubeconfig'),

@@ -162,6 +162,6 @@ async function send({ url, headers, body, ca, lookup }: Sent): Promise<Answer> {
 }
 
 function createToken({ environment }: Service, scope: string): string {
-  const args = ['src/cli/svcctl.ts', 'token', 'create', '--label', scope, '--scope', scope];
+  const args = ['src/cli/svcctl.mjs', 'token', 'create', '--label', scope, '--scope', scope];
   return execFileSync(process.execPath, args, { env: { ...environment, PATH: process.env['PATH'] }, encoding: 'utf8' }).trim();
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MODEL_ID_PATTERN, ModelId, SlotName } from '../../src/schema/names.ts';
+import { MODEL_ID_PATTERN } from '../../src/schema/name-rules.ts';
+import { ModelId, SlotName } from '../../src/schema/names.ts';
 
 describe('SlotName', () => {
   test.each(['img', 'a', 'a-b-1', 'x'.repeat(40)])('accepts "%s"', (name) => expect(SlotName.safeParse(name).success).toBe(true));

@@ -86,7 +86,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let text = '';
 
   async function start(): Promise<void> {
-    const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], {
+    const started = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], {
       env: { ...ownEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -11,6 +11,7 @@ import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { parseSettings, type Settings } from '../../schema/settings.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
+import { hasShape } from '../connect/answer-shape.ts';
 import { StatusAnswer } from '../connect/api-answers.ts';
 import { authority, localAuthority, type Environment } from '../connect/service-options.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
@@ -173,7 +174,7 @@ async function isUsable(file: string, mode: number): Promise<boolean> {
 async function svcVersion(url: string): Promise<string | undefined> {
   try {
     const answer: unknown = await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json();
-    return StatusAnswer.safeParse(answer).data?.version.slice(0, 40);
+    return hasShape(StatusAnswer, answer) ? answer.version.slice(0, 40) : undefined;
   } catch {
     return undefined;
   }

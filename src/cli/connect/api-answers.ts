@@ -1,154 +1,154 @@
 /** The fields that `svcctl` uses of the API's answers. Other fields pass through, since a newer service may send more. */
-import { z } from 'zod';
+import { anything, count, each, fields, flag, maybe, named, orNull, text, type Read } from './answer-shape.ts';
 
-const text = z.string().nullish();
-const count = z.number().nullish();
-const transfer = { what: z.string(), done_bytes: z.number(), total_bytes: count, bytes_per_second: count, seconds_left: count };
+const maybeText = maybe(text);
+const maybeCount = maybe(count);
+const transfer = { what: text, done_bytes: count, total_bytes: maybeCount, bytes_per_second: maybeCount, seconds_left: maybeCount };
 
-export const SlotAnswer = z.looseObject({
-  name: z.string(),
-  spec: z.record(z.string(), z.unknown()).nullish(),
-  status: z.looseObject({
-    state: z.string(),
-    conditions: z.array(z.looseObject({ type: z.string(), status: z.string(), reason: z.string(), message: z.string() })),
-    observed_generation: z.number(),
-    provider: text,
-    backend: text,
-    model: text,
-    endpoint: text,
-    memory_bytes: count,
-    restarts: z.number(),
-    replicas: z.looseObject({ present: z.number(), ready: z.number() }).nullish(),
-    since: text,
-    progress: z.looseObject(transfer).nullish(),
+export const SlotAnswer = fields({
+  name: text,
+  spec: maybe(named(anything)),
+  status: fields({
+    state: text,
+    conditions: each(fields({ type: text, status: text, reason: text, message: text })),
+    observed_generation: count,
+    provider: maybeText,
+    backend: maybeText,
+    model: maybeText,
+    endpoint: maybeText,
+    memory_bytes: maybeCount,
+    restarts: count,
+    replicas: maybe(fields({ present: count, ready: count })),
+    since: maybeText,
+    progress: maybe(fields(transfer)),
   }),
-  generation: z.number(),
-  resource_version: text,
+  generation: count,
+  resource_version: maybeText,
 });
-export type SlotAnswer = z.output<typeof SlotAnswer>;
+export type SlotAnswer = Read<typeof SlotAnswer>;
 
-export const SlotsAnswer = z.looseObject({ slots: z.array(SlotAnswer) });
+export const SlotsAnswer = fields({ slots: each(SlotAnswer) });
 
-const SlotTraffic = z.looseObject({
-  name: z.string(),
-  in_flight: z.number(),
-  parked: z.number(),
-  progress: z.object({ done: z.number(), total: z.number() }).nullish(),
+const SlotTraffic = fields({
+  name: text,
+  in_flight: count,
+  parked: count,
+  progress: maybe(fields({ done: count, total: count })),
 });
-export type SlotTraffic = z.output<typeof SlotTraffic>;
+export type SlotTraffic = Read<typeof SlotTraffic>;
 
-export const StatusAnswer = z.looseObject({ version: z.string(), slots: z.array(SlotTraffic) });
+export const StatusAnswer = fields({ version: text, slots: each(SlotTraffic) });
 
-export const HardwareAnswer = z.looseObject({
-  recording: z.looseObject({ file: z.string(), about: z.string() }).nullable(),
-  cpu: z
-    .looseObject({ model: z.string().nullable(), architecture: z.string(), threads: z.number(), cores: z.number().nullable() })
-    .nullable(),
-  memory_total_bytes: z.number().nullable(),
-  memory_available_bytes: z.number().nullable(),
-  devices: z.array(
-    z.looseObject({
-      id: z.string(),
-      vendor: z.string(),
-      name: z.string().nullable(),
-      pci_address: z.string().nullable(),
-      driver: z.string().nullable(),
-      architecture: z.string().nullable(),
-      path: z.string().nullable(),
-      backends: z.array(z.string()),
-      unavailable: z.array(z.looseObject({ backend: z.string(), reason: z.string() })),
-      memory_total_bytes: z.number().nullable(),
-      memory_free_bytes: z.number().nullable(),
-      unified: z.boolean(),
+export const HardwareAnswer = fields({
+  recording: orNull(fields({ file: text, about: text })),
+  cpu: orNull(fields({ model: orNull(text), architecture: text, threads: count, cores: orNull(count) })),
+  memory_total_bytes: orNull(count),
+  memory_available_bytes: orNull(count),
+  devices: each(
+    fields({
+      id: text,
+      vendor: text,
+      name: orNull(text),
+      pci_address: orNull(text),
+      driver: orNull(text),
+      architecture: orNull(text),
+      path: orNull(text),
+      backends: each(text),
+      unavailable: each(fields({ backend: text, reason: text })),
+      memory_total_bytes: orNull(count),
+      memory_free_bytes: orNull(count),
+      unified: flag,
     }),
   ),
-  devices_hidden: z.string().nullable(),
-  programs: z.array(z.looseObject({ provider: z.string(), name: z.string(), backends: z.array(z.string()) })),
+  devices_hidden: orNull(text),
+  programs: each(fields({ provider: text, name: text, backends: each(text) })),
 });
 
-export const ClusterAnswer = z.looseObject({
-  pods: z.array(
-    z.looseObject({
-      name: z.string(),
-      slot: text,
-      phase: z.string(),
-      ready: z.boolean(),
-      terminating: z.boolean(),
-      restarts: z.number(),
-      node: text,
-      created_at: text,
+export const ClusterAnswer = fields({
+  pods: each(
+    fields({
+      name: text,
+      slot: maybeText,
+      phase: text,
+      ready: flag,
+      terminating: flag,
+      restarts: count,
+      node: maybeText,
+      created_at: maybeText,
+      reason: maybeText,
+      message: text,
+    }),
+  ),
+});
+
+const model = {
+  id: text,
+  kind: maybeText,
+  provider: text,
+  family: text,
+  present: flag,
+  size_bytes: maybeCount,
+  memory_bytes: maybeCount,
+  min_memory_bytes: maybeCount,
+  min_vram_bytes: maybeCount,
+  context: maybeCount,
+  quantization: maybeText,
+  parameters: maybeCount,
+  pooling: maybeText,
+  experts: maybe(fields({ total: count, active: maybeCount })),
+  abilities: maybe(each(text)),
+  license: maybeText,
+  license_url: maybeText,
+  verified: maybe(flag),
+  selectable: flag,
+  reason: maybeText,
+};
+const ModelAnswer = fields(model);
+export type ModelAnswer = Read<typeof ModelAnswer>;
+
+export const ModelsAnswer = fields({ models: each(ModelAnswer) });
+
+export const ModelDetailAnswer = fields({
+  ...model,
+  files: each(fields({ path: text, size_bytes: maybeCount, sha256: maybeText, url: maybeText, present: flag })),
+  sources: each(text),
+});
+
+export const PullsAnswer = fields({
+  pulls: each(fields({ slot: maybeText, model: maybeText, failed: maybe(flag), message: maybeText, ...transfer })),
+});
+
+export const ProvidersAnswer = fields({
+  providers: each(
+    fields({
+      kind: text,
+      serves: each(text),
+      backends: each(text),
+      available: flag,
       reason: text,
-      message: z.string(),
+      availability: maybe(each(fields({ backend: text, available: flag }))),
     }),
   ),
 });
 
-const ModelAnswer = z.looseObject({
-  id: z.string(),
-  kind: text,
-  provider: z.string(),
-  family: z.string(),
-  present: z.boolean(),
-  size_bytes: count,
-  memory_bytes: count,
-  min_memory_bytes: count,
-  min_vram_bytes: count,
-  context: count,
-  quantization: text,
-  parameters: count,
-  pooling: text,
-  experts: z.looseObject({ total: z.number(), active: count }).nullish(),
-  abilities: z.array(z.string()).nullish(),
-  license: text,
-  license_url: text,
-  verified: z.boolean().nullish(),
-  selectable: z.boolean(),
-  reason: text,
-});
-export type ModelAnswer = z.output<typeof ModelAnswer>;
+export const PlanAnswer = fields({ text: text, changes: each(anything) });
 
-export const ModelsAnswer = z.looseObject({ models: z.array(ModelAnswer) });
-
-export const ModelDetailAnswer = ModelAnswer.extend({
-  files: z.array(z.looseObject({ path: z.string(), size_bytes: count, sha256: text, url: text, present: z.boolean() })),
-  sources: z.array(z.string()),
+export const ApplyAnswer = fields({
+  dry_run: flag,
+  slots: each(fields({ name: text, result: text })),
 });
 
-export const PullsAnswer = z.looseObject({
-  pulls: z.array(z.looseObject({ slot: text, model: text, failed: z.boolean().optional(), message: text, ...transfer })),
+export const TimelineAnswer = fields({
+  entries: each(fields({ at: maybeText, kind: text, message: text, cause: maybeText })),
 });
 
-export const ProvidersAnswer = z.looseObject({
-  providers: z.array(
-    z.looseObject({
-      kind: z.string(),
-      serves: z.array(z.string()),
-      backends: z.array(z.string()),
-      available: z.boolean(),
-      reason: z.string(),
-      availability: z.array(z.looseObject({ backend: z.string(), available: z.boolean() })).optional(),
-    }),
-  ),
+export const FitAnswer = fields({
+  message: text,
+  fits: flag,
+  quantisations: each(fields({ name: text, size_bytes: count, needed_bytes: count, fits: flag })),
 });
+export type FitAnswer = Read<typeof FitAnswer>;
 
-export const PlanAnswer = z.looseObject({ text: z.string(), changes: z.array(z.unknown()) });
+export const ExplainAnswer = fields({ text: text, problems: each(text) });
 
-export const ApplyAnswer = z.looseObject({
-  dry_run: z.boolean(),
-  slots: z.array(z.looseObject({ name: z.string(), result: z.string() })),
-});
-
-export const TimelineAnswer = z.looseObject({
-  entries: z.array(z.looseObject({ at: text, kind: z.string(), message: z.string(), cause: text })),
-});
-
-export const FitAnswer = z.looseObject({
-  message: z.string(),
-  fits: z.boolean(),
-  quantisations: z.array(z.looseObject({ name: z.string(), size_bytes: z.number(), needed_bytes: z.number(), fits: z.boolean() })),
-});
-export type FitAnswer = z.output<typeof FitAnswer>;
-
-export const ExplainAnswer = z.looseObject({ text: z.string(), problems: z.array(z.string()) });
-
-export const ErrorAnswer = z.looseObject({ error: z.looseObject({ message: z.string(), code: text }) });
+export const ErrorAnswer = fields({ error: fields({ message: text, code: maybeText }) });

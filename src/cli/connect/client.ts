@@ -1,8 +1,8 @@
 /** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
-import type { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { PROGRAM_HEADER } from '../../gateway/decide/request-head.ts';
 import { CliFailure } from '../output/exit-codes.ts';
+import { hasShape, type Shape } from './answer-shape.ts';
 import { ErrorAnswer } from './api-answers.ts';
 import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
 
@@ -12,9 +12,9 @@ export interface RequestOptions extends Pick<ServiceRequest, 'headers'> {
 
 export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
   /** Sends a request and returns its parsed answer. */
-  request<T>(method: string, path: string, schema: z.ZodType<T>, options?: RequestOptions): Promise<T>;
+  request<T>(method: string, path: string, shape: Shape<T>, options?: RequestOptions): Promise<T>;
   /** Reads an object. Undefined if the slot does not exist. */
-  find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined>;
+  find<T>(path: string, shape: Shape<T>): Promise<T | undefined>;
   /** Reads a body as it arrives, however long the service is silent in between. */
   stream(path: string): Promise<ServiceResponse>;
 }
@@ -34,10 +34,10 @@ export function createClient(transport: Transport): Client {
   return {
     pollMs,
     ...(namespace === undefined ? {} : { namespace }),
-    request: async (method, path, schema, options) => parseAnswer(await exchange(method, path, options), schema, transport),
-    async find(path, schema) {
+    request: async (method, path, shape, options) => parseAnswer(await exchange(method, path, options), shape, transport),
+    async find(path, shape) {
       try {
-        return await parseAnswer(await exchange('GET', path), schema, transport);
+        return await parseAnswer(await exchange('GET', path), shape, transport);
       } catch (error) {
         if (error instanceof CliFailure && error.code === 'slot.not_found') return undefined;
         throw error;
@@ -51,20 +51,18 @@ export function createClient(transport: Transport): Client {
 async function checkStatus(response: ServiceResponse, { service, hint }: Transport): Promise<ServiceResponse> {
   const { status } = response;
   if (status >= 200 && status < 300) return response;
-  const parsed = ErrorAnswer.safeParse(parseJson(await response.text()));
-  if (!parsed.success) throw new CliFailure(`The service at ${service} answered with status ${status}`, { hint });
-  const { message, code } = parsed.data.error;
+  const answer = parseJson(await response.text());
+  if (!hasShape(ErrorAnswer, answer)) throw new CliFailure(`The service at ${service} answered with status ${status}`, { hint });
+  const { message, code } = answer.error;
   const requestId = status >= 500 ? response.header('x-request-id') : undefined;
   const details = [code ?? String(status), ...(requestId === undefined ? [] : [`request ${requestId}`])];
   throw new CliFailure(`${message} (${details.join(', ')})`, { hint: hintFor(code), code: code ?? undefined });
 }
 
-async function parseAnswer<T>(response: ServiceResponse, schema: z.ZodType<T>, { service, hint }: Transport): Promise<T> {
+async function parseAnswer<T>(response: ServiceResponse, shape: Shape<T>, { service, hint }: Transport): Promise<T> {
   const answer = parseJson(await response.text());
-  const parsed = schema.safeParse(answer);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const problem = answer === undefined || issue === undefined ? 'it is not JSON' : `"${issue.path.join('.')}": ${issue.message}`;
+  if (hasShape(shape, answer)) return answer;
+  const problem = answer === undefined ? 'it is not JSON' : shape.problem(answer);
   throw new CliFailure(`Could not read the answer from ${service}: ${problem}`, { hint });
 }
 

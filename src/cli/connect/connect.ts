@@ -27,7 +27,7 @@ export async function connect(
     const token = await readToken(options, env);
     const socketPath = token === undefined ? await findLocalSocket(options, env) : undefined;
     return createClient(
-      socketPath === undefined ? createDirectTransport(serviceUrl(options, env), token) : createLocalTransport(socketPath),
+      socketPath === undefined ? createDirectTransport(await serviceUrl(options, env), token) : createLocalTransport(socketPath),
     );
   }
   const { openCluster } = await import('./cluster-access.ts');

@@ -2,7 +2,6 @@
 import { access, constants, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { LOCAL_SOCKET } from '../../schema/state-files.ts';
-import { SettingsSchema } from '../../schema/settings.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */
@@ -40,9 +39,9 @@ export function targetsCluster(options: ServiceOptions, env: Environment): boole
 }
 
 /** Returns `--server`, else `SVCCTL_SERVER`, else the address in `SVC_LISTEN`. Without a slash at the end. */
-export function serviceUrl(options: ServiceOptions, env: Environment): string {
+export async function serviceUrl(options: ServiceOptions, env: Environment): Promise<string> {
   const given = options.server ?? env['SVCCTL_SERVER'];
-  if (given === undefined || given === '') return listenUrl(env);
+  if (given === undefined || given === '') return await listenUrl(env);
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
     throw usageFailure(`Write the server as a URL: "${given}" is not a URL`, 'For example: --server http://127.0.0.1:8080');
@@ -56,7 +55,10 @@ export function serviceUrl(options: ServiceOptions, env: Environment): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-function listenUrl(env: Environment): string {
+/** The schema of the settings is loaded only where one of them counts. */
+async function listenUrl(env: Environment): Promise<string> {
+  if (env['SVC_LISTEN'] === undefined) return 'http://127.0.0.1:8080';
+  const { SettingsSchema } = await import('../../schema/settings.ts');
   const listen = SettingsSchema.shape.SVC_LISTEN.safeParse(env['SVC_LISTEN']).data;
   return listen === undefined ? 'http://127.0.0.1:8080' : `http://${localAuthority(listen)}`;
 }

@@ -1,6 +1,6 @@
 /** Waits until a slot has reached a goal. Used by `svcctl wait` and by every `--wait`. */
 import { sleep } from '../../platform/pause.ts';
-import { Duration, parseDurationMs } from '../../schema/quantities.ts';
+import { isDuration, parseDurationMs } from '../../schema/quantities.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
 import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
@@ -61,7 +61,7 @@ export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions
 
 /** Parses `--timeout`. Returns Unix milliseconds. */
 export function deadlineOf(cli: Cli, timeout: string): number {
-  if (Duration.safeParse(timeout).success) return cli.now() + parseDurationMs(timeout);
+  if (isDuration(timeout)) return cli.now() + parseDurationMs(timeout);
   throw usageFailure(`Write the timeout as a number and a unit, such as "30s" or "5m", not "${timeout}"`);
 }
 

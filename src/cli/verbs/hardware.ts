@@ -1,10 +1,10 @@
 /** `svcctl hardware`: what the machine of the service, or of a recording, consists of; `svcctl hardware record` writes a recording of this machine. */
 import path from 'node:path';
-import type { z } from 'zod';
 import { viewHardware } from '../../api/manage/decide/hardware-view.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/read-recording.ts';
 import type { Cli } from '../cli.ts';
+import type { Read } from '../connect/answer-shape.ts';
 import { HardwareAnswer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
@@ -16,7 +16,7 @@ export interface HardwareOptions extends ServiceOptions {
   readonly file?: string;
 }
 
-type Answer = z.output<typeof HardwareAnswer>;
+type Answer = Read<typeof HardwareAnswer>;
 type Device = Answer['devices'][number];
 
 export async function runHardware(cli: Cli, options: HardwareOptions, what?: string): Promise<ExitCode> {
@@ -39,7 +39,7 @@ async function readFile(file: string): Promise<Answer> {
   if (!recording.ok) throw new CliFailure(recording.failure.message);
   const hardware = await replayHardware(recording.value, file).read();
   const { totalBytes, availableBytes } = hardware.memory ?? {};
-  return HardwareAnswer.parse(viewHardware({ memoryTotalBytes: totalBytes, memoryAvailableBytes: availableBytes, hardware }));
+  return viewHardware({ memoryTotalBytes: totalBytes, memoryAvailableBytes: availableBytes, hardware });
 }
 
 async function hardwareText({ terminal }: Cli, output: Output, answer: Answer): Promise<string> {

@@ -1,6 +1,6 @@
 /** What `svcctl get` lists: how each list is read, and its columns. */
-import type { z } from 'zod';
 import type { Cli } from '../cli.ts';
+import type { Read } from '../connect/answer-shape.ts';
 import {
   ClusterAnswer,
   ModelsAnswer,
@@ -119,8 +119,8 @@ function messageCell(message: string): string {
 }
 
 /** A service of an earlier version does not say which of them the machine can run. */
-function usableBackends({ available, backends, availability }: z.output<typeof ProvidersAnswer>['providers'][number]): string {
-  if (availability === undefined) return backends.join(',');
+function usableBackends({ available, backends, availability }: Read<typeof ProvidersAnswer>['providers'][number]): string {
+  if (!availability) return backends.join(',');
   return available ? availability.flatMap((each) => (each.available ? [each.backend] : [])).join(',') : '-';
 }
 

@@ -1,12 +1,13 @@
 /** `svcctl model list|show`: which models there are, and all that is known of one. */
 import type { ModelKind } from '../../schema/model-kinds.ts';
 import type { Cli } from '../cli.ts';
+import type { Read } from '../connect/answer-shape.ts';
 import { ModelDetailAnswer, ModelsAnswer, type ModelAnswer } from '../connect/api-answers.ts';
+import { checkedModelId } from '../connect/checked-names.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { cellText, dataText, rowsText, toRows, type Output, type Rows } from '../output/output.ts';
 import { sizeText } from '../output/quantities-text.ts';
 import { withoutControls } from '../output/terminal.ts';
-import { parseModelId } from './model-store.ts';
 
 export interface ModelListOptions extends ServiceOptions {
   readonly output: Output;
@@ -58,14 +59,14 @@ export function modelRows(models: readonly ModelAnswer[]): Rows {
 }
 
 export async function runModelShow(cli: Cli, options: ModelShowOptions, name: string): Promise<void> {
-  const id = parseModelId(name);
+  const id = checkedModelId(name);
   const client = await cli.connect(options);
   const model = await client.request('GET', `/api/models/${encodeURIComponent(id)}`, ModelDetailAnswer);
   const data = await dataText(options.output, model);
   await cli.terminal.write(data ?? `${withoutControls(describe(model).join('\n'))}\n`);
 }
 
-type Detail = ReturnType<typeof ModelDetailAnswer.parse>;
+type Detail = Read<typeof ModelDetailAnswer>;
 
 /** Pure. */
 function describe(model: Detail): readonly string[] {

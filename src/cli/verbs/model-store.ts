@@ -10,8 +10,9 @@ import { MODEL_FORMATS } from '../../providers/registry.ts';
 import { ModelId } from '../../schema/names.ts';
 import { formatProblem } from '../../schema/spec-problem.ts';
 import type { Cli } from '../cli.ts';
+import { checkedModelId } from '../connect/checked-names.ts';
 import { readCatalogue } from '../read-catalogue.ts';
-import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/quantities-text.ts';
 
 export interface StoreOptions {
@@ -31,9 +32,7 @@ export function storeRoot({ env }: Pick<Cli, 'env'>, { store }: StoreOptions): s
 }
 
 export function parseModelId(name: string): ModelId {
-  const id = ModelId.safeParse(name);
-  if (!id.success) throw usageFailure(`${id.error.issues[0]?.message ?? 'Write a model id'}: "${name}" is not a model id`);
-  return id.data;
+  return ModelId.parse(checkedModelId(name));
 }
 
 /** Mistakes in "models.toml" are printed, and their entries left out. */

@@ -1,15 +1,15 @@
 /** `svcctl model pull|rm`, which ask the service. */
 import path from 'node:path';
-import { z } from 'zod';
 import { sleep } from '../../platform/pause.ts';
 import type { Cli } from '../cli.ts';
+import { anything } from '../connect/answer-shape.ts';
 import { ModelsAnswer, PullsAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
+import { checkedModelId } from '../connect/checked-names.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { shareOf, speedText, transferText } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
-import { parseModelId } from './model-store.ts';
 
 export interface PullOptions extends ServiceOptions {
   readonly acceptLicense?: boolean;
@@ -22,7 +22,7 @@ export interface PullOptions extends ServiceOptions {
 export async function runModelPull(cli: Cli, options: PullOptions, name: string): Promise<void> {
   const { id, body } = requestOf(options, name);
   const client = await cli.connect(options);
-  await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, z.unknown(), { body });
+  await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, anything, { body });
   if (!options.wait) {
     cli.terminal.line(`model/${id} pulling; "svcctl get pulls" shows the progress`);
     return;
@@ -32,10 +32,10 @@ export async function runModelPull(cli: Cli, options: PullOptions, name: string)
 }
 
 export async function runModelRemove(cli: Cli, options: ServiceOptions, ...names: string[]): Promise<void> {
-  const ids = names.map(parseModelId);
+  const ids = names.map(checkedModelId);
   const client = await cli.connect(options);
   for (const id of ids) {
-    await client.request('DELETE', `/api/models/${encodeURIComponent(id)}`, z.unknown());
+    await client.request('DELETE', `/api/models/${encodeURIComponent(id)}`, anything);
     cli.terminal.line(`model/${id} removed`);
   }
 }
@@ -45,13 +45,13 @@ function requestOf({ acceptLicense, sha256, as }: PullOptions, name: string): { 
   if (!/^https?:\/\//.test(name)) {
     if (sha256 !== undefined || as !== undefined)
       throw usageFailure('Use --sha256 and --as with an address only, such as "https://example.com/m.gguf"');
-    return { id: parseModelId(name), body: accept };
+    return { id: checkedModelId(name), body: accept };
   }
   if (!URL.canParse(name)) throw usageFailure(`"${name}" is not a valid address`);
   if (sha256 === undefined)
     throw usageFailure('Write the SHA-256 of the file with --sha256: a file from an address is only fetched if its hash is known');
   const { hostname, pathname } = new URL(name);
-  return { id: parseModelId(as ?? `url/${hostname}/${path.posix.basename(pathname)}`), body: { ...accept, url: name, sha256 } };
+  return { id: checkedModelId(as ?? `url/${hostname}/${path.posix.basename(pathname)}`), body: { ...accept, url: name, sha256 } };
 }
 
 /** Interrupting it leaves the download running: the service fetches, not this program. */

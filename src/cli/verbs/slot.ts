@@ -1,8 +1,8 @@
 /** `svcctl slot load|unload|restart|create|delete`. Each edits the desired state; `--wait` waits until the controller has followed. */
-import { z } from 'zod';
-import { SlotName } from '../../schema/names.ts';
 import type { Cli } from '../cli.ts';
+import { anything } from '../connect/answer-shape.ts';
 import { SlotAnswer } from '../connect/api-answers.ts';
+import { checkedSlotName } from '../connect/checked-names.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
@@ -69,7 +69,7 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
   const slots = names.map((name) => ({ name, path: slotPath(name) }));
   const client = await cli.connect(options);
   for (const { name, path } of slots) {
-    await client.request('DELETE', path, z.unknown());
+    await client.request('DELETE', path, anything);
     cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return;
@@ -108,7 +108,5 @@ function resultLine(name: string, slot: SlotAnswer | undefined): string {
 }
 
 export function slotPath(name: string): string {
-  const parsed = SlotName.safeParse(name);
-  if (!parsed.success) throw usageFailure(`${parsed.error.issues[0]?.message ?? 'Write a slot name'}: "${name}" is not a slot name`);
-  return `/api/slots/${parsed.data}`;
+  return `/api/slots/${checkedSlotName(name)}`;
 }

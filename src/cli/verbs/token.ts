@@ -3,7 +3,6 @@
  * sees the change with its next request. For a cluster it does the same on the Secret, with the rights of the kubeconfig, unless a token is given: then it asks the service.
  */
 import path from 'node:path';
-import { z } from 'zod';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel } from '../../auth/decide/token-file-text.ts';
 import { TOKEN_ID } from '../../auth/decide/token-format.ts';
@@ -11,6 +10,7 @@ import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
 import { SCOPES, type Scope } from '../../schema/access.ts';
 import type { Cli } from '../cli.ts';
+import { anything, each, fields, maybe, oneOf, text, type Read } from '../connect/answer-shape.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
 import type { TokenSecretOptions } from '../connect/open-token-secret.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
@@ -26,17 +26,15 @@ export interface CreateOptions extends TokenSecretOptions {
 const CONFIG_DIR = '/etc/svc';
 const STATE_DIR = '/var/lib/svc';
 
-const CreatedAnswer = z.looseObject({
-  id: z.string(),
-  label: z.string(),
-  scope: z.enum(SCOPES),
-  created_at: z.string(),
-  token: z.string(),
+const CreatedAnswer = fields({
+  id: text,
+  label: text,
+  scope: oneOf(SCOPES),
+  created_at: text,
+  token: text,
 });
-const TokensAnswer = z.looseObject({
-  tokens: z.array(
-    z.looseObject({ id: z.string(), label: z.string(), scope: z.string(), created_at: z.string(), last_used_at: z.string().nullish() }),
-  ),
+const TokensAnswer = fields({
+  tokens: each(fields({ id: text, label: text, scope: text, created_at: text, last_used_at: maybe(text) })),
 });
 
 export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
@@ -74,12 +72,12 @@ export async function runTokenRevoke(cli: Cli, options: TokenSecretOptions, ...i
     if (!TOKEN_ID.test(id))
       throw usageFailure(`Write the id of a token, such as "1a2b3c4d", not "${id}"`, 'List them with "svcctl token list"');
     if (client === undefined) await revokeItself(cli, options, id);
-    else await client.request('DELETE', `/api/auth/tokens/${id}`, z.unknown());
+    else await client.request('DELETE', `/api/auth/tokens/${id}`, anything);
     cli.terminal.line(`token/${id} revoked`);
   }
 }
 
-type Listed = z.output<typeof TokensAnswer>['tokens'][number];
+type Listed = Read<typeof TokensAnswer>['tokens'][number];
 
 const COLUMNS: readonly Column<Listed>[] = [
   { title: 'ID', cell: ({ id }) => cellText(id) },
@@ -112,7 +110,7 @@ async function open(cli: Cli, options: TokenSecretOptions): Promise<Opened> {
   return { tokens: createTokenManager({ store, lastUses: () => uses, wallNow: now }), hint: HERE };
 }
 
-async function createItself(cli: Cli, options: CreateOptions): Promise<z.output<typeof CreatedAnswer>> {
+async function createItself(cli: Cli, options: CreateOptions): Promise<Read<typeof CreatedAnswer>> {
   const wanted = TokenLabel.safeParse(options.label);
   if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Write a name for the token');
   const { tokens, hint } = await open(cli, options);

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { MODEL_KINDS, PROVIDER_OF_MODEL_KIND } from '../../schema/model-kinds.ts';
 import { PROVIDER_KIND_NAMES, type ProviderKind } from '../../schema/provider-kinds.ts';
-import { sizeWithin } from '../../schema/quantities.ts';
+import { sizeWithin } from '../../schema/quantity-schemas.ts';
 
 const ID_RULE = 'Write an id of letters, digits and "._-" that begins and ends with a letter or a digit';
 const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;

@@ -6,9 +6,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { shardNames } from '../../schema/gguf-names.ts';
-
-export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
-export type ForeignTool = (typeof FOREIGN_TOOLS)[number];
+import type { ForeignTool } from './foreign-tools.ts';
 
 /** `file`: a file that somebody named. */
 export type ForeignOrigin = ForeignTool | 'file';

@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { MODEL_ID_PATTERN, ModelId } from '../../schema/names.ts';
+import { MODEL_ID_PATTERN } from '../../schema/name-rules.ts';
+import { ModelId } from '../../schema/names.ts';
 import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
 import type { ChosenFiles, RepoFile } from './choose-files.ts';
 import { stemOf } from './choose-files.ts';

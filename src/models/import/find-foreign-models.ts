@@ -2,14 +2,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import {
-  huggingFaceModels,
-  llamaCppModels,
-  lmStudioModels,
-  ollamaModel,
-  type ForeignModel,
-  type ForeignTool,
-} from '../decide/foreign-models.ts';
+import { huggingFaceModels, llamaCppModels, lmStudioModels, ollamaModel, type ForeignModel } from '../decide/foreign-models.ts';
+import type { ForeignTool } from '../decide/foreign-tools.ts';
 import { cacheHome, huggingFaceHome } from '../hub/hub-access.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

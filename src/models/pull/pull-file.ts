@@ -4,13 +4,11 @@
  */
 import { link, mkdir, open, rename } from 'node:fs/promises';
 import path from 'node:path';
-import type { Dispatcher } from 'undici';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { FAST_BYTES_PER_SECOND } from '../decide/transfer-blocks.ts';
 import { addSample, bytesPerSecond, type RateSample } from '../decide/transfer-rate.ts';
-import { connectTo } from './connect-to.ts';
 import { createDiskRoom, type DiskRoom } from './disk-room.ts';
 import { createOrderedHash } from './ordered-hash.ts';
 import { openPart, removePart, type PartBlocks } from './part-blocks.ts';
@@ -45,7 +43,7 @@ interface Pull extends PullFile {
   readonly part: string;
   readonly limits: PullLimits;
   readonly patience: Transfer['patience'];
-  readonly dispatcher: Dispatcher;
+  readonly silenceMs: number;
 }
 
 const SILENCE_MS = 60_000;
@@ -57,8 +55,7 @@ const NO_LIMITS = (): PullLimits => ({ connections: 1, throttle: UNLIMITED, room
 /** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
   const { part = `${file.target}.part`, silenceMs = SILENCE_MS, limits = NO_LIMITS(), patience = { attempts: 1, pauseMs: 0 } } = file;
-  const dispatcher = connectTo(file.url, silenceMs);
-  const pull: Pull = { ...file, part, limits, patience, dispatcher };
+  const pull: Pull = { ...file, part, limits, patience, silenceMs };
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
     const resumed = await attempt(pull, 'resume', signal);
@@ -71,8 +68,6 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
     if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
     if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(path.dirname(file.target), error) };
     return fail('retry', 'ModelPullFailed', `The download of "${file.url}" failed: ${messageOf(error)}; ${RESUMES}`);
-  } finally {
-    await dispatcher.destroy().catch(() => undefined);
   }
 }
 
@@ -116,7 +111,7 @@ function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Tra
     source: pull,
     blocks,
     hash,
-    dispatcher: pull.dispatcher,
+    silenceMs: pull.silenceMs,
     throttle: limits.throttle,
     connections: limits.connections,
     fastBytesPerSecond: limits.fastBytesPerSecond ?? FAST_BYTES_PER_SECOND,

@@ -5,9 +5,11 @@
 import type { Readable } from 'node:stream';
 import { BLOCK_BYTES } from '../decide/transfer-blocks.ts';
 import type { Failure } from '../../schema/failure.ts';
+import { bodyChunks } from './body-chunks.ts';
 import { discard } from './open-url.ts';
 import type { OrderedHash } from './ordered-hash.ts';
 import type { PartBlocks } from './part-blocks.ts';
+import type { ReadMemory } from './read-memory.ts';
 import { storageFailure } from './storage-failure.ts';
 import type { Throttle } from './throttle.ts';
 
@@ -24,6 +26,8 @@ export interface Receiver {
     readonly onBytes: () => void;
   };
   readonly signal: AbortSignal;
+  /** What the body arrives in. */
+  readonly memory: ReadMemory;
   readonly end: (end: { readonly kind: 'failed'; readonly failure: Failure }) => void;
 }
 
@@ -56,8 +60,7 @@ export async function receiveBody(
     writing.catch(() => undefined);
   };
   try {
-    for await (const chunk of body) {
-      if (!Buffer.isBuffer(chunk)) continue;
+    for await (const chunk of bodyChunks(body)) {
       if (position + chunk.length > end)
         return { kind: 'broken', message: `The server sent more than ${end - from} bytes of "${source.url}"` };
       for (let taken = 0; taken < chunk.length;) {
@@ -81,7 +84,7 @@ export async function receiveBody(
 }
 
 /** A disk that cannot be written to ends all connections. */
-async function write({ transfer, signal, end }: Receiver, offset: number, buffers: readonly Buffer[]): Promise<void> {
+async function write({ transfer, signal, memory, end }: Receiver, offset: number, buffers: readonly Buffer[]): Promise<void> {
   const { blocks, hash, onBytes, directory } = transfer;
   const block = Math.floor(offset / BLOCK_BYTES);
   const failed = (error: unknown): void => end({ kind: 'failed', failure: storageFailure(directory, error) });
@@ -94,6 +97,8 @@ async function write({ transfer, signal, end }: Receiver, offset: number, buffer
     failed(error);
     throw error;
   }
+  const last = buffers.at(-1);
+  if (last !== undefined) memory.release(last);
   onBytes();
   // Does not wait: after a restart, the hash may have to read everything that an earlier attempt left.
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));

@@ -13,10 +13,12 @@ import { messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength, connectionsFor, isFast, stretchBlocks, type Stretch } from '../decide/transfer-blocks.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse, type ResponseVerdict } from '../decide/judge-response.ts';
+import { connectTo } from './connect-to.ts';
 import { discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
 import type { OrderedHash } from './ordered-hash.ts';
 import type { PartBlocks } from './part-blocks.ts';
-import { receiveBody, RESUMES, type Broken } from './receive-body.ts';
+import { createReadMemory, type ReadMemory } from './read-memory.ts';
+import { receiveBody, RESUMES, type Broken, type Receiver } from './receive-body.ts';
 import type { Throttle } from './throttle.ts';
 import { storageFailure } from './storage-failure.ts';
 
@@ -34,7 +36,8 @@ export interface Transfer {
   readonly source: TransferSource;
   readonly blocks: PartBlocks;
   readonly hash: OrderedHash;
-  readonly dispatcher: Dispatcher;
+  /** How long the server may send nothing. */
+  readonly silenceMs: number;
   readonly throttle: Throttle;
   /** How many connections may be open at once. */
   readonly connections: number;
@@ -67,6 +70,13 @@ interface Shared {
   /** Opens the other connections as soon as they would help. */
   allowOthers: () => void;
   end: (end: Ended) => void;
+}
+
+/** What one connection has for itself. It sends one request after another. */
+interface Connection {
+  readonly shared: Shared;
+  readonly dispatcher: Dispatcher;
+  readonly memory: ReadMemory;
 }
 
 /** How often the speed of the first connection is looked at. */
@@ -124,13 +134,25 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
 
 /** Never throws: what ends a connection for good ends the others with it. */
 async function runConnection(shared: Shared): Promise<void> {
+  const { source, silenceMs } = shared.transfer;
+  const memory = createReadMemory();
+  const dispatcher = connectTo(source.url, silenceMs, memory.connect);
+  try {
+    await fetchStretches({ shared, dispatcher, memory });
+  } finally {
+    await dispatcher.destroy().catch(() => undefined);
+  }
+}
+
+async function fetchStretches(connection: Connection): Promise<void> {
+  const { shared } = connection;
   const { transfer, signal, end } = shared;
   const { blocks, source } = transfer;
   for (;;) {
     const stretch = signal.aborted ? undefined : blocks.take(stretchBlocks(source.sizeBytes - blocks.doneBytes(), shared.connections));
     if (stretch === undefined) return;
     try {
-      const ended = await fetchStretch(shared, stretch);
+      const ended = await fetchStretch(connection, stretch);
       if (ended !== undefined) end(ended);
     } catch (error) {
       end({ kind: 'failed', failure: storageFailure(transfer.directory, error) });
@@ -140,12 +162,13 @@ async function runConnection(shared: Shared): Promise<void> {
   }
 }
 
-async function fetchStretch(shared: Shared, stretch: Stretch): Promise<Ended | undefined> {
+async function fetchStretch(connection: Connection, stretch: Stretch): Promise<Ended | undefined> {
+  const { shared } = connection;
   const { blocks, patience, source, onWait } = shared.transfer;
   for (let fruitless = 0; ;) {
     const from = firstMissing(blocks, stretch, source.sizeBytes);
     if (from === undefined) return undefined;
-    const answer = await fetchFrom(shared, from, stretch).catch((error: unknown): Broken => ({
+    const answer = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => ({
       kind: 'broken',
       message: broke(source, error),
     }));
@@ -170,9 +193,10 @@ function firstMissing(blocks: PartBlocks, { first, last }: Stretch, sizeBytes: n
 }
 
 /** Sends one request, and writes what it brings. Undefined: everything that was asked for is there. */
-async function fetchFrom(shared: Shared, from: number, stretch: Stretch): Promise<Ended | Broken | undefined> {
+async function fetchFrom(connection: Connection, from: number, stretch: Stretch): Promise<Ended | Broken | undefined> {
+  const { shared, dispatcher } = connection;
   const { transfer, signal } = shared;
-  const { source, dispatcher } = transfer;
+  const { source } = transfer;
   const end = Math.min((stretch.last + 1) * BLOCK_BYTES, source.sizeBytes);
   if (!(await transfer.blocks.isOwn())) return { kind: 'failed', failure: takenOver(source) };
   const opened = await openUrl({ ...source, dispatcher, headers: rangeHeader(from, end, source.sizeBytes) }, signal);
@@ -185,7 +209,7 @@ async function fetchFrom(shared: Shared, from: number, stretch: Stretch): Promis
   shared.etag ??= verdict.etag;
   const { body, url } = opened.value;
   if (verdict.whole && end < source.sizeBytes) {
-    if (!shared.rangesWork) return await receiveWhole(shared, body);
+    if (!shared.rangesWork) return await receiveWhole(connection, body);
     discard(body);
     return { kind: 'restart', message: `The server no longer sends parts of "${url}"` };
   }
@@ -193,20 +217,25 @@ async function fetchFrom(shared: Shared, from: number, stretch: Stretch): Promis
     shared.rangesWork = true;
     shared.allowOthers();
   }
-  return await receiveBody(shared, body, { from, end });
+  return await receiveBody(receiverOf(connection), body, { from, end });
 }
 
 /** A server without ranges sends the whole file to the first connection, which then remains the only one. */
-async function receiveWhole(shared: Shared, body: Readable): Promise<Ended | Broken | undefined> {
+async function receiveWhole(connection: Connection, body: Readable): Promise<Ended | Broken | undefined> {
+  const { shared } = connection;
   const { blocks, source } = shared.transfer;
   shared.connections = 1;
   for (let block = 0; block < blockCount(source.sizeBytes); block += 1) blocks.forget(block);
   const rest = blocks.take(Number.MAX_SAFE_INTEGER);
   try {
-    return await receiveBody(shared, body, { from: 0, end: source.sizeBytes });
+    return await receiveBody(receiverOf(connection), body, { from: 0, end: source.sizeBytes });
   } finally {
     if (rest !== undefined) blocks.release(rest);
   }
+}
+
+function receiverOf({ shared: { transfer, signal, end }, memory }: Connection): Receiver {
+  return { transfer, signal, end, memory };
 }
 
 function endOf(verdict: Exclude<ResponseVerdict, { readonly kind: 'accept' }>, opened: OpenedUrl, { hub }: TransferSource): Ended | Broken {

@@ -96,7 +96,7 @@ export async function createClusterController(options: ClusterControllerOptions)
         ...(signal === undefined ? {} : { signal }),
       }),
     async start() {
-      const started = spawn(process.execPath, ['src/cli/svcctl.ts', 'serve'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+      const started = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
       child = started;
       started.stdout?.on('data', append);
       started.stderr?.on('data', append);

@@ -1,0 +1,33 @@
+/** What names of slots and models look like, for schemas and for programs that cannot wait for zod to load. `names.ts` has the schemas. Pure. */
+
+/** A DNS label without `--`, so that `svc-slot-<slot>--<revision>` is a valid and unambiguous object name. */
+export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9])*$';
+export const SLOT_NAME_LENGTH = 40;
+
+export const SLOT_NAME_RULE =
+  'A slot name consists of lower-case letters, digits and single hyphens, starts with a letter and has at most 40 characters';
+
+/**
+ * A catalogue id, or the path of a file below the model store (`dir/file.gguf`).
+ * It is never absolute and has no empty, `.` or `..` part, so joining it to a directory cannot leave that directory.
+ * The pattern uses no look-ahead, which the regex engines of Kubernetes and of some editors do not support.
+ */
+export const MODEL_ID_PATTERN =
+  '^(?:[A-Za-z0-9_]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*' +
+  '(?:/(?:[A-Za-z0-9_:@+-]|\\.[A-Za-z0-9_:@+-]|\\.\\.[A-Za-z0-9_.:@+-])[A-Za-z0-9_.:@+-]*)*$';
+
+export const MODEL_ID_RULE = 'A model id consists of letters, digits and "._:@+-" in parts separated by "/", and no part is "." or ".."';
+
+export const MODEL_ID_LENGTH = 200;
+export const MODEL_ID_TOO_LONG = `A model id has at most ${MODEL_ID_LENGTH} characters`;
+
+/** Returns what is wrong with the name of a slot, or undefined. */
+export function slotNameProblem(name: string): string | undefined {
+  return name.length <= SLOT_NAME_LENGTH && new RegExp(SLOT_NAME_PATTERN).test(name) ? undefined : SLOT_NAME_RULE;
+}
+
+/** Returns what is wrong with the id of a model, or undefined. */
+export function modelIdProblem(id: string): string | undefined {
+  if (id.length > MODEL_ID_LENGTH) return MODEL_ID_TOO_LONG;
+  return new RegExp(MODEL_ID_PATTERN).test(id) ? undefined : MODEL_ID_RULE;
+}
