@@ -180,8 +180,8 @@ export const SettingsSchema = z.strictObject({
   SVC_IMAGE_CACHE_AGE: DurationMs.prefault('30d').describe('How long clients can fetch an image by its URL; older ones are removed'),
   SVC_HEADER_LIMIT: SizeBytes.prefault('16Ki').describe('Maximum size of request headers; then 431 `request.headers_too_large`'),
   SVC_MAX_CONNECTIONS: Count(1, 1_000_000).prefault('10000').describe('Open client connections; then 503 `server.overloaded`'),
-  SVC_FAST_PATH: Flag.prefault('0').describe(
-    "Whether ordinary inference requests are read without Node's HTTP server, which costs less; all others still go through it. Experimental",
+  SVC_FAST_PATH: Flag.prefault('1').describe(
+    "Whether ordinary inference requests are read without Node's HTTP server, which costs less; all others go through it in any case. Both ways answer alike",
   ),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',
