@@ -67,8 +67,8 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
 
   end(data: Buffer | string = '', encoding: BufferEncoding = 'utf8'): void {
     if (this.#ended || !this.#deps.socket.writable) return;
-    this.#ended = true;
     this.#send(data, encoding, () => this.#onSent());
+    this.#ended = true;
   }
 
   destroy(): void {
@@ -95,6 +95,8 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
 
   /** Sends the head with the first bytes. */
   #send(data: Buffer | string, encoding: BufferEncoding, sent?: () => void): boolean {
+    // Node would send a head of its own.
+    if (!this.headersSent) throw new TypeError('Send the head of an answer before its body');
     const { socket } = this.#deps;
     const head = this.#head;
     const body = this.#hasBody ? data : '';
