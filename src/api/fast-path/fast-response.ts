@@ -1,12 +1,12 @@
 /** The answer to a request of the fast path. It behaves like Node's own `ServerResponse` in all that `ClientResponse` has, and sends the same bytes. */
 import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { ClientResponse } from '../../gateway/client-exchange.ts';
 import { responseHead } from './decide/response-head.ts';
 
 export interface FastResponseDeps {
-  readonly socket: Socket;
+  readonly socket: Pick<Duplex, 'cork' | 'destroy' | 'uncork' | 'writable' | 'writableNeedDrain' | 'write'>;
   /** The time, as the header `Date` has it. */
   readonly date: () => string;
   readonly keepAliveSeconds: number;
