@@ -7,6 +7,7 @@ import { buildServer } from '../src/api/server.ts';
 import { createSiteGuard } from '../src/api/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
 import { createAuthorize, type Authorize } from '../src/auth/create-authorize.ts';
+import { oncePerPoll } from '../src/auth/once-per-poll.ts';
 import { createTokenStore } from '../src/auth/token-store.ts';
 import { createTokenVerifier } from '../src/auth/token-verifier.ts';
 import { createProxyMatcher, createSecretMatcher } from '../src/auth/trusted-proxies.ts';
@@ -34,7 +35,7 @@ function authorizeWith(path: string): Authorize {
   const store = createTokenStore({ path, log: { warn: (_fields, message) => console.error(message) } });
   const uses = new Map<string, number>();
   return createAuthorize({
-    verifier: createTokenVerifier({ store }),
+    verifier: createTokenVerifier({ store: { current: oncePerPoll(store.current) } }),
     isProxy: createProxyMatcher(settings.SVC_TRUSTED_PROXIES),
     matchesSecret: createSecretMatcher('secret-of-the-proxy'),
     onUse: (id) => void uses.set(id, now()),

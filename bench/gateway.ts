@@ -1,5 +1,5 @@
 /**
- * What the gateway costs: the real service (`svcctl serve` with its loop on, warmed by requests of all kinds), with and without authentication, against nginx (one process,
+ * What the gateway costs: the real service (`svcctl serve` with its loop on, warmed by requests of all kinds), with and without authentication and the fast path, against nginx (one process,
  * keep-alive to the upstream), a bare forwarder on Node, the gateway stripped of everything else, the bare upstream, and llama-swap where it is on the PATH. All are in front
  * of the same upstream, which is nginx answering from memory, or for streams a server on Node. Where there are two cores or more, each proxy has the same core to itself,
  * and `wrk` and the upstreams have the others. Needs `wrk`, Linux's `/proc`, and for most rows `nginx`; reports what is missing.
@@ -28,7 +28,15 @@ const BODIES = [
   { name: '10 MB', bytes: 10_485_760, connections: 4, limit: 1.5 },
 ] as const;
 
-const PROXIES = ['nginx', 'bare forwarder', 'stripped process', 'real service', 'with authentication', 'llama-swap'] as const;
+const PROXIES = [
+  'nginx',
+  'bare forwarder',
+  'stripped process',
+  'real service',
+  'without the fast path',
+  'with authentication',
+  'llama-swap',
+] as const;
 type Proxy = (typeof PROXIES)[number];
 
 interface Measured extends Server {
@@ -81,13 +89,16 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
   const settings = { SVC_AUTH_ENABLED: '1', SVC_PORT_RANGE: '18980-19079' };
   const guarded = await startRealService(bed, { settings, tokens: text, token });
   services.push(guarded);
+  const slow = await startRealService(bed, { settings: { SVC_FAST_PATH: '0', SVC_PORT_RANGE: '19080-19179' } });
+  services.push(slow);
   const { primary, streams } = real.upstreams;
   const stripped = await startNode(bed, 'gateway-process.ts', [String(primary), '1', String(streams)]);
   const hasNginx = hasProgram('nginx');
   const swap = await startLlamaSwap(bed, primary);
   const realServer = { pid: real.service.pid, port: real.port };
   const guardedServer = { pid: guarded.service.pid, port: guarded.port, token };
-  const gateways: readonly Measured[] = [stripped, realServer, guardedServer];
+  const slowServer = { pid: slow.service.pid, port: slow.port };
+  const gateways: readonly Measured[] = [stripped, realServer, slowServer, guardedServer];
   for (const gateway of gateways) await warmByMixedShapes(gateway.port, WARM_SECONDS, gateway.token);
   return {
     directory: bed.directory,
@@ -100,6 +111,7 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
       ['bare forwarder', await startNode(bed, 'bare-forwarder.ts', [String(primary)])],
       ['stripped process', stripped],
       ['real service', realServer],
+      ['without the fast path', slowServer],
       ['with authentication', guardedServer],
       ...(swap === undefined ? [] : [['llama-swap', swap] as const]),
     ]),
@@ -129,6 +141,7 @@ async function measureShort(bench: Bench): Promise<Outcome> {
     against('llama-swap'),
   ];
   const guarded = measured.compare('with authentication', 'real service');
+  const fast = against('without the fast path');
   const rows = [
     atLeast('600 B, 32 connections: requests/s against nginx', ...nginx.throughput(0.4)),
     atLeast('  requests/s against a bare forwarder on Node', ...forwarder.throughput(0.6)),
@@ -138,6 +151,8 @@ async function measureShort(bench: Bench): Promise<Outcome> {
     atMost('  CPU per request against a bare forwarder on Node', ...forwarder.cpu(1.67)),
     atMost('  CPU per request against the stripped process', ...stripped.cpu(1.05)),
     atMost('  CPU per request with authentication against without', ...guarded.cpu(1.05)),
+    atLeast('  requests/s with the fast path against without', ...fast.throughput(1)),
+    atMost('  CPU per request with the fast path against without', ...fast.cpu(1)),
   ];
   return { rows, tables: [measured.table] };
 }
@@ -148,8 +163,12 @@ async function measureBodies(bench: Bench): Promise<Outcome> {
   for (const { name, bytes, connections, limit } of BODIES) {
     const title = `bodies of ${name}, ${connections} connections, upstream on ${bench.upstream}${bench.sharing}`;
     const measured = await measureProxies(bench, { title, proxies, load: { bytes, connections }, mayWait: false });
-    const row = atMost(`bodies of ${name}: CPU per request against nginx`, ...measured.compare('real service', 'nginx').cpu(limit));
-    outcomes.push({ rows: [row], tables: [measured.table] });
+    const compared = (other: Proxy, most: number): Judged => measured.compare('real service', other).cpu(most);
+    const rows = [
+      atMost(`bodies of ${name}: CPU per request against nginx`, ...compared('nginx', limit)),
+      atMost(`bodies of ${name}: CPU per request with the fast path against without`, ...compared('without the fast path', 1)),
+    ];
+    outcomes.push({ rows, tables: [measured.table] });
   }
   return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables }) => tables) };
 }
@@ -215,7 +234,7 @@ async function measureProxies({ directory, pace }: Bench, { title, proxies, load
 function summaryLine({ name, requestsPerSecond, cpuUs, busy, failures, validity }: Summary): string {
   const own = cpuUs === undefined ? '' : `${cpuUs.toFixed(1)} µs of CPU each, ${((busy ?? 0) * 100).toFixed(0)} % of its core`;
   const verdict = { valid: '', waited: 'INVALID: it waited', void: `VOID: ${voidText(failures)}` }[validity];
-  return [name.padEnd(20), `${requestsPerSecond.toFixed(0)}/s`.padStart(10), own.padEnd(42), verdict].join('  ').trimEnd();
+  return [name.padEnd(21), `${requestsPerSecond.toFixed(0)}/s`.padStart(10), own.padEnd(42), verdict].join('  ').trimEnd();
 }
 
 /** What each proxy adds to one request at a time: until the whole of a short answer, and until the first chunk of a stream. */

@@ -38,7 +38,7 @@ export interface ClientResponse {
   /** Names and values in turn, or an object. They are sent with the first bytes of the body. Throws if a value contains control characters. */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
   writeContinue(): void;
-  /** Returns false if the caller should wait for `drain`. */
+  /** Returns false if the caller should wait for `drain`. The head must have been written, also before `end`. */
   write(bytes: Buffer): boolean;
   write(text: string, encoding: BufferEncoding): boolean;
   write(text: string): boolean;

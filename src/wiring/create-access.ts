@@ -5,6 +5,7 @@ import type { LocalSocket } from '../api/local-socket.ts';
 import { createAuthorize, type Authorize } from '../auth/create-authorize.ts';
 import type { StoreChange } from '../auth/decide/compare-tokens.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
+import { oncePerPoll } from '../auth/once-per-poll.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
 import { createTokenStore } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
@@ -54,7 +55,7 @@ export async function createAccess(
   const timer = setInterval(() => void use.flush(), FLUSH_MS);
   timer.unref();
   const authorize = createAuthorize({
-    verifier: createTokenVerifier({ store }),
+    verifier: createTokenVerifier({ store: { current: oncePerPoll(store.current) } }),
     isLocal,
     isReady,
     isProxy,

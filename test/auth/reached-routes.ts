@@ -69,9 +69,14 @@ function onlyReached(route: Route): Route {
   return {
     ...rest,
     handler: (_request, reply) => reply.code(200).send('reached'),
-    ...(raw === undefined ? {} : { raw: ({ res }) => void res.end('reached') }),
+    ...(raw === undefined ? {} : { raw: answerReached }),
   };
 }
+
+const answerReached: Required<Route>['raw'] = ({ res }) => {
+  res.writeHead(200, { 'content-length': 'reached'.length });
+  res.end('reached');
+};
 
 const pathOf = ({ path }: Route): string =>
   path.replace(':name', 'primary').replace(':id', '1a2b3c4d').replace(':file', 'a.png').replace('*', 'a');

@@ -9,6 +9,9 @@ import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts
 import { SPEECH_ENGINE } from '../../src/providers/speech/host-program.ts';
 import { freePort } from './free-port.ts';
 
+/** As for `startGateway()` (`npm run test:fast-path`). */
+const FAST_PATH = process.env['SVC_TEST_FAST_PATH'];
+
 export interface SlotView {
   readonly name: string;
   readonly status: {
@@ -79,6 +82,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     SVC_STATE_DIR: join(dir, 'state'),
     SVC_MODELS_DIR: modelsDir,
     SVC_PORT_RANGE: `${firstPort}-${firstPort + 199}`,
+    ...(FAST_PATH === undefined ? {} : { SVC_FAST_PATH: FAST_PATH }),
     ...options.environment,
   };
   const url = `http://127.0.0.1:${port}`;

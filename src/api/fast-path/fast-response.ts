@@ -1,12 +1,12 @@
 /** The answer to a request of the fast path. It behaves like Node's own `ServerResponse` in all that `ClientResponse` has, and sends the same bytes. */
 import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { ClientResponse } from '../../gateway/client-exchange.ts';
 import { responseHead } from './decide/response-head.ts';
 
 export interface FastResponseDeps {
-  readonly socket: Socket;
+  readonly socket: Pick<Duplex, 'cork' | 'destroy' | 'uncork' | 'writable' | 'writableNeedDrain' | 'write'>;
   /** The time, as the header `Date` has it. */
   readonly date: () => string;
   readonly keepAliveSeconds: number;
@@ -67,8 +67,8 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
 
   end(data: Buffer | string = '', encoding: BufferEncoding = 'utf8'): void {
     if (this.#ended || !this.#deps.socket.writable) return;
-    this.#ended = true;
     this.#send(data, encoding, () => this.#onSent());
+    this.#ended = true;
   }
 
   destroy(): void {
@@ -95,6 +95,8 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
 
   /** Sends the head with the first bytes. */
   #send(data: Buffer | string, encoding: BufferEncoding, sent?: () => void): boolean {
+    // Node would send a head of its own.
+    if (!this.headersSent) throw new TypeError('Send the head of an answer before its body');
     const { socket } = this.#deps;
     const head = this.#head;
     const body = this.#hasBody ? data : '';

@@ -86,6 +86,22 @@ describe('an ordinary request', () => {
     expect(upstream.seen.map(({ body }) => body.toString())).toEqual([BODY, BODY]);
   });
 
+  test('is followed by others that came with it', async () => {
+    const client = await dial();
+    client.socket.write(requestOf().repeat(3));
+    await until(() => answersIn(client) === 3);
+    expect(upstream.seen.map(({ body }) => body.toString())).toEqual([BODY, BODY, BODY]);
+    expect(readByNode).toBe(0);
+  });
+
+  test('is answered before bytes that came with it and are no request', async () => {
+    const client = await dial();
+    client.socket.write(`${requestOf()}--\r\n\r\n`);
+    await until(() => client.closed);
+    expect(client.text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
+    expect(upstream.seen.map(({ body }) => body.toString())).toEqual([BODY]);
+  });
+
   test('ends the connection where the client asks for that, and where the service is leaving', async () => {
     const closing = await dial();
     await ask(closing, requestOf('Connection: close\r\n'));

@@ -53,7 +53,7 @@ beforeAll(async () => {
   gateway = await startGateway({
     authorize: (access, req) => decide(access, req),
     routes: [CONFLICT],
-    settings: { SVC_PARK_TIMEOUT: '60ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi' },
+    settings: { SVC_PARK_TIMEOUT: '500ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi' },
   });
   publish(gateway.board, ...served());
   const options = { apiKey: 'none', baseURL: `${gateway.url}/v1` };

@@ -54,8 +54,8 @@ const PROVIDER: Provider = {
 
 export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
-/** `SVC_TEST_FAST_PATH=1` runs every suite of this fixture through the fast path (`npm run test:fast-path`). */
-const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '0';
+/** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:fast-path` runs them both ways). */
+const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '1';
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
   const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), SVC_FAST_PATH, ...options.settings });

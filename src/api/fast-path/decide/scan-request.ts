@@ -31,9 +31,7 @@ export type HandOverReason =
   | 'repeated'
   | 'host'
   /** `Content-Length` is not a plain number. */
-  | 'length'
-  /** Bytes follow the body. */
-  | 'pipelined';
+  | 'length';
 
 export type ScanResult = ScannedRequest | { readonly kind: 'handOver'; readonly reason: HandOverReason } | { readonly kind: 'more' };
 
@@ -68,7 +66,7 @@ export interface ScanRules {
   readonly serves: (path: string) => boolean;
 }
 
-/** `bytes`: all that has arrived of the request. */
+/** `bytes`: all that has arrived since the last request. What follows the body is the next request, and is not looked at. */
 export function scanRequest(bytes: Buffer, { headerLimit, serves }: ScanRules): ScanResult {
   const compared = Math.min(bytes.length, START.length);
   if (bytes.compare(START, 0, compared, 0, compared) !== 0) return handOver('target');
@@ -85,7 +83,6 @@ export function scanRequest(bytes: Buffer, { headerLimit, serves }: ScanRules): 
   if (lines.length - 1 > MOST_HEADERS) return handOver('large');
   const headers = readHeaders(lines);
   if (typeof headers === 'string') return handOver(headers);
-  if (bytes.length - headBytes > Number(headers.contentLength ?? 0)) return handOver('pipelined');
   return { kind: 'request', url, headBytes, ...headers };
 }
 

@@ -30,6 +30,8 @@ describe('a request of the ordinary form', () => {
     ['that keeps the connection', withHeaders('Connection: Keep-Alive'), { keepAlive: true }],
     ['that ends the connection', withHeaders('connection: close'), { keepAlive: false }],
     ['of a page', withHeaders('Origin: https://chat.example.com', 'Sec-Fetch-Mode: cors'), { keepAlive: true }],
+    ['that is followed by another', `${withHeaders('Content-Length: 2')}{}POST`, { contentLength: '2' }],
+    ['without a body that is followed by another', `${withHeaders()}POST`, { contentLength: undefined }],
     ['with 64 headers', withHeaders(...Array.from({ length: 63 }, (_, index) => `x-${index}: 1`)), { keepAlive: true }],
   ])('%s is read', (_name, text, expected) => {
     expect(scan(text)).toMatchObject({ kind: 'request', ...expected });
@@ -85,8 +87,6 @@ describe('a request that Node is to judge', () => {
     ['a list of lengths', 'length', withHeaders('Content-Length: 2, 2')],
     ['a length in hexadecimal', 'length', withHeaders('Content-Length: 0x2')],
     ['a length beyond all limits', 'length', withHeaders('Content-Length: 9007199254740993')],
-    ['bytes after the body', 'pipelined', `${withHeaders('Content-Length: 2')}{}P`],
-    ['bytes after a head without a length', 'pipelined', `${withHeaders()}{}`],
     ['more than 8 KiB of headers', 'large', withHeaders(`X-A: ${'a'.repeat(8200)}`)],
     ['more than 8 KiB of a head that is not complete', 'large', `${FIRST}\r\nX-A: ${'a'.repeat(8200)}`],
     ['more than 64 headers', 'large', withHeaders(...Array.from({ length: 64 }, (_, index) => `x-${index}: 1`))],

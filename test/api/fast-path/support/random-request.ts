@@ -126,6 +126,7 @@ export function crossesBody(conversation: Conversation): boolean {
     // From there on Node reads everything.
     if (scanned.kind !== 'request') return false;
     missing = Number(scanned.contentLength ?? 0) - (piece.length - scanned.headBytes);
+    if (missing < 0) return true;
   }
   return false;
 }
