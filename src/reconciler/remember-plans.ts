@@ -82,8 +82,8 @@ function validUntil({ claim, notWanted, view }: Candidate, plan: SlotPlan): numb
 /** Adapters and steps make many facts again in each pass. Those with the same content stay the same objects, so that they need not be compared slot by slot. */
 function settle(before: Gathered | undefined, after: Gathered): Gathered {
   if (before === undefined) return after;
-  const hardware = reuse(before.circumstances.hardware, after.circumstances.hardware);
-  const circumstances = { ...after.circumstances, hardware };
+  const machine = reuse(before.circumstances.machine, after.circumstances.machine);
+  const circumstances = { ...after.circumstances, machine };
   return {
     ...after,
     circumstances: isSameParts(before.circumstances, circumstances) ? before.circumstances : circumstances,

@@ -4,6 +4,7 @@ import type { Desired, Observed, Plan } from '../../src/reconciler/decide/facts/
 import { plan, PLAN_STEPS } from '../../src/reconciler/decide/plan.ts';
 import { rememberTemplating } from '../../src/reconciler/desire.ts';
 import { rememberSteps } from '../../src/reconciler/remember-plans.ts';
+import type { Hardware } from '../../src/schema/hardware.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
 import { createReporter } from '../../src/reconciler/report.ts';
@@ -111,6 +112,14 @@ describe('a pass over a thousand slots', () => {
     expect(countPass(again, copyOf(observed), NOW + 2)).toEqual({ considered: 0, shared: 0, planned: 0 });
   });
 
+  test('considers no slot where other programs use more or less of the memory', () => {
+    const { desired, observed, countPass } = manySlots(1000);
+    const withFree = (freeBytes: number): Desired => ({ ...desired, hardware: hardwareWith(freeBytes) });
+    for (let times = 0; times < 3; times += 1) countPass(withFree(1e9), observed, NOW + 1);
+    expect(countPass(withFree(1e9 - 1), observed, NOW + 2)).toEqual({ considered: 0, shared: 0, planned: 0 });
+    expect(countPass(withFree(0), observed, NOW + 3)).toEqual({ considered: 0, shared: 1, planned: 0 });
+  });
+
   test('considers and plans only the slot that was edited, also where its place in the order of the memory changes', () => {
     const { desired, observed, nameOf, countPass } = manySlots(1000);
     const slot = desired.slots.get(nameOf(500));
@@ -125,7 +134,7 @@ describe('a pass over a thousand slots', () => {
     const { desired, observed, nameOf, idOf, pass } = manySlots(20);
     const event = fc.record({
       index: fc.nat({ max: 20 }),
-      what: fc.constantFrom('edit', 'use', 'leave', 'demand', 'budget', 'time', 'stop'),
+      what: fc.constantFrom('edit', 'use', 'leave', 'demand', 'budget', 'time', 'stop', 'others'),
       size: fc.nat({ max: 5 }),
     });
     fc.assert(
@@ -143,6 +152,7 @@ describe('a pass over a thousand slots', () => {
               ]),
             };
           if (what === 'budget') state = { ...state, memoryBudgetBytes: (size + 1) * 4000 };
+          if (what === 'others') state = { ...state, hardware: hardwareWith(size * 2e8) };
           if (what === 'time') now += size * 11_000;
           if (what === 'use' || what === 'leave') {
             const use = { inFlight: what === 'use' ? 1 + size : 0, lastUsedAt: now };
@@ -160,6 +170,15 @@ describe('a pass over a thousand slots', () => {
       { numRuns: 30 },
     );
   });
+});
+
+/** A machine with a GPU on which the slots of these tests may compute. */
+const hardwareWith = (freeBytes: number): Hardware => ({
+  source: { kind: 'machine' },
+  cpu: { architecture: 'x64', threads: 2 },
+  memory: { totalBytes: 100_000, availableBytes: freeBytes },
+  devices: [{ id: 'gpu0', kind: 'gpu', vendor: 'nvidia', backends: ['vulkan'], unified: false, memory: { totalBytes: 1e9, freeBytes } }],
+  programs: {},
 });
 
 const partsOf = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];

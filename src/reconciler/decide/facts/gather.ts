@@ -1,17 +1,20 @@
 /** What is true of every slot in one pass, collected once: lookups only. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Machine } from '../../../schema/hardware.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
+import { machineOf } from './machine.ts';
 
 export type Apply = Extract<Action, { name: 'apply' }>;
 
 /** What is the same for every slot, and in nearly every pass. */
-export interface Circumstances
-  extends Pick<Desired, 'providers' | 'hardware' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {}
+export interface Circumstances extends Pick<Desired, 'providers' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {
+  readonly machine: Machine | undefined;
+}
 
 /** What is true of every slot in one pass, collected once. */
 export interface Gathered {
@@ -48,9 +51,10 @@ interface UnderWay {
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
   const { providers, hardware, templateOf, compare } = desired;
   const { traits, leads } = observed;
+  const machine = machineOf(hardware);
   const { workloads } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [] };
   return {
-    circumstances: { providers, hardware, templateOf, compare, traits, leads },
+    circumstances: { providers, machine, templateOf, compare, traits, leads },
     desired,
     observed,
     now,
@@ -58,7 +62,7 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     images: gatherImages(desired, observed),
     underWay: gatherUnderWay(observed),
     aliasConflicts: aliasConflictsOf(desired),
-    judged: judgeAll(providers, hardware),
+    judged: judgeAll(providers, machine),
   };
 }
 
