@@ -1,5 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { BoardView } from '../../src/reconciler/board.ts';
+import { namesOf } from '../../src/reconciler/decide/outcome/board-names.ts';
+import { explainSlot } from '../../src/reconciler/decide/outcome/explain.ts';
 import type { Desired, Observed, Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { plan, PLAN_STEPS } from '../../src/reconciler/decide/plan.ts';
 import { rememberTemplating } from '../../src/reconciler/desire.ts';
@@ -92,7 +95,7 @@ function manySlots(count: number) {
     const seen = { ...facts, published: reporter.published };
     const made = plan(state, seen, now, steps);
     if (count < 100 && !isSameValue(partsOf(plan(state, seen, now)), partsOf(made))) throw new Error('Another plan is made from nothing');
-    reporter.publish(made, state, seen, now);
+    checkBoard(reporter.publish(made, state, seen, now), made, state);
     return made;
   };
   const countPass = (state: Desired, facts: Observed, now: number) => {
@@ -134,7 +137,7 @@ describe('a pass over a thousand slots', () => {
     const { desired, observed, nameOf, idOf, pass } = manySlots(20);
     const event = fc.record({
       index: fc.nat({ max: 20 }),
-      what: fc.constantFrom('edit', 'use', 'leave', 'demand', 'budget', 'time', 'stop', 'others'),
+      what: fc.constantFrom('edit', 'use', 'leave', 'demand', 'budget', 'time', 'stop', 'others', 'remove', 'declare', 'turn', 'alias'),
       size: fc.nat({ max: 5 }),
     });
     fc.assert(
@@ -152,6 +155,17 @@ describe('a pass over a thousand slots', () => {
               ]),
             };
           if (what === 'budget') state = { ...state, memoryBudgetBytes: (size + 1) * 4000 };
+          if (what === 'remove') state = { ...state, slots: new Map([...state.slots].filter(([each]) => each !== name)) };
+          if (what === 'declare')
+            state = { ...state, slots: new Map([...state.slots, ...[...desired.slots].filter(([each]) => each === name)]) };
+          if (what === 'turn') state = { ...state, slots: new Map([...state.slots].toReversed()) };
+          if (what === 'alias' && slot !== undefined) {
+            const model = { ...slot.spec.model, aliases: [`alias-${size}`] };
+            state = {
+              ...state,
+              slots: new Map([...state.slots, [name, { ...slot, generation: slot.generation + 1, spec: { ...slot.spec, model } }]]),
+            };
+          }
           if (what === 'others') state = { ...state, hardware: hardwareWith(size * 2e8) };
           if (what === 'time') now += size * 11_000;
           if (what === 'use' || what === 'leave') {
@@ -167,7 +181,7 @@ describe('a pass over a thousand slots', () => {
           pass(state, facts, now);
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 60 },
     );
   });
 });
@@ -180,6 +194,29 @@ const hardwareWith = (freeBytes: number): Hardware => ({
   devices: [{ id: 'gpu0', kind: 'gpu', vendor: 'nvidia', backends: ['vulkan'], unified: false, memory: { totalBytes: 1e9, freeBytes } }],
   programs: {},
 });
+
+/** The board shows every slot of the plan, whatever was taken over from the last board. */
+function checkBoard(view: BoardView, { decisions, actions }: Plan, { slots }: Desired): void {
+  expect([...view.slots.keys()]).toEqual([...decisions.keys()]);
+  expect([...view.names]).toEqual([...namesOf(view.slots)]);
+  for (const [name, decision] of decisions) {
+    const board = view.slots.get(name);
+    const spec = slots.get(name)?.spec;
+    const own = actions.filter(({ slot }) => slot === name);
+    const shown = [
+      board?.spec,
+      board?.generation,
+      board?.admission,
+      board?.targets,
+      board?.status.state,
+      board?.memory,
+      board?.explain(NOW),
+    ];
+    const { generation, admission, targets, state, memory } = decision;
+    const wanted = [spec, generation, admission, targets, state, memory, explainSlot(decision, own, NOW)];
+    if (!isSameValue(shown, wanted)) throw new Error(`The board shows another slot "${name}" than the plan`);
+  }
+}
 
 const partsOf = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
 

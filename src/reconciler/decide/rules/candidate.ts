@@ -65,7 +65,7 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
     notWanted,
     gates,
     needs,
-    held: sumBytes(held),
+    held: held.length === 0 ? NO_BYTES : sumBytes(held),
     claim: claims ? makeClaim(view, { needs, present, incumbent }) : undefined,
   };
 }

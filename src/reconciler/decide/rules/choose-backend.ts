@@ -10,20 +10,24 @@ import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
-/** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. */
+/** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. `give`: as `giveBackend`, or one that remembers. */
 export function withBackends<Name>(
   slots: ReadonlyMap<Name, DesiredSlot>,
-  providers: ProviderRegistry,
+  { providers, give = giveBackend }: { readonly providers: ProviderRegistry; readonly give?: typeof giveBackend },
   hardware: Machine | undefined,
 ): ReadonlyMap<Name, DesiredSlot> {
   if (hardware === undefined) return slots;
   const best = new Map(Object.values(providers).map((provider) => [provider.kind, bestBackend(provider, hardware)]));
-  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider))]));
+  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider), give)]));
 }
 
-function withBackend(slot: DesiredSlot, best: Backend | undefined): DesiredSlot {
+function withBackend(slot: DesiredSlot, best: Backend | undefined, give: typeof giveBackend): DesiredSlot {
   const { spec } = slot;
-  return best === undefined || best === spec.backend || spec.backendGiven ? slot : { ...slot, spec: { ...spec, backend: best } };
+  return best === undefined || best === spec.backend || spec.backendGiven ? slot : give(slot, best);
+}
+
+export function giveBackend(slot: DesiredSlot, backend: Backend): DesiredSlot {
+  return { ...slot, spec: { ...slot.spec, backend } };
 }
 
 /** What a provider judges of its backends on this machine. A provider that fails holds up the slots that use it, and not all of them. */
