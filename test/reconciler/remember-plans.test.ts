@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { BoardView } from '../../src/reconciler/board.ts';
 import { namesOf } from '../../src/reconciler/decide/outcome/board-names.ts';
 import { explainSlot } from '../../src/reconciler/decide/outcome/explain.ts';
-import type { Attempt, Desired, Observed, Plan } from '../../src/reconciler/decide/facts/facts.ts';
+import type { Attempt, Desired, Observed, Plan, RunningAction } from '../../src/reconciler/decide/facts/facts.ts';
 import { plan, PLAN_STEPS } from '../../src/reconciler/decide/plan.ts';
 import { rememberTemplating } from '../../src/reconciler/desire.ts';
 import { rememberSteps } from '../../src/reconciler/remember-plans.ts';
@@ -92,7 +92,7 @@ function manySlots(count: number) {
   });
   const reporter = createReporter(0);
   const pass = (state: Desired, facts: Observed, now: number): Plan => {
-    const seen = { ...facts, published: reporter.published };
+    const seen = { ...facts, published: facts.published.size === 0 ? reporter.published : facts.published };
     const made = plan(state, seen, now, steps);
     if (count < 100 && !isSameValue(partsOf(plan(state, seen, now)), partsOf(made))) throw new Error('Another plan is made from nothing');
     checkBoard(reporter.publish(made, state, seen, now), made, state);
@@ -104,8 +104,41 @@ function manySlots(count: number) {
     return { ...counts };
   };
   for (let times = 0; times < 3; times += 1) pass(desired, observed, NOW);
-  return { desired, observed, nameOf, idOf, pass, countPass };
+  return { desired, observed, nameOf, idOf, pass, countPass, published: () => reporter.published };
 }
+
+describe('a slot is considered again', () => {
+  const few = manySlots(3);
+  const name = few.nameOf(1);
+  const id = few.idOf(1);
+  const workload = few.observed.runtime.kind === 'reachable' ? few.observed.runtime.facts.workloads[1] : undefined;
+  const history = few.observed.histories.get(id);
+  const published = few.published().get(name);
+  if (workload === undefined || history === undefined || published === undefined) throw new Error('There is no such slot');
+  const because = { reason: 'IdleTimedOut', message: 'Nobody uses it' } as const;
+  const stop: RunningAction = {
+    action: { name: 'stop', slot: name, args: { slot: name, workload: id, graceMs: 0, abort: false, failure: undefined }, because },
+    startedAt: NOW,
+  };
+  test.each<readonly [string, Partial<Observed>]>([
+    ['requests wait for it', { demand: new Map([[name, { waiting: 1, lastAskedAt: NOW }]]) }],
+    ['it was used', { lastActive: new Map([...few.observed.lastActive, [name, NOW]]) }],
+    ['it was started', { attempts: new Map([[name, { generation: 1, failures: [], repairs: undefined, starts: 1 }]]) }],
+    ['its servers were measured', { measured: new Map([[name, { revision: workload.revision, memory: { host: 7 } }]]) }],
+    ['its server is being stopped', { running: new Map([[`stop:${id}`, stop]]) }],
+    ['its server was probed', { histories: new Map([...few.observed.histories, [id, { ...history, seenAt: 1 }]]) }],
+    ['its server has requests', { activity: new Map([[id, { inFlight: 1, lastUsedAt: NOW }]]) }],
+    [
+      'something else was published of it',
+      { published: new Map([...few.published(), [name, { ...published, decision: { ...published.decision, state: 'warming' } }]]) },
+    ],
+  ])('where %s', (_what, change) => {
+    expect(few.countPass(few.desired, few.observed, NOW)).toMatchObject({ considered: 0 });
+    const changed = few.countPass(few.desired, { ...few.observed, ...change }, NOW);
+    expect(changed.considered).toBeGreaterThan(0);
+    for (let times = 0; times < 3; times += 1) few.countPass(few.desired, few.observed, NOW);
+  });
+});
 
 describe('a pass over a thousand slots', () => {
   test('neither considers, orders nor plans a slot where nothing has changed, also if the source read everything again', () => {
@@ -231,7 +264,9 @@ function checkBoard(view: BoardView, { decisions, actions }: Plan, { slots }: De
   }
 }
 
-const partsOf = (each: Plan): unknown => [each.actions, [...each.decisions], [...each.orphans], each.wakeAt];
+function partsOf({ actions, decisions, orphans, wakeAt }: Plan): unknown {
+  return [actions, [...decisions], [...orphans], wakeAt];
+}
 
 /** The same facts in other objects, as adapters return them. */
 function copyOf(observed: Observed): Observed {
