@@ -53,7 +53,7 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
           last.sources = sources;
           return last.candidate;
         }
-        const candidate = steps.consider(slot, present);
+        const candidate = withClaim(steps.consider(slot, present), last?.candidate.claim);
         remembered.set(slot.name, { sources, candidate, plan: undefined });
         return candidate;
       },
@@ -69,7 +69,8 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
         if (known !== undefined && known === last.plan) return known;
         // A candidate of an earlier pass knows only the time of that pass.
         const isOld = last.plan !== undefined && known === undefined;
-        const present = isOld && gathered !== undefined ? steps.consider(candidate.view.slot, gathered) : candidate;
+        const present =
+          isOld && gathered !== undefined ? withClaim(steps.consider(candidate.view.slot, gathered), candidate.claim) : candidate;
         const plan = known ?? steps.planSlot(present, verdict, allocation);
         remembered.set(present.view.slot.name, { sources: last.sources, candidate: present, plan: plan.atRest ? plan : undefined });
         return plan;
@@ -77,6 +78,11 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
     },
     keepOnly: (slots) => forgetOthers(remembered, slots),
   };
+}
+
+/** An edit that changes nothing in what a slot claims leaves the order of the memory as it is. */
+function withClaim(candidate: Candidate, before: Candidate['claim']): Candidate {
+  return { ...candidate, claim: reuse(before, candidate.claim) };
 }
 
 /** A plan says until when time changes nothing in it, a claim until when it keeps its place in the order, and a slot that should run until when it should. */

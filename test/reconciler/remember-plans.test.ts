@@ -166,6 +166,16 @@ describe('a pass over a thousand slots', () => {
     expect(countPass(state, observed, NOW + 2)).toEqual({ considered: 0, shared: 0, planned: 0 });
   });
 
+  test('does not share out memory again for an edit that changes nothing in what the slot claims', () => {
+    const { desired, observed, nameOf, countPass } = manySlots(1000);
+    const slot = desired.slots.get(nameOf(500));
+    if (slot === undefined) throw new Error('There is no such slot');
+    const lifecycle = { ...slot.spec.lifecycle, drainTimeoutMs: 7 };
+    const edited = { ...slot, generation: slot.generation + 1, spec: { ...slot.spec, lifecycle } };
+    const state = { ...desired, slots: new Map([...desired.slots, [slot.name, edited]]) };
+    expect(countPass(state, observed, NOW + 1)).toEqual({ considered: 1, shared: 0, planned: 1 });
+  });
+
   test('gives the plan that is made from nothing, whatever happens to its slots and their servers', () => {
     const { desired, observed, nameOf, idOf, pass } = manySlots(4);
     const event = fc.record({
