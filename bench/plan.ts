@@ -1,17 +1,29 @@
 /** Duration of a plan of a thousand slots: at rest, after an edit of one of them, and with nothing remembered. Runs in memory, since the planner does no I/O. */
 import { inspect } from '../src/reconciler/decide/inspect.ts';
 import { plan } from '../src/reconciler/decide/plan.ts';
+import type { Hardware } from '../src/schema/hardware.ts';
 import { createWorld } from '../test/support/simulation/world.ts';
 import { atMost, median, type Row } from './measure.ts';
 
 const SLOTS = 1000;
 const PASSES = 30;
+/** A machine on which other programs run: what is free of its memory is another number in each pass. */
+const machineAt = (pass: number): Hardware => ({
+  source: { kind: 'machine' },
+  cpu: { architecture: 'x64', threads: 8 },
+  memory: { totalBytes: 1e12, availableBytes: 5e11 - pass * 4096 },
+  devices: [],
+  programs: {},
+});
 const DOCUMENT = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } } as const;
 
 export async function measurePlan(): Promise<readonly Row[]> {
   const times: number[] = [];
   const fresh: number[] = [];
-  const timed: typeof plan = (desired, observed, now, steps) => {
+  let count = 0;
+  const timed: typeof plan = (wanted, observed, now, steps) => {
+    count += 1;
+    const desired = { ...wanted, hardware: machineAt(count) };
     const begun = performance.now();
     const made = plan(desired, observed, now, steps);
     const ended = performance.now();

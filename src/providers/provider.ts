@@ -3,7 +3,7 @@
  * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
 import type { Result } from '../schema/failure.ts';
-import type { Hardware, ProgramBackends } from '../schema/hardware.ts';
+import type { Machine, ProgramBackends } from '../schema/hardware.ts';
 import type { ModelAbility } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
@@ -256,7 +256,7 @@ export interface Provider {
    * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there; what `reportBackends`
    * has said is in `hardware.programs`. Pure.
    */
-  rankBackends(hardware: Hardware | undefined): readonly BackendVerdict[];
+  rankBackends(hardware: Machine | undefined): readonly BackendVerdict[];
   /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */

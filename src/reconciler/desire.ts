@@ -7,9 +7,9 @@ import type { Desired } from './decide/facts/facts.ts';
 import { makeTemplate, type Template } from './decide/facts/workload.ts';
 import { compareWorkload } from './decide/facts/drift.ts';
 import { createMemo } from './memo.ts';
-import { withBackends } from './decide/rules/choose-backend.ts';
+import { giveBackend, withBackends } from './decide/rules/choose-backend.ts';
 import type { HostFacts } from '../schema/hardware.ts';
-import type { DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
+import type { DesiredSlot, DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from './ports.ts';
 
 export interface DesireDeps {
   readonly runtime: Pick<Runtime, 'traits'>;
@@ -18,6 +18,8 @@ export interface DesireDeps {
   /** The image a provider runs in; undefined if none is known. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly settings: Pick<Settings, 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
+  /** Default: without memory. */
+  readonly give?: typeof giveBackend;
 }
 
 /** The two functions of a plan that cost the most: they hash, and they compare every field of a workload. */
@@ -27,15 +29,16 @@ export type Templating = Pick<Desired, 'templateOf' | 'compare'>;
 const SHARE_OF_HOST = 0.9;
 
 export function desire(
-  { providers, images, settings, models, runtime }: DesireDeps,
+  deps: DesireDeps,
   { slots, refused }: DesiredState,
   { memoryTotalBytes, hardware }: HostFacts,
   templating: Templating,
 ): Desired {
+  const { providers, images, settings, models, runtime } = deps;
   // Pods do not run in the memory of this host.
   const ownMemory = runtime.traits.network === 'pods' ? undefined : memoryTotalBytes;
   return {
-    slots: withBackends(slots, providers, hardware),
+    slots: withBackends(slots, deps, hardware),
     hardware,
     refused,
     providers,
@@ -59,6 +62,18 @@ export function templatingOf({ providers, models, runtime: { traits } }: Pick<De
       return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, traits, modelsRoot: models.root });
     },
     compare: (slot, template, imageId, workload) => compareWorkload({ traits, slot, template, imageId }, workload),
+  };
+}
+
+/** The same, with the same object for a slot as long as it and its backend are the same, so that no later step has to compare it. */
+export function rememberBackends(): typeof giveBackend {
+  const given = new WeakMap<DesiredSlot, DesiredSlot>();
+  return (slot, backend) => {
+    const last = given.get(slot);
+    if (last?.spec.backend === backend) return last;
+    const made = giveBackend(slot, backend);
+    given.set(slot, made);
+    return made;
   };
 }
 

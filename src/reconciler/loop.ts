@@ -30,7 +30,7 @@ import { createDeadline } from './deadline.ts';
 import { createObjectionLog } from './log-objections.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
-import { desire, rememberTemplating, templatingOf } from './desire.ts';
+import { desire, rememberBackends, rememberTemplating, templatingOf } from './desire.ts';
 import { observedFacts, trackObservation } from './merge-observation.ts';
 import { observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
@@ -106,7 +106,8 @@ export function createLoop(deps: LoopDeps): Loop {
   const { clock, runtime, traffic, log, metrics } = deps;
   const { traits } = runtime;
   const within = createDeadline(clock);
-  const senses: Senses = { ...deps, within };
+  const give = rememberBackends();
+  const senses: Senses = { ...deps, within, give };
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
   const templating = rememberTemplating(templatingOf(deps));
@@ -207,7 +208,7 @@ export function createLoop(deps: LoopDeps): Loop {
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, { kind: 'failure', message }, clock.wallNow());
     }
-    const desired = desire(deps, state, { ...seen.host, hardware: memory.hardware }, templating);
+    const desired = desire({ ...deps, give }, state, { ...seen.host, hardware: memory.hardware }, templating);
     const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
     const made = decide.plan(desired, observed, now, plans.steps);
     plans.keepOnly(state.slots);

@@ -4,11 +4,12 @@
  */
 import type { SlotName } from '../schema/names.ts';
 import type { Attempt, Observed } from './decide/facts/facts.ts';
+import type { SlotEdit } from './decide/facts/slot-edit.ts';
 import { seenWorkload } from './decide/facts/workload-history.ts';
 import { measure } from './decide/rules/measured-memory.ts';
 import { deriveLastActive } from './decide/rules/last-active.ts';
 import type { Observation } from './observe.ts';
-import type { DesiredSlot, ModelStore, RuntimeTraits, Traffic } from './ports.ts';
+import type { DesiredSlot, ModelStore, ObservedWorkload, RuntimeTraits, Traffic } from './ports.ts';
 import type { Tracker } from './tracker.ts';
 import type { Vanished } from './workload-histories.ts';
 
@@ -28,7 +29,11 @@ interface TrackInput {
 /** Changes the tracker. Returns the workloads that disappeared although nobody here stopped them. */
 export function trackObservation(tracker: Tracker, input: TrackInput): readonly Vanished[] {
   const { slots, seen, traffic, traits, published, takesOver, recalled, now } = input;
-  const edits = new Map([...slots.values()].map((slot) => [slot.name, tracker.attempts.followEdit(slot)]));
+  const edits = new Map<SlotName, SlotEdit>();
+  for (const slot of slots.values()) {
+    const edit = tracker.attempts.followEdit(slot);
+    if (edit !== 'unchanged') edits.set(slot.name, edit);
+  }
   for (const [name, failures] of recalled) tracker.attempts.recall(name, failures);
   tracker.keepOnly(slots);
   const workloads = seen.runtime.ok ? seen.runtime.value.workloads : [];
@@ -46,7 +51,7 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
       now,
       before: tracker.lastActive.get(name),
       traffic,
-      workloads: bySlot.get(name) ?? [],
+      workloads: bySlot.get(name) ?? NO_WORKLOADS,
       published: published.get(name),
       edit: edits.get(name) ?? 'unchanged',
       takesOver,
@@ -56,6 +61,8 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
   }
   return vanished;
 }
+
+const NO_WORKLOADS: readonly ObservedWorkload[] = [];
 
 interface FactsInput {
   readonly seen: Observation;

@@ -16,7 +16,7 @@ import type {
   SlotSource,
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
-import { withBackends } from './decide/rules/choose-backend.ts';
+import { withBackends, type giveBackend } from './decide/rules/choose-backend.ts';
 import type { Deadline } from './deadline.ts';
 import { messageOf } from '../platform/error-text.ts';
 
@@ -28,6 +28,8 @@ export interface Senses {
   readonly providers: ProviderRegistry;
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly within: Deadline;
+  /** Default: without memory. */
+  readonly give?: typeof giveBackend;
 }
 
 export interface Observation {
@@ -65,7 +67,7 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
   const { runtime, models, host, within } = senses;
   // First, because it is quick and decides which images are needed.
   const hostFacts = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
-  const specs = [...withBackends(slots, senses.providers, hostFacts.hardware).values()].map(({ spec }) => spec);
+  const specs = [...withBackends(slots, senses, hostFacts.hardware).values()].map(({ spec }) => spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const ids = [...new Set(specs.map(({ model }) => model.default))];

@@ -4,9 +4,10 @@
  * as objects, which relies on one thing: what a pass was given is never changed in place.
  */
 import type { SlotName } from '../schema/names.ts';
+import type { ProviderKind } from '../schema/provider-kinds.ts';
 import { isSameValue, reuse } from '../schema/same-value.ts';
-import type { Gathered } from './decide/facts/gather.ts';
-import { stillHolds } from './decide/facts/slot-facts.ts';
+import type { Gathered, SharedFacts } from './decide/facts/gather.ts';
+import { sourcesOf, stillHolds, type SlotSources } from './decide/facts/slot-facts.ts';
 import { PLAN_STEPS, type PlanSteps } from './decide/plan.ts';
 import { withVerdict, type SlotPlan } from './decide/plan-slot.ts';
 import type { Candidate } from './decide/rules/candidate.ts';
@@ -22,6 +23,8 @@ export interface RememberedSteps {
 }
 
 interface Remembered {
+  /** What the candidate was made of, or what was found to be the same since. */
+  sources: SlotSources;
   readonly candidate: Candidate;
   /** Undefined until it is made, and where the slot is not at rest. */
   readonly plan: SlotPlan | undefined;
@@ -40,15 +43,18 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
       },
       consider(read, present) {
         const last = remembered.get(read.name);
-        const slot = reuse(last?.candidate.facts.slot, read);
+        const slot = reuse(last?.sources.slot, read);
+        const sources = sourcesOf(slot, present);
         if (
           last?.plan !== undefined &&
           present.now < validUntil(last.candidate, last.plan) &&
-          stillHolds(last.candidate.facts, slot, present)
-        )
+          stillHolds(last.candidate.facts, last.sources, sources, present)
+        ) {
+          last.sources = sources;
           return last.candidate;
-        const candidate = steps.consider(slot, present);
-        remembered.set(slot.name, { candidate, plan: undefined });
+        }
+        const candidate = withClaim(steps.consider(slot, present), last?.candidate.claim);
+        remembered.set(slot.name, { sources, candidate, plan: undefined });
         return candidate;
       },
       shareMemory(claims, pools) {
@@ -63,14 +69,20 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
         if (known !== undefined && known === last.plan) return known;
         // A candidate of an earlier pass knows only the time of that pass.
         const isOld = last.plan !== undefined && known === undefined;
-        const present = isOld && gathered !== undefined ? steps.consider(candidate.view.slot, gathered) : candidate;
+        const present =
+          isOld && gathered !== undefined ? withClaim(steps.consider(candidate.view.slot, gathered), candidate.claim) : candidate;
         const plan = known ?? steps.planSlot(present, verdict, allocation);
-        remembered.set(present.view.slot.name, { candidate: present, plan: plan.atRest ? plan : undefined });
+        remembered.set(present.view.slot.name, { sources: last.sources, candidate: present, plan: plan.atRest ? plan : undefined });
         return plan;
       },
     },
     keepOnly: (slots) => forgetOthers(remembered, slots),
   };
+}
+
+/** An edit that changes nothing in what a slot claims leaves the order of the memory as it is. */
+function withClaim(candidate: Candidate, before: Candidate['claim']): Candidate {
+  return { ...candidate, claim: reuse(before, candidate.claim) };
 }
 
 /** A plan says until when time changes nothing in it, a claim until when it keeps its place in the order, and a slot that should run until when it should. */
@@ -82,17 +94,22 @@ function validUntil({ claim, notWanted, view }: Candidate, plan: SlotPlan): numb
 /** Adapters and steps make many facts again in each pass. Those with the same content stay the same objects, so that they need not be compared slot by slot. */
 function settle(before: Gathered | undefined, after: Gathered): Gathered {
   if (before === undefined) return after;
-  const hardware = reuse(before.circumstances.hardware, after.circumstances.hardware);
-  const circumstances = { ...after.circumstances, hardware };
-  return {
-    ...after,
-    circumstances: isSameParts(before.circumstances, circumstances) ? before.circumstances : circumstances,
-    observed: { ...after.observed, models: settleEach(before.observed.models, after.observed.models) },
-    workloads: settleWorkloads(before, after),
-    judged: settleEach(before.judged, after.judged, (judgement) => 'verdicts' in judgement),
+  return { ...after, shared: settleShared(before.shared, after.shared), workloads: settleWorkloads(before, after) };
+}
+
+function settleShared(before: SharedFacts, after: SharedFacts): SharedFacts {
+  const machine = reuse(before.circumstances.machine, after.circumstances.machine);
+  const circumstances = reuseParts(before.circumstances, { ...after.circumstances, machine });
+  const ofKind = (kind: ProviderKind) => before.images.get(kind) ?? new Map<never, never>();
+  const images = new Map(after.images.entries().map(([kind, each]) => [kind, settleEach(ofKind(kind), each)]));
+  return reuseParts(before, {
+    circumstances,
+    models: settleEach(before.models, after.models),
+    images: reuseEntries(before.images, images),
     aliasConflicts: settleEach(before.aliasConflicts, after.aliasConflicts),
-    images: new Map(after.images.entries().map(([kind, ofKind]) => [kind, settleEach(before.images.get(kind) ?? new Map(), ofKind)])),
-  };
+    judged: settleEach(before.judged, after.judged, (judgement) => 'verdicts' in judgement),
+    pulls: reuseEntries(before.pulls, after.pulls),
+  });
 }
 
 function settleWorkloads(before: Gathered, after: Gathered): Gathered['workloads'] {
@@ -107,18 +124,26 @@ function listOf({ observed: { runtime } }: Gathered): readonly ObservedWorkload[
 
 const NO_WORKLOADS: readonly ObservedWorkload[] = [];
 
-/** `isPlain`: whether a value can be compared; an error cannot. */
+/** Each value that means the same stays the same object, and so does a table in which all do. `isPlain`: whether a value can be compared; an error cannot. */
 function settleEach<Key, Value>(
   before: ReadonlyMap<Key, Value>,
   after: ReadonlyMap<Key, Value>,
   isPlain: (value: Value) => boolean = () => true,
 ): ReadonlyMap<Key, Value> {
-  return new Map(after.entries().map(([key, value]) => [key, isPlain(value) ? reuse(before.get(key), value) : value]));
+  return reuseEntries(
+    before,
+    new Map(after.entries().map(([key, value]) => [key, isPlain(value) ? reuse(before.get(key), value) : value])),
+  );
 }
 
-function isSameParts<Table extends object>(before: Table, after: Table): boolean {
-  for (const key in after) if (before[key] !== after[key]) return false;
-  return true;
+function reuseEntries<Key, Value>(before: ReadonlyMap<Key, Value>, after: ReadonlyMap<Key, Value>): ReadonlyMap<Key, Value> {
+  const isSame = before.size === after.size && after.entries().every(([key, value]) => before.has(key) && before.get(key) === value);
+  return isSame ? before : after;
+}
+
+function reuseParts<Table extends object>(before: Table, after: Table): Table {
+  for (const key in after) if (before[key] !== after[key]) return after;
+  return before;
 }
 
 function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {

@@ -77,18 +77,25 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
     },
     publish(plan, desired, observed, now) {
       const last = publications;
-      publications = publishSlots(last, { plan, desired, observed, now, resuming }, add);
-      moves.push(...listMoves(last, publications));
-      const renewed = publications.size !== last.size || publications.values().some((each) => each !== last.get(each.decision.name));
-      changed ||= renewed && hasOtherStatus(last, publications);
+      const { changes, isSameList, ...made } = publishSlots(last, { plan, desired, observed, now, resuming }, add);
+      publications = made.publications;
+      moves.push(...changes.flatMap(moveOf));
+      changed ||= publications.size !== last.size || changes.some(({ before, after }) => before?.status !== after.status);
       changed ||= !isSameValue([...view.refused], [...desired.refused]);
       const version = view.version + 1;
-      if (!renewed) view = { ...view, version, at: now, refused: desired.refused };
-      else {
-        published = new Map([...publications].filter(([, { seen }]) => seen));
-        const slots = new Map(publications.values().map(({ board }) => [board.name, board]));
-        view = { version, at: now, slots, names: namesOf(slots), refused: desired.refused };
-      }
+      if (changes.length > 0 || !isSameList) {
+        const renewed = isSameList ? changes.map(({ after }) => after) : [...publications.values()];
+        published = withEach(
+          isSameList ? published : undefined,
+          renewed.filter(({ seen }) => seen).map((each) => [each.decision.name, each]),
+        );
+        const slots = withEach(
+          isSameList ? view.slots : undefined,
+          renewed.map(({ board }) => [board.name, board]),
+        );
+        const names = isSameList && changes.every(hasSameNames) ? view.names : namesOf(slots);
+        view = { version, at: now, slots, names, refused: desired.refused };
+      } else view = { ...view, version, at: now, refused: desired.refused };
       return view;
     },
     report(now) {
@@ -129,14 +136,30 @@ interface Pass {
   readonly resuming: Map<SlotName, EarlierStatus>;
 }
 
+/** What a pass published of a slot in place of what was published before. */
+interface PublicationChange {
+  readonly before: Publication | undefined;
+  readonly after: Publication;
+}
+
+interface Published {
+  readonly publications: ReadonlyMap<SlotName, Publication>;
+  readonly changes: readonly PublicationChange[];
+  /** The slots are those of the last pass, in the same order. */
+  readonly isSameList: boolean;
+}
+
 function publishSlots(
   last: ReadonlyMap<SlotName, Publication>,
   { plan, desired, observed, now, resuming }: Pass,
   add: (slot: SlotName, now: number, entry: NewEntry) => void,
-): ReadonlyMap<SlotName, Publication> {
+): Published {
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
   const seen = observed.runtime.kind === 'reachable';
   const publications = new Map<SlotName, Publication>();
+  const changes: PublicationChange[] = [];
+  const names = last.keys();
+  let isSameList = true;
   // Should it be declared again, it is another slot.
   for (const name of resuming.keys()) if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);
   for (const [name, decision] of plan.decisions) {
@@ -154,12 +177,14 @@ function publishSlots(
     const publication = publishSlot(before, inputs, { earlier, now });
     // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
     if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
-    if (publication !== before)
-      for (const entry of [...describeChanges(publication, before?.seen === true ? before : undefined), ...publication.swapEntries])
-        add(name, now, entry);
+    isSameList &&= names.next().value === name;
     publications.set(name, publication);
+    if (publication === before) continue;
+    changes.push({ before, after: publication });
+    for (const entry of [...describeChanges(publication, before?.seen === true ? before : undefined), ...publication.swapEntries])
+      add(name, now, entry);
   }
-  return publications;
+  return { publications, changes, isSameList: isSameList && publications.size === last.size };
 }
 
 interface Circumstances {
@@ -170,6 +195,7 @@ interface Circumstances {
 /** The same object while its inputs are the same by value. */
 function publishSlot(last: Publication | undefined, inputs: Inputs, { earlier, now }: Circumstances): Publication {
   const { seen } = inputs;
+  if (last !== undefined && isMadeOfSame(last.inputs, inputs)) return last;
   if (last !== undefined && isSameExcept(last.inputs, inputs, 'decision')) {
     const isSame = isSameValue(last.inputs.decision, inputs.decision);
     // The next inputs are most likely made of the same objects, which are compared faster.
@@ -195,22 +221,37 @@ function publishSlot(last: Publication | undefined, inputs: Inputs, { earlier, n
   return { ...published, inputs, seen, swap, swapEntries, recorded, status, board: boardSlot(inputs, published, status) };
 }
 
+/** The same objects, as nearly all are: a comparison that costs next to nothing. */
+function isMadeOfSame({ slot, decision, facts, actions, seen }: Inputs, present: Inputs): boolean {
+  if (slot !== present.slot || decision !== present.decision || actions !== present.actions || seen !== present.seen) return false;
+  const { model, restarts, failures } = present.facts;
+  return facts.model === model && facts.restarts === restarts && facts.failures === failures;
+}
+
 /** Where memory was only shared out in another order, there is nothing else to tell of a slot. */
 function withMemory(last: Publication, inputs: Inputs): Publication {
   const decision = { ...last.decision, memory: inputs.decision.memory };
   return { ...last, inputs, decision, swapEntries: [], board: boardSlot(inputs, { ...last, decision }, last.status) };
 }
 
-function listMoves(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): readonly StateMove[] {
-  return [...after].flatMap(([slot, { decision }]) => {
-    const last = before.get(slot);
-    const from = last?.seen === true ? last.decision.state : undefined;
-    return from === undefined || from === decision.state ? [] : [{ slot, from, to: decision.state }];
-  });
+function moveOf({ before, after: { decision } }: PublicationChange): StateMove | readonly never[] {
+  const from = before?.seen === true ? before.decision.state : undefined;
+  return from === undefined || from === decision.state ? [] : { slot: decision.name, from, to: decision.state };
 }
 
-function hasOtherStatus(before: ReadonlyMap<SlotName, Publication>, after: ReadonlyMap<SlotName, Publication>): boolean {
-  return before.size !== after.size || after.entries().some(([name, { status }]) => before.get(name)?.status !== status);
+/** Whether requests name the slot as before: what `namesOf` looks at. */
+function hasSameNames({ before, after }: PublicationChange): boolean {
+  const { status, spec } = after.board;
+  return before !== undefined && before.board.status.model === status.model && isSameValue(before.board.spec.model, spec.model);
+}
+
+function withEach<Key, Value>(
+  before: ReadonlyMap<Key, Value> | undefined,
+  entries: readonly (readonly [Key, Value])[],
+): ReadonlyMap<Key, Value> {
+  const all = new Map(before);
+  for (const [key, value] of entries) all.set(key, value);
+  return all;
 }
 
 function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, status: SlotStatus): BoardSlot {

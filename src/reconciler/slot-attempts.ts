@@ -44,9 +44,11 @@ export function createSlotAttempts(): SlotAttempts {
   return {
     all,
     followEdit({ name, generation, spec }) {
-      const edit = classifyEdit(seen.get(name), { generation, spec });
-      if (edit === 'unchanged') return edit;
+      const before = seen.get(name);
+      if (before?.spec === spec && before.generation === generation) return 'unchanged';
+      const edit = classifyEdit(before, { generation, spec });
       seen.set(name, { generation, spec });
+      if (edit === 'unchanged') return edit;
       if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });
       else change(name, () => ({ generation }));
       return edit;

@@ -88,6 +88,16 @@ export interface DeviceMemory {
   readonly dedicatedFreeBytes?: number;
 }
 
+/** The part of `Hardware` that stays the same while servers come and go: everything except how much memory is free. What is decided once for many passes looks at nothing else. */
+export interface Machine extends Omit<Hardware, 'memory' | 'devices'> {
+  readonly memory: Pick<MemoryAmount, 'totalBytes'> | undefined;
+  readonly devices: readonly MachineDevice[];
+}
+
+export interface MachineDevice extends Omit<Device, 'memory'> {
+  readonly memory: Omit<DeviceMemory, 'freeBytes' | 'dedicatedFreeBytes'> | undefined;
+}
+
 /** What one program can compute with. */
 export interface ProgramBackends {
   /** For messages: the path of the program. */

@@ -35,7 +35,7 @@ export function createFit(
     const slot = slotOf(request, provider.kind);
     if (!slot.ok) return slot;
     const host = await world.host.read(signal);
-    const chosen = withBackends(new Map([[ANY_SLOT, slot.value]]), { [provider.kind]: provider }, host.hardware);
+    const chosen = withBackends(new Map([[ANY_SLOT, slot.value]]), { providers: { [provider.kind]: provider } }, host.hardware);
     const { spec } = chosen.get(ANY_SLOT) ?? slot.value;
     const missing = backendMissing(spec, judge(provider, host.hardware));
     if (missing !== undefined) return fail('stalled', 'DeviceMissing', missing.message);

@@ -157,8 +157,8 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not report statuses that changed',
     file: REPORT,
-    find: '      changed ||= renewed && hasOtherStatus(last, publications);\n',
-    replace: '',
+    find: ' || changes.some(({ before, after }) => before?.status !== after.status);',
+    replace: ';',
   },
   {
     fault: 'reports that a failed action was done',

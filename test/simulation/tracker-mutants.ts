@@ -93,8 +93,8 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'keeps the failures of a slot that was removed and made again',
     file: ATTEMPTS,
-    find: 'classifyEdit(seen.get(name), { generation, spec })',
-    replace: "seen.get(name)?.generation === generation ? 'unchanged' : classifyEdit(seen.get(name), { generation, spec })",
+    find: 'classifyEdit(before, { generation, spec })',
+    replace: "before?.generation === generation ? 'unchanged' : classifyEdit(before, { generation, spec })",
   },
   {
     fault: 'forgets failures when a slot is scaled',

@@ -1,10 +1,10 @@
 /** Which backends a machine can run, from its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
-import type { Device, Hardware } from '../../schema/hardware.ts';
+import type { Machine, MachineDevice } from '../../schema/hardware.ts';
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/provider-kinds.ts';
 import type { BackendVerdict } from '../provider.ts';
 
 /** The default backend of the kind first, and then the others in their order. */
-export function rankBackends(kind: ProviderKind, hardware: Hardware | undefined): readonly BackendVerdict[] {
+export function rankBackends(kind: ProviderKind, hardware: Machine | undefined): readonly BackendVerdict[] {
   const { backends, defaultBackend }: { readonly backends: readonly Backend[]; readonly defaultBackend: Backend } = PROVIDER_KINDS[kind];
   const ranked = [defaultBackend, ...backends.filter((backend) => backend !== defaultBackend)];
   return ranked.map((backend) => {
@@ -14,7 +14,7 @@ export function rankBackends(kind: ProviderKind, hardware: Hardware | undefined)
 }
 
 /** A program that runs on the host itself knows best; for a container, the devices decide. A clause; undefined where it is available, or where that is not known. */
-function whyMissing(kind: ProviderKind, backend: Backend, hardware: Hardware | undefined): string | undefined {
+function whyMissing(kind: ProviderKind, backend: Backend, hardware: Machine | undefined): string | undefined {
   if (backend === 'cpu' || hardware === undefined) return undefined;
   const program = hardware.programs[kind];
   if (program !== undefined) return program.backends.includes(backend) ? undefined : `${program.name} reports no such device`;
@@ -28,7 +28,7 @@ function whyMissing(kind: ProviderKind, backend: Backend, hardware: Hardware | u
   return reasons.length === 0 ? NOTHING_FOR[backend] : reasons.join('; ');
 }
 
-function labelOf({ id, name }: Device): string {
+function labelOf({ id, name }: MachineDevice): string {
   return name === undefined ? id : `${id}: ${name}`;
 }
 

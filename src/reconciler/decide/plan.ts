@@ -7,7 +7,7 @@
 import type { SlotName } from '../../schema/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
-import { findPools, sumBytes } from './facts/memory-pools.ts';
+import { findPools, NO_BYTES, sumBytes } from './facts/memory-pools.ts';
 import { holdUp } from './hold-up.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
@@ -36,7 +36,7 @@ export function plan(desired: Desired, observed: Observed, now: number, steps: P
   }
 
   const used = findUsed(desired, observed);
-  const held = sumBytes([used.memory, ...candidates.map((candidate) => candidate.held)]);
+  const held = sumBytes([used.memory, ...candidates.map((candidate) => candidate.held).filter((bytes) => bytes !== NO_BYTES)]);
   const pools = findPools({ ...observed.host, hostBudgetBytes: desired.memoryBudgetBytes, hardware: desired.hardware, used: held });
   const shares = steps.shareMemory(
     candidates.flatMap(({ claim }) => claim ?? []),

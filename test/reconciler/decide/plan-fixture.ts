@@ -84,7 +84,7 @@ export function factsOf(scene: Scene): {
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
-  const slot = withBackends(new Map([[PRIMARY, written]]), providers, scene.hardware).get(PRIMARY) ?? written;
+  const slot = withBackends(new Map([[PRIMARY, written]]), { providers }, scene.hardware).get(PRIMARY) ?? written;
   const modelsRoot = scene.store ?? '/store';
   const facts: ModelFacts = {
     id: ModelId.parse('a.gguf'),

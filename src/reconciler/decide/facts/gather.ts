@@ -1,34 +1,45 @@
 /** What is true of every slot in one pass, collected once: lookups only. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Machine } from '../../../schema/hardware.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
 import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
+import { machineOf } from './machine.ts';
 
 export type Apply = Extract<Action, { name: 'apply' }>;
 
 /** What is the same for every slot, and in nearly every pass. */
-export interface Circumstances
-  extends Pick<Desired, 'providers' | 'hardware' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {}
+export interface Circumstances extends Pick<Desired, 'providers' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {
+  readonly machine: Machine | undefined;
+}
+
+/** What slots have in common, in tables. As long as nothing in it changes, the loop uses the same object in each pass. */
+export interface SharedFacts {
+  readonly circumstances: Circumstances;
+  readonly models: Observed['models'];
+  /** The image of each provider and backend that slots name, and whether it is present. */
+  readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
+  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
+  /** What providers say of their backends on this machine. */
+  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
+  /** The pulls under way, by key. */
+  readonly pulls: ReadonlyMap<string, RunningAction>;
+}
 
 /** What is true of every slot in one pass, collected once. */
 export interface Gathered {
-  readonly circumstances: Circumstances;
+  readonly shared: SharedFacts;
   readonly desired: Desired;
   readonly observed: Observed;
   readonly now: number;
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** The image of each provider and backend that slots name, and whether it is present. */
-  readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
   readonly underWay: UnderWay;
-  readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
-  /** What providers say of their backends on this machine. */
-  readonly judged: ReadonlyMap<ProviderKind, Judgement>;
 }
 
-interface ImageFacts {
+export interface ImageFacts {
   readonly image: ImageReference | undefined;
   readonly present: boolean;
   readonly imageId: string | undefined;
@@ -40,7 +51,6 @@ interface UnderWay {
   readonly stops: ReadonlySet<WorkloadId>;
   readonly probes: ReadonlySet<WorkloadId>;
   readonly crashNotes: ReadonlySet<WorkloadId>;
-  readonly pulls: ReadonlyMap<string, RunningAction>;
   /** Slots with a stop. */
   readonly stopping: ReadonlySet<SlotName>;
 }
@@ -48,22 +58,28 @@ interface UnderWay {
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
   const { providers, hardware, templateOf, compare } = desired;
   const { traits, leads } = observed;
+  const machine = machineOf(hardware);
   const { workloads } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [] };
+  const { pulls, ...underWay } = gatherRunning(observed);
   return {
-    circumstances: { providers, hardware, templateOf, compare, traits, leads },
+    shared: {
+      circumstances: { providers, machine, templateOf, compare, traits, leads },
+      models: observed.models,
+      images: gatherImages(desired, observed),
+      aliasConflicts: aliasConflictsOf(desired),
+      judged: judgeAll(providers, machine),
+      pulls,
+    },
     desired,
     observed,
     now,
     workloads: Map.groupBy(workloads, ({ slot }) => slot),
-    images: gatherImages(desired, observed),
-    underWay: gatherUnderWay(observed),
-    aliasConflicts: aliasConflictsOf(desired),
-    judged: judgeAll(providers, hardware),
+    underWay,
   };
 }
 
 /** Asks once for each provider and backend, and not for each slot. */
-function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed): Gathered['images'] {
+function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed): SharedFacts['images'] {
   const seen = runtime.kind === 'reachable' ? runtime.facts.images : [];
   const present = new Map(seen.filter((fact) => fact.present).map(({ reference, imageId }) => [reference, imageId]));
   const found = new Map<ProviderKind, Map<Backend, ImageFacts>>();
@@ -92,7 +108,7 @@ function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly stri
   return findAliasConflicts(named);
 }
 
-function gatherUnderWay({ running }: Observed): UnderWay {
+function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pulls'> {
   const applies = new Map<SlotName, Apply>();
   const stops = new Set<WorkloadId>();
   const probes = new Set<WorkloadId>();

@@ -2,7 +2,7 @@
  * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A device that computes in the memory of the
  * host has at most a small pool, for what the firmware sets aside for it; whatever is beyond that counts against the host. Pure.
  */
-import type { Device, Hardware } from '../../../schema/hardware.ts';
+import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/hardware.ts';
 import type { Backend } from '../../../schema/provider-kinds.ts';
 
 /** `host`, or the id of a device. */
@@ -67,7 +67,7 @@ function poolOf(device: Device, used: PoolBytes): MemoryPool | undefined {
 }
 
 /** What a device has beside the memory of the host. */
-function ownBytes({ memory, unified }: Device): number {
+function ownBytes({ memory, unified }: MachineDevice): number {
   return (unified ? memory?.dedicatedBytes : memory?.totalBytes) ?? 0;
 }
 
@@ -81,16 +81,16 @@ function othersBytes(totalBytes: number | undefined, freeBytes: number | undefin
 const HOST_ONLY: PoolsOfBackend = { own: [], dedicated: [] };
 
 /** Where servers of a backend have what they compute with. Without known devices, that is the memory of the host. */
-export function poolsOfBackend(hardware: Hardware | undefined, backend: Backend): PoolsOfBackend {
-  const devices = (hardware?.devices ?? []).filter((device) => device.backends.includes(backend) && ownBytes(device) > 0);
+export function poolsOfBackend(machine: Machine | undefined, backend: Backend): PoolsOfBackend {
+  const devices = (machine?.devices ?? []).filter((device) => device.backends.includes(backend) && ownBytes(device) > 0);
   if (backend === 'cpu' || devices.length === 0) return HOST_ONLY;
   const discrete = devices.filter(({ unified }) => !unified);
   return discrete.length > 0 ? { own: discrete.map(({ id }) => id), dedicated: [] } : { own: [], dedicated: devices.map(({ id }) => id) };
 }
 
 /** The total memory of the largest discrete device of a backend; undefined where there is none, or where that is not known. */
-export function largestDeviceBytes(hardware: Hardware | undefined, backend: Backend): number | undefined {
-  const discrete = (hardware?.devices ?? []).filter((device) => !device.unified && device.backends.includes(backend));
+export function largestDeviceBytes(machine: Machine | undefined, backend: Backend): number | undefined {
+  const discrete = (machine?.devices ?? []).filter((device) => !device.unified && device.backends.includes(backend));
   const sizes = discrete.flatMap(({ memory }) => memory?.totalBytes ?? []);
   return sizes.length === 0 || sizes.length < discrete.length ? undefined : Math.max(...sizes);
 }

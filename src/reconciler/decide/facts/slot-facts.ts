@@ -6,12 +6,12 @@ import type { ModelFacts } from '../../../providers/provider.ts';
 import type { WorkloadId } from '../../../schema/names.ts';
 import type { Capability } from '../../../schema/provider-kinds.ts';
 import type { SlotState } from '../../../schema/slot-status.ts';
-import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
+import type { Demand, DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from '../rules/choose-backend.ts';
 import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import { pullImageKey, pullModelKey } from './actions.ts';
 import type { Attempts, Decision, RunningAction, WorkloadHistory } from './facts.ts';
-import type { Apply, Circumstances, Gathered } from './gather.ts';
+import type { Apply, Circumstances, Gathered, ImageFacts, SharedFacts } from './gather.ts';
 
 /** What a view shows of one workload. */
 export interface WorkloadFacts {
@@ -63,50 +63,76 @@ export interface SlotFacts {
   readonly lastGaveWay: boolean;
 }
 
-type Readers<Facts, From> = { readonly [Key in keyof Facts]: (from: From, gathered: Gathered) => Facts[Key] };
+/** Everything that the facts of a slot are read from, except its workloads. Where each of these is the same object, so is every fact. */
+export interface SlotSources {
+  readonly shared: SharedFacts;
+  readonly slot: DesiredSlot;
+  readonly measured: MeasuredMemory | undefined;
+  readonly demand: Demand | undefined;
+  readonly lastActiveAt: number | undefined;
+  readonly attempts: Attempts | undefined;
+  readonly applying: Apply | undefined;
+  readonly stopping: boolean;
+  /** What was published last. */
+  readonly last: Decision | undefined;
+}
+
+export function sourcesOf(slot: DesiredSlot, { shared, observed, underWay }: Gathered): SlotSources {
+  const { name } = slot;
+  return {
+    shared,
+    slot,
+    measured: observed.measured?.get(name),
+    demand: observed.demand.get(name),
+    lastActiveAt: observed.lastActive.get(name),
+    attempts: observed.attempts.get(name),
+    applying: underWay.applies.get(name),
+    stopping: underWay.stopping.has(name),
+    last: observed.published.get(name)?.decision,
+  };
+}
 
 /** Where each fact of a slot comes from. What is made and what is compared is read here, so that no fact can be forgotten. */
-const READ: Readers<Omit<SlotFacts, 'workloads'>, DesiredSlot> = {
-  circumstances: (_slot, { circumstances }) => circumstances,
-  slot: (slot) => slot,
-  judged: ({ spec }, { judged }) => judged.get(spec.provider),
-  aliasConflicts: ({ name }, { aliasConflicts }) => (aliasConflicts.size === 0 ? undefined : aliasConflicts.get(name)) ?? NO_CONFLICTS,
-  model: ({ spec }, { observed }) => observed.models.get(spec.model.default),
-  image: (slot, gathered) => imageOf(slot, gathered)?.image,
-  imagePresent: (slot, gathered) => imageOf(slot, gathered)?.present === true,
-  imageId: (slot, gathered) => imageOf(slot, gathered)?.imageId,
-  measured: ({ name }, { observed }) => observed.measured?.get(name),
-  waiting: ({ name }, { observed }) => observed.demand.get(name)?.waiting ?? 0,
-  waitingSince({ name }, { observed }) {
-    const demand = observed.demand.get(name);
+const READ: { readonly [Key in keyof Omit<SlotFacts, 'workloads'>]: (sources: SlotSources) => SlotFacts[Key] } = {
+  circumstances: ({ shared }) => shared.circumstances,
+  slot: ({ slot }) => slot,
+  judged: ({ slot, shared }) => shared.judged.get(slot.spec.provider),
+  aliasConflicts: ({ slot, shared }) => shared.aliasConflicts.get(slot.name) ?? NO_CONFLICTS,
+  model: ({ slot, shared }) => shared.models.get(slot.spec.model.default),
+  image: (sources) => imageOf(sources)?.image,
+  imagePresent: (sources) => imageOf(sources)?.present === true,
+  imageId: (sources) => imageOf(sources)?.imageId,
+  measured: ({ measured }) => measured,
+  waiting: ({ demand }) => demand?.waiting ?? 0,
+  waitingSince({ demand }) {
     return demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt);
   },
-  lastAskedAt: ({ name }, { observed }) => observed.demand.get(name)?.lastAskedAt,
-  lastActiveAt: ({ name }, { observed }) => observed.lastActive.get(name),
-  attempts: ({ name }, { observed }) => observed.attempts.get(name),
-  applying: ({ name }, { underWay }) => underWay.applies.get(name),
-  stopping: ({ name }, { underWay }) => underWay.stopping.has(name),
-  imagePull(slot, gathered) {
-    const { pulls } = gathered.underWay;
-    const image = pulls.size === 0 ? undefined : imageOf(slot, gathered)?.image;
+  lastAskedAt: ({ demand }) => demand?.lastAskedAt,
+  lastActiveAt: ({ lastActiveAt }) => lastActiveAt,
+  attempts: ({ attempts }) => attempts,
+  applying: ({ applying }) => applying,
+  stopping: ({ stopping }) => stopping,
+  imagePull(sources) {
+    const { pulls } = sources.shared;
+    const image = pulls.size === 0 ? undefined : imageOf(sources)?.image;
     return image === undefined ? undefined : pulls.get(pullImageKey(image));
   },
-  modelPull({ spec }, { underWay }) {
-    return underWay.pulls.size === 0 ? undefined : underWay.pulls.get(pullModelKey(spec.model.default));
+  modelPull({ slot, shared }) {
+    return shared.pulls.size === 0 ? undefined : shared.pulls.get(pullModelKey(slot.spec.model.default));
   },
-  lastServing: (slot, gathered) => lastOf(slot, gathered)?.serving,
-  lastCapabilities: (slot, gathered) => lastOf(slot, gathered)?.capabilities,
-  lastServedModel: (slot, gathered) => lastOf(slot, gathered)?.servedModel,
-  lastUnserved(slot, gathered) {
-    const last = lastOf(slot, gathered);
-    return last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor'));
-  },
-  lastGaveWay: (slot, gathered) =>
-    lastOf(slot, gathered)?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
+  lastServing: ({ last }) => last?.serving,
+  lastCapabilities: ({ last }) => last?.capabilities,
+  lastServedModel: ({ last }) => last?.servedModel,
+  // Only what a view needs of it: a slot that was published with another place in the order of the memory is no other slot.
+  lastUnserved: ({ last }) =>
+    last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
+  lastGaveWay: ({ last }) => last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
 };
 
 /** The same for a workload. */
-const READ_WORKLOAD: Readers<Omit<WorkloadFacts, 'known'>, ObservedWorkload> = {
+const READ_WORKLOAD: {
+  readonly [Key in keyof Omit<WorkloadFacts, 'known'>]: (from: ObservedWorkload, gathered: Gathered) => WorkloadFacts[Key];
+} = {
   fact: (fact) => fact,
   inFlight: ({ id }, { observed }) => observed.activity.get(id)?.inFlight ?? 0,
   heardAt({ id }, { observed }) {
@@ -121,41 +147,37 @@ const READ_WORKLOAD: Readers<Omit<WorkloadFacts, 'known'>, ObservedWorkload> = {
 const NO_CONFLICTS: readonly string[] = [];
 const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming']);
 
-function imageOf({ spec }: DesiredSlot, { images }: Gathered) {
-  return images.get(spec.provider)?.get(spec.backend);
-}
-
-/** Only what a view needs of it: a slot that was published with another place in the order of the memory is no other slot. */
-function lastOf({ name }: DesiredSlot, { observed }: Gathered): Decision | undefined {
-  return observed.published.get(name)?.decision;
+function imageOf({ slot: { spec }, shared }: SlotSources): ImageFacts | undefined {
+  return shared.images.get(spec.provider)?.get(spec.backend);
 }
 
 export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
+  const sources = sourcesOf(slot, gathered);
   return {
-    circumstances: READ.circumstances(slot, gathered),
-    slot: READ.slot(slot, gathered),
-    judged: READ.judged(slot, gathered),
-    aliasConflicts: READ.aliasConflicts(slot, gathered),
-    model: READ.model(slot, gathered),
-    image: READ.image(slot, gathered),
-    imagePresent: READ.imagePresent(slot, gathered),
-    imageId: READ.imageId(slot, gathered),
-    measured: READ.measured(slot, gathered),
+    circumstances: READ.circumstances(sources),
+    slot: READ.slot(sources),
+    judged: READ.judged(sources),
+    aliasConflicts: READ.aliasConflicts(sources),
+    model: READ.model(sources),
+    image: READ.image(sources),
+    imagePresent: READ.imagePresent(sources),
+    imageId: READ.imageId(sources),
+    measured: READ.measured(sources),
     workloads: (gathered.workloads.get(slot.name) ?? []).map((fact) => workloadFactsOf(fact, gathered)),
-    waiting: READ.waiting(slot, gathered),
-    waitingSince: READ.waitingSince(slot, gathered),
-    lastAskedAt: READ.lastAskedAt(slot, gathered),
-    lastActiveAt: READ.lastActiveAt(slot, gathered),
-    attempts: READ.attempts(slot, gathered),
-    applying: READ.applying(slot, gathered),
-    stopping: READ.stopping(slot, gathered),
-    imagePull: READ.imagePull(slot, gathered),
-    modelPull: READ.modelPull(slot, gathered),
-    lastServing: READ.lastServing(slot, gathered),
-    lastCapabilities: READ.lastCapabilities(slot, gathered),
-    lastServedModel: READ.lastServedModel(slot, gathered),
-    lastUnserved: READ.lastUnserved(slot, gathered),
-    lastGaveWay: READ.lastGaveWay(slot, gathered),
+    waiting: READ.waiting(sources),
+    waitingSince: READ.waitingSince(sources),
+    lastAskedAt: READ.lastAskedAt(sources),
+    lastActiveAt: READ.lastActiveAt(sources),
+    attempts: READ.attempts(sources),
+    applying: READ.applying(sources),
+    stopping: READ.stopping(sources),
+    imagePull: READ.imagePull(sources),
+    modelPull: READ.modelPull(sources),
+    lastServing: READ.lastServing(sources),
+    lastCapabilities: READ.lastCapabilities(sources),
+    lastServedModel: READ.lastServedModel(sources),
+    lastUnserved: READ.lastUnserved(sources),
+    lastGaveWay: READ.lastGaveWay(sources),
   };
 }
 
@@ -188,16 +210,24 @@ function newHistory(now: number): WorkloadHistory {
 const SLOT_KEYS = keysOf(READ);
 const WORKLOAD_KEYS = keysOf(READ_WORKLOAD);
 
-/** Whether facts of an earlier pass hold in this one: each is the same object, or an equal number or text. One that was made again counts as another one. */
-export function stillHolds(facts: SlotFacts, slot: DesiredSlot, gathered: Gathered): boolean {
-  for (const key of SLOT_KEYS) if (facts[key] !== READ[key](slot, gathered)) return false;
-  const present = gathered.workloads.get(slot.name);
+/**
+ * Whether facts of an earlier pass hold in this one: each is the same object, or an equal number or text. One that was made again counts as another one. `before`: what
+ * they are known to follow from; the sooner the same as `after`, the less is compared.
+ */
+export function stillHolds(facts: SlotFacts, before: SlotSources, after: SlotSources, gathered: Gathered): boolean {
+  if (!hasSameParts(before, after)) for (const key of SLOT_KEYS) if (facts[key] !== READ[key](after)) return false;
+  const present = gathered.workloads.get(after.slot.name);
   if (present === undefined || present.length !== facts.workloads.length) return (present?.length ?? 0) === facts.workloads.length;
   return present.every((fact, index) => {
-    const before = facts.workloads[index];
-    if (before === undefined || before.known !== gathered.observed.histories.get(fact.id)) return false;
-    return WORKLOAD_KEYS.every((key) => before[key] === READ_WORKLOAD[key](fact, gathered));
+    const known = facts.workloads[index];
+    if (known === undefined || known.known !== gathered.observed.histories.get(fact.id)) return false;
+    return WORKLOAD_KEYS.every((key) => known[key] === READ_WORKLOAD[key](fact, gathered));
   });
+}
+
+function hasSameParts<Table extends object>(before: Table, after: Table): boolean {
+  for (const key in after) if (before[key] !== after[key]) return false;
+  return true;
 }
 
 function keysOf<Table extends object>(table: Table): readonly (keyof Table)[] {

@@ -81,7 +81,7 @@ export interface SlotView {
 /** Throws where the provider of the slot does. */
 export function viewSlot(facts: SlotFacts, now: number): SlotView {
   const { circumstances, slot, judged, model, image, imagePresent, attempts } = facts;
-  const { traits, providers, hardware, leads } = circumstances;
+  const { traits, providers, machine, leads } = circumstances;
   const { spec } = slot;
   const imageUsable = image !== undefined || !traits.images;
   const template = model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image) : undefined;
@@ -104,7 +104,7 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
     imagePresent,
     template,
     templateProblem: undefined,
-    largestDeviceBytes: largestDeviceBytes(hardware, spec.backend),
+    largestDeviceBytes: largestDeviceBytes(machine, spec.backend),
     measured: facts.measured?.revision === template?.revision ? facts.measured : undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),

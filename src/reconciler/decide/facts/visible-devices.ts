@@ -2,7 +2,7 @@
  * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers. Servers use all devices that they see, so
  * this matters only where there are several. Which ones is decided when a server is started, so that the variable is no part of its revision. Pure.
  */
-import type { Hardware } from '../../../schema/hardware.ts';
+import type { Machine } from '../../../schema/hardware.ts';
 import type { Backend } from '../../../schema/provider-kinds.ts';
 import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
 
@@ -26,8 +26,8 @@ export function saysPlacement(variable: string): boolean {
 }
 
 /** What to add to the environment of a server; nothing where it sees one device at most, or where its slot sets the variable itself. */
-export function placementVariables(placement: PoolBytes, hardware: Hardware | undefined, backend: Backend, env: Variables): Variables {
-  const { own } = poolsOfBackend(hardware, backend);
+export function placementVariables(placement: PoolBytes, machine: Machine | undefined, backend: Backend, env: Variables): Variables {
+  const { own } = poolsOfBackend(machine, backend);
   const variables = VARIABLES[backend];
   if (own.length < 2 || variables === undefined || [variables.name, ...Object.keys(variables.more)].some((name) => name in env)) return {};
   const numbers = own.flatMap((id, index) => ((placement[id] ?? 0) > 0 ? [index] : []));
@@ -35,8 +35,8 @@ export function placementVariables(placement: PoolBytes, hardware: Hardware | un
 }
 
 /** The devices that a server was given; undefined where its environment does not say so, or is not known. */
-export function devicesGiven(env: Variables | undefined, hardware: Hardware | undefined, backend: Backend): readonly PoolId[] | undefined {
-  const { own } = poolsOfBackend(hardware, backend);
+export function devicesGiven(env: Variables | undefined, machine: Machine | undefined, backend: Backend): readonly PoolId[] | undefined {
+  const { own } = poolsOfBackend(machine, backend);
   const { name } = VARIABLES[backend] ?? {};
   const numbers = name === undefined ? undefined : env?.[name]?.split(',').map(Number);
   const given = numbers?.flatMap((index) => own[index] ?? []);

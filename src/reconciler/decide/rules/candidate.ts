@@ -1,6 +1,6 @@
 /** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
 import type { Finding } from '../../../schema/failure.ts';
-import type { Hardware } from '../../../schema/hardware.ts';
+import type { Machine } from '../../../schema/hardware.ts';
 import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
@@ -19,7 +19,7 @@ export interface Candidate {
   /** What it was made of, beside the time. */
   readonly facts: SlotFacts;
   readonly view: SlotView;
-  readonly hardware: Hardware | undefined;
+  readonly machine: Machine | undefined;
   readonly notWanted: Finding | undefined;
   readonly gates: readonly Gate[];
   /** Undefined where the slot needs no memory now. */
@@ -32,7 +32,7 @@ export interface Candidate {
 /** A provider that throws breaks its own slots only. */
 export function consider(slot: DesiredSlot, gathered: Gathered): Candidate {
   const facts = slotFactsOf(slot, gathered);
-  return { ...makeCandidate(viewOrHoldUp(facts, gathered.now), facts.circumstances.hardware), facts };
+  return { ...makeCandidate(viewOrHoldUp(facts, gathered.now), facts.circumstances.machine), facts };
 }
 
 function viewOrHoldUp(facts: SlotFacts, now: number): SlotView {
@@ -43,14 +43,14 @@ function viewOrHoldUp(facts: SlotFacts, now: number): SlotView {
   }
 }
 
-function makeCandidate(view: SlotView, hardware: Hardware | undefined): Omit<Candidate, 'facts'> {
+function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candidate, 'facts'> {
   const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
   const demand = template === undefined ? NOTHING : correctDemand(template.memory, spec, view.measured);
-  const needs = { demand, pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const needs = { demand, pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
   const held = view.workloads.map((workload) => {
-    const counted = heldBytes(workload, needs, devicesGiven(workload.fact.container.env, hardware, spec.backend));
+    const counted = heldBytes(workload, needs, devicesGiven(workload.fact.container.env, machine, spec.backend));
     // Only a server of this revision was measured.
     const isMeasured = demand !== template?.memory && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
     return isMeasured ? mostBytes(counted, placeAgain(needs, [counted])) : counted;
@@ -61,11 +61,11 @@ function makeCandidate(view: SlotView, hardware: Hardware | undefined): Omit<Can
   const present = [...held, ...(applying === undefined ? [] : [applying.args.origin.memory])];
   return {
     view,
-    hardware,
+    machine,
     notWanted,
     gates,
     needs,
-    held: sumBytes(held),
+    held: held.length === 0 ? NO_BYTES : sumBytes(held),
     claim: claims ? makeClaim(view, { needs, present, incumbent }) : undefined,
   };
 }
@@ -111,9 +111,9 @@ function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActive
 }
 
 /** The memory of a slot, once it is known what it gets. */
-export function slotMemory({ view, hardware, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
+export function slotMemory({ view, machine, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
   const needed = claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, UNLIMITED)) : placeAgain(needs, [claim.held]);
-  const variables = placementVariables(needed, hardware, view.spec.backend, view.template?.env ?? {});
+  const variables = placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {});
   return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
 }
 

@@ -5,31 +5,35 @@
  */
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/failure.ts';
-import type { Hardware } from '../../../schema/hardware.ts';
+import type { Machine } from '../../../schema/hardware.ts';
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
-/** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. */
+/** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. `give`: as `giveBackend`, or one that remembers. */
 export function withBackends<Name>(
   slots: ReadonlyMap<Name, DesiredSlot>,
-  providers: ProviderRegistry,
-  hardware: Hardware | undefined,
+  { providers, give = giveBackend }: { readonly providers: ProviderRegistry; readonly give?: typeof giveBackend },
+  hardware: Machine | undefined,
 ): ReadonlyMap<Name, DesiredSlot> {
   if (hardware === undefined) return slots;
   const best = new Map(Object.values(providers).map((provider) => [provider.kind, bestBackend(provider, hardware)]));
-  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider))]));
+  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider), give)]));
 }
 
-function withBackend(slot: DesiredSlot, best: Backend | undefined): DesiredSlot {
+function withBackend(slot: DesiredSlot, best: Backend | undefined, give: typeof giveBackend): DesiredSlot {
   const { spec } = slot;
-  return best === undefined || best === spec.backend || spec.backendGiven ? slot : { ...slot, spec: { ...spec, backend: best } };
+  return best === undefined || best === spec.backend || spec.backendGiven ? slot : give(slot, best);
+}
+
+export function giveBackend(slot: DesiredSlot, backend: Backend): DesiredSlot {
+  return { ...slot, spec: { ...slot.spec, backend } };
 }
 
 /** What a provider judges of its backends on this machine. A provider that fails holds up the slots that use it, and not all of them. */
 export type Judgement = { readonly verdicts: readonly BackendVerdict[] } | { readonly error: unknown };
 
-export function judge(provider: Provider, hardware: Hardware | undefined): Judgement {
+export function judge(provider: Provider, hardware: Machine | undefined): Judgement {
   try {
     return { verdicts: hardware === undefined ? [] : provider.rankBackends(hardware) };
   } catch (error) {
@@ -38,12 +42,12 @@ export function judge(provider: Provider, hardware: Hardware | undefined): Judge
 }
 
 /** Judges once for all slots. */
-export function judgeAll(providers: ProviderRegistry, hardware: Hardware | undefined): ReadonlyMap<ProviderKind, Judgement> {
+export function judgeAll(providers: ProviderRegistry, hardware: Machine | undefined): ReadonlyMap<ProviderKind, Judgement> {
   return new Map(Object.values(providers).map((provider) => [provider.kind, judge(provider, hardware)]));
 }
 
 /** Undefined if the machine can run none of them, or if the provider fails. */
-function bestBackend(provider: Provider, hardware: Hardware): Backend | undefined {
+function bestBackend(provider: Provider, hardware: Machine): Backend | undefined {
   const judged = judge(provider, hardware);
   return 'error' in judged ? undefined : judged.verdicts.find(isUsable)?.backend;
 }

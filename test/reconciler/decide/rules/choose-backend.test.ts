@@ -47,7 +47,7 @@ const only = (kind: 'image' | 'npu') => ({
 const PROVIDERS: ProviderRegistry = { gguf, image: only('image'), npu: only('npu') };
 
 function chosen(asked: DesiredSlot, hardware: Hardware | undefined): DesiredSlot {
-  const found = withBackends(new Map([['it', asked]]), PROVIDERS, hardware).get('it');
+  const found = withBackends(new Map([['it', asked]]), { providers: PROVIDERS }, hardware).get('it');
   if (found === undefined) throw new Error('The slot is gone');
   return found;
 }
@@ -102,7 +102,7 @@ test('a slot keeps its backend if its provider fails to judge', () => {
   const rankBackends = (): never => {
     throw new Error('It exploded');
   };
-  expect(withBackends(new Map([['it', asked]]), { gguf: { ...gguf, rankBackends } }, NONE).get('it')).toBe(asked);
+  expect(withBackends(new Map([['it', asked]]), { providers: { gguf: { ...gguf, rankBackends } } }, NONE).get('it')).toBe(asked);
 });
 
 describe('a slot with a backend', () => {
