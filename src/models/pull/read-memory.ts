@@ -15,8 +15,8 @@ export interface ReadMemory {
 }
 
 const SLAB_BYTES = 512 * 1024;
-/** A connection needs about seven: two are being written, two collect the next write, two wait, and one is being filled. What is beyond this is left to the garbage collector. */
-const MAX_SLABS = 8;
+/** A connection needs up to ten: two are being written, two collect the next write, some wait, and one is being filled. What is beyond this is left to the garbage collector. */
+const MAX_SLABS = 16;
 /** With less room than this in a slab, the next one begins: reads of a few bytes would take longer. */
 const LEAST_READ_BYTES = 64 * 1024;
 

@@ -35,7 +35,8 @@ test('what was not released keeps its content, however much is received after it
   expect(Buffer.compare(Buffer.concat(kept), content)).toBe(0);
 });
 
-test('a piece that is released late, as after a slow write, has its content until then', async () => {
+test('a piece that is released late, as after a slow write, has its content until then, and its memory is used again', async () => {
+  const seen = new Set<ArrayBufferLike>();
   let at = 0;
   const late: Buffer[] = [];
   const write = (): void => {
@@ -46,11 +47,13 @@ test('a piece that is released late, as after a slow write, has its content unti
     memory.release(piece);
   };
   for await (const chunk of bodyChunks(await open())) {
+    seen.add(chunk.buffer);
     late.push(chunk);
-    if (late.length > 4) write();
+    if (late.length > 6) write();
   }
   while (late.length > 0) write();
   expect(at).toBe(content.length);
+  expect([...seen].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(8 * 2 ** 20);
 });
 
 test('released memory is used again, over several requests of one connection', async () => {
