@@ -1,6 +1,7 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
 import { answerFit, FILES, MODELS, PROVIDERS } from './world-models.ts';
+import { boardSlot } from './world-slots.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,9 +31,7 @@ import { fail, ok } from '../../../src/schema/failure.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { HostFacts } from '../../../src/schema/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
-import type { Reason } from '../../../src/schema/reasons.ts';
-import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
-import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
+import type { SlotState } from '../../../src/schema/slot-status.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
 import { IN_MEMORY_IMAGES } from './in-memory-images.ts';
 import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
@@ -268,34 +267,4 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     },
   };
   return world;
-}
-
-function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation: number): BoardSlot {
-  const ready = state === 'ready';
-  const condition = (type: Condition['type'], holds: boolean, reason: Reason, message: string): Condition => ({
-    type,
-    status: holds ? 'True' : 'False',
-    reason,
-    message,
-    lastTransitionAt: 1_700_000_000_000,
-    observedGeneration: generation,
-  });
-  const reason = ready ? 'ProbePassed' : spec.enabled ? 'Warming' : 'Disabled';
-  const conditions = [
-    condition('Ready', ready, reason, ready ? '' : spec.enabled ? 'The model is loading' : 'The slot is not enabled'),
-    condition('Reconciling', state === 'warming', reason, ''),
-  ];
-  const { provider, backend } = spec;
-  const status = { name, state, conditions, observedGeneration: generation, provider, backend, model: spec.model.default };
-  return {
-    name,
-    capabilities: ['chat'],
-    admission: { kind: 'park' },
-    targets: [],
-    status: { ...status, memoryBytes: 2 ** 20, restarts: 0, since: 1_700_000_000_000 },
-    spec,
-    generation,
-    problems: [],
-    explain: () => `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
-  };
 }
