@@ -58,10 +58,11 @@ describe('The first run', () => {
     return answer.choices[0]?.message.content?.trim();
   };
 
-  test('prints the address of the API, a curl command, and the file to edit', () => {
+  test('prints the address of the API, a curl command, and the file to edit', async () => {
+    // The API answers before all of it is printed.
+    await until('the file to edit', async () => output.includes('primary.toml'));
     expect(output).toContain(url);
     expect(output).toContain('curl ');
-    expect(output).toContain('primary.toml');
   });
 
   test('answers chat right away: a request that arrives while the model is loading waits for it', async () => {
