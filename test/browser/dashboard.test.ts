@@ -1,12 +1,16 @@
 /** The dashboard, from a user's point of view: a real service with a real model server, and a real browser. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
+import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
 
 const PRIMARY = 'enabled = false\nbackend = "cpu"\n\n[model]\n# The fox stays.\ndefault = "demo-fox"\n';
+const Listed = z.object({
+  models: z.array(z.object({ id: z.string(), license: z.string().nullable(), license_url: z.string().nullable() })),
+});
 
 describeWithBrowser('the dashboard', () => {
   let service: Service;
@@ -195,5 +199,17 @@ describeWithBrowser('the dashboard', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await focused()).toBe('Load');
+  }, 60_000);
+
+  test('The picker shows a license badge: each curated image model with a link to its licence', async () => {
+    const page = await open('#/models');
+    const { models } = Listed.parse(await (await fetch(`${service.url}/api/models`)).json());
+    for (const name of ['sdxl-turbo', 'sd-1.5-pruned-emaonly', 'flux-schnell']) {
+      const { license, license_url: url } = models.find(({ id }) => id === name) ?? {};
+      const row = page.locator('.model-row').filter({ has: page.getByRole('heading', { name, exact: true }) });
+      const badge = row.getByRole('link', { name: `Licence: ${license}`, exact: true });
+      expect(await badge.getAttribute('href')).toBe(url);
+      expect(url).toMatch(/^https:/);
+    }
   }, 60_000);
 });
