@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { nativeConfig } from './decide/native-config.ts';
+import { toPcm } from './decide/write-wav.ts';
 import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
 import { loadNative, type Native, type NativeListener, type NativeSpeaker } from './native.ts';
 
@@ -66,7 +67,7 @@ async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): 
   const speaker = await speakerFor(loaded, order.language);
   const resampler = order.rate === speaker.sampleRate ? undefined : new loaded.native.LinearResampler(speaker.sampleRate, order.rate);
   const pass = (samples: Float32Array): void => {
-    if (samples.length > 0) send({ kind: 'samples', samples });
+    if (samples.length > 0) send({ kind: 'samples', pcm: toPcm(samples) });
   };
   const onProgress = ({ samples }: { samples: Float32Array }): number => {
     if (wanted()) pass(resampler?.resample(samples) ?? samples);
