@@ -66,7 +66,7 @@ export function createHeardSound(owner: HeardSoundOwner) {
       return sound.take();
     },
     clear() {
-      sound.keepLast(0);
+      sound.clear();
       rest = NOTHING;
       forgetSpeech();
     },

@@ -9,8 +9,10 @@ export interface SoundBuffer {
   keepLast(bytes: number): void;
   /** Returns a copy of everything. */
   copy(): Buffer;
-  /** Returns everything, and is empty then. */
+  /** Returns everything, and keeps no memory. */
   take(): Buffer;
+  /** Keeps no memory. */
+  clear(): void;
 }
 
 export function createSoundBuffer(): SoundBuffer {
@@ -28,6 +30,12 @@ export function createSoundBuffer(): SoundBuffer {
     to = held;
   }
 
+  function clear(): void {
+    data = Buffer.alloc(0);
+    from = 0;
+    to = 0;
+  }
+
   return {
     get bytes() {
       return to - from;
@@ -42,10 +50,9 @@ export function createSoundBuffer(): SoundBuffer {
     copy: () => Buffer.from(data.subarray(from, to)),
     take() {
       const taken = Buffer.from(data.subarray(from, to));
-      data = Buffer.alloc(0);
-      from = 0;
-      to = 0;
+      clear();
       return taken;
     },
+    clear,
   };
 }

@@ -1,5 +1,6 @@
 /** Who may open a session of `/v1/realtime`, what becomes of bad input, and when sessions end. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { createAuthorize } from '../../../../src/auth/create-authorize.ts';
 import { startUpstream, sendJson, type FakeUpstream } from '../../../gateway/support/fake-upstream.ts';
 import { publish } from '../../../gateway/support/board-fixture.ts';
@@ -218,6 +219,36 @@ describe('bad events', () => {
   });
 });
 
+test('any events in any order leave the service as it was', async () => {
+  await start({ settings: { SVC_AUDIO_LIMIT: '200Ki' } });
+  const input = fc.record(
+    {
+      format: fc.constantFrom({ type: 'audio/pcm', rate: 24_000 }, { type: 'audio/pcmu' }, { type: 'audio/pcma' }, null),
+      turn_detection: fc.constantFrom(null, { type: 'server_vad' }, { type: 'server_vad', silence_duration_ms: 100, prefix_padding_ms: 0 }),
+      transcription: fc.constantFrom(null, {}, { model: 'stt' }, { language: 'en', prompt: 'a' }, { model: 'none' }),
+    },
+    { requiredKeys: [] },
+  );
+  const sound = fc
+    .tuple(fc.boolean(), fc.integer({ min: 0, max: 1000 }))
+    .map(([loud, ms]) => (loud ? toneOf(ms / 1000) : silenceOf(ms / 1000)));
+  const event = fc.oneof(
+    { weight: 6, arbitrary: sound.map((pcm) => ({ type: 'input_audio_buffer.append', audio: pcm.toString('base64') })) },
+    { weight: 2, arbitrary: fc.constantFrom({ type: 'input_audio_buffer.commit' }, { type: 'input_audio_buffer.clear' }) },
+    { weight: 2, arbitrary: input.map((each) => ({ type: 'session.update', session: { type: 'transcription', audio: { input: each } } })) },
+    { weight: 1, arbitrary: fc.json() },
+  );
+  const run = async (events: readonly (object | string)[]): Promise<void> => {
+    const client = await open();
+    for (const each of events) client.send(each);
+    await client.errorOf('{}');
+    await client.close();
+    await until(() => gateway.gateway.load().bufferedBytes === 0 && gateway.gateway.load().requests === 0);
+    expect(client.ofType('error').some(({ error }) => error?.code === 'server.internal')).toBe(false);
+  };
+  await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 25 }), run), { numRuns: 40 });
+});
+
 describe('the end of the service', () => {
   beforeEach(() => start());
 
@@ -229,6 +260,8 @@ describe('the end of the service', () => {
     await client.waitFor('input_audio_buffer.speech_started');
     const closing = gateway.api.close(10_000);
     await client.waitFor('input_audio_buffer.committed');
+    // Longer than a connection without requests lives then.
+    await new Promise((resolve) => setTimeout(resolve, 600));
     held.resolve();
     expect((await client.waitFor(COMPLETED)).transcript).toBe('heard');
     expect((await client.closed())[0]).toBe(1001);
