@@ -8,14 +8,16 @@ import { svcctl } from '../cli/run-svcctl.ts';
 import { startRequestLoop } from '../support/request-loop.ts';
 import { chatText, isAnswering, startService, type Service } from '../support/service.ts';
 
-const slotOf = (model: string, more = '') => `${more}provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`;
+const slotOf = (model: string, { more = '', alias = model } = {}) =>
+  `${more}provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\naliases = ["${alias}"]\n`;
+const CODER = { alias: 'coder' };
 const Explained = z.object({ text: z.string() });
 
 describe('Profiles', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ runtime: 'process' });
-    await service.save('primary', slotOf('demo-fox'));
+    await service.save('primary', slotOf('demo-fox', CODER));
     await service.save('embed', slotOf('demo-embed'));
     await service.save('helper', slotOf('demo-owl'));
     for (const name of ['primary', 'embed', 'helper']) await service.until(name, 'ready', isAnswering);
@@ -34,17 +36,19 @@ describe('Profiles', () => {
     expect(await profile('save', 'coding')).toMatchObject({ code: 0, out: 'profile/coding saved (embed, helper, primary)\n' });
     await mkdir(inProfiles('owls'), { recursive: true });
     await cp(path.join(service.configDir, 'slots', 'embed.toml'), inProfiles('owls', 'embed.toml'));
-    await writeFile(inProfiles('owls', 'primary.toml'), slotOf('demo-owl', '# at night\n'));
-    await writeFile(inProfiles('owls', 'night.toml'), slotOf('demo-owl'));
+    await writeFile(inProfiles('owls', 'primary.toml'), slotOf('demo-owl', { more: '# at night\n' }));
+    await writeFile(inProfiles('owls', 'night.toml'), slotOf('demo-owl', CODER));
     const before = await processOf('embed');
 
     const planned = await profile('apply', 'owls', '--dry-run');
     expect(planned.out).toContain(
       'slot/embed unchanged (dry run)\nslot/helper disabled (dry run)\nslot/night created (dry run)\nslot/primary updated (dry run)\n',
     );
-    expect(await readFile(path.join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(slotOf('demo-fox'));
+    expect(await readFile(path.join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(slotOf('demo-fox', CODER));
 
     const primary = startRequestLoop(async () => ask('primary'), 3);
+    // A name that belongs to another slot in each set.
+    const coder = startRequestLoop(async () => ask('coder'), 2);
     const embed = startRequestLoop(embedding, 2);
     expect(await profile('apply', 'owls')).toMatchObject({ code: 0, err: '' });
     await service.until('primary', 'switched', (slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
@@ -56,13 +60,13 @@ describe('Profiles', () => {
     await service.until('primary', 'switched back', (slot) => isAnswering(slot) && slot?.status.model === 'demo-fox');
     await service.until('helper', 'ready', isAnswering);
     await service.until('night', 'offline', (slot) => slot?.status.state === 'offline');
-    await Promise.all([primary.end(), embed.end()]);
-    expect([primary.failures, embed.failures]).toEqual([[], []]);
+    await Promise.all([primary.end(), coder.end(), embed.end()]);
+    expect([primary.failures, coder.failures, embed.failures]).toEqual([[], [], []]);
     expect(primary.answers).toEqual(new Set([DEMO_SENTENCES['demo-fox'], DEMO_SENTENCES['demo-owl']]));
 
     expect(await processOf('embed')).toEqual(before);
     expect(await activeProfiles()).toEqual(['coding']);
-    expect(await readFile(path.join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(slotOf('demo-fox'));
+    expect(await readFile(path.join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(slotOf('demo-fox', CODER));
     expect((await readdir(path.join(service.configDir, 'slots'))).toSorted()).toEqual([
       'embed.toml',
       'helper.toml',
