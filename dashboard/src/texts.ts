@@ -105,6 +105,7 @@ export const T = {
   conditions: 'Conditions',
   memoryShort: 'Memory',
   noTimeline: 'Nothing has happened to this slot yet',
+  log: 'Log',
   logSearch: 'Find in the log',
   logFollow: 'Follow',
   logWrap: 'Wrap lines',
