@@ -1,7 +1,9 @@
 /** Several slot files that are written together, by the real editor and beside the real source. */
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { stageFile } from '../../../src/files/write-file.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
 import { SlotName } from '../../../src/schema/names.ts';
 import type { SlotEditor, SlotTextEditor } from '../../../src/schema/slot-editor.ts';
@@ -43,6 +45,18 @@ describe('putTexts()', () => {
     await reading;
     expect(mixed).toEqual([]);
     expect((await readdir(slots.directory)).length).toBe(NAMES.length);
+  });
+
+  test('begins the quiet period when the text is put in its place, and not when it was written', async () => {
+    const place = path.join(slots.directory, 'a.toml');
+    const staged = await stageFile(place, textOf('two'), { mode: 0o640 });
+    const [hidden = ''] = (await readdir(slots.directory)).filter((file) => file.startsWith('.'));
+    const writtenAt = (await stat(path.join(slots.directory, hidden))).mtimeMs;
+    while (Date.now() < writtenAt + 20) await pause(5);
+    staged.commit();
+    expect((await stat(place)).mtimeMs).toBeGreaterThanOrEqual(Math.floor(writtenAt + 20));
+    await staged.discard();
+    expect(await read('a')).toBe(textOf('two'));
   });
 
   test.each([
