@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
-import { isAnswering, startService, type Service } from '../support/service.ts';
+import { isAnswering, pause, startService, type Service } from '../support/service.ts';
 import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
 
 const slotOf = (model: string, more = '') => `${more}provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`;
@@ -87,6 +87,11 @@ describeWithBrowser('profiles in the dashboard', () => {
     await service.save('helper', slotOf('demo-owl', 'enabled = false\npriority = 3\n'));
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.getByText('The profile or a slot has changed since you looked').waitFor();
+    // The old plan must not be applied while the next one is awaited.
+    await page.route('**/api/profiles/owls/apply', async (route) => {
+      await pause(300);
+      await route.continue();
+    });
     await dialog.getByRole('button', { name: 'Plan again' }).click();
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.waitFor({ state: 'hidden' });
