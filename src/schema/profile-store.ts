@@ -29,14 +29,19 @@ export interface Profile {
   readonly resourceVersion: string;
 }
 
+/** A profile without the documents of its slots, of which there may be many. */
+export interface ProfileSummary extends Omit<Profile, 'slots'> {
+  readonly slots: readonly Pick<ProfileSlot, 'name' | 'change'>[];
+}
+
 /** The present slots are exactly what switching to the profile would make of them. Pure. */
-export function isActive({ slots, problems }: Pick<Profile, 'slots' | 'problems'>): boolean {
+export function isActive({ slots, problems }: Pick<ProfileSummary, 'slots' | 'problems'>): boolean {
   return problems.length === 0 && slots.every(({ change }) => change === 'unchanged');
 }
 
 export interface ProfileList {
   /** In the order of their names. */
-  readonly profiles: readonly Profile[];
+  readonly profiles: readonly ProfileSummary[];
   /** Of what is no profile, though it is where profiles are. */
   readonly problems: readonly SpecProblem[];
 }

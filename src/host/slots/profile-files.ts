@@ -20,8 +20,8 @@ import { isSlotFileName } from './slot-files.ts';
 export const MOST_PROFILES = 100;
 /** As many slots as one request may change. */
 const MOST_SLOTS = 1000;
-/** Of all files of a profile together: thousands of times what slots have. */
-const MOST_BYTES = 16 * 1024 * 1024;
+/** Of all files of a profile together. A slot has less than one kilobyte as a rule. */
+const MOST_BYTES = 4 * 1024 * 1024;
 /** As the directory of slots of an installed service: its files may contain secrets. */
 const DIRECTORY_MODE = 0o750;
 /** What is being written, and what is being replaced or removed. No profile has a name that begins with a dot. */

@@ -5,7 +5,7 @@ import { readTextFile } from '../../files/read-text-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/names.ts';
-import type { Profile, ProfileStore, SavedProfile, SaveOptions } from '../../schema/profile-store.ts';
+import type { Profile, ProfileStore, ProfileSummary, SavedProfile, SaveOptions } from '../../schema/profile-store.ts';
 import type { SlotTextEditor } from '../../schema/slot-editor.ts';
 import type { SpecProblem } from '../../schema/spec-problem.ts';
 import { rewriteSlotText } from './decide/edit-slot.ts';
@@ -37,10 +37,10 @@ export function createProfileStore({ directory, slotsDirectory, editor }: Profil
     async list() {
       const [{ names, problems }, present] = await Promise.all([files.names(), readSlots(slotsDirectory)]);
       const breathe = createBreather();
-      const profiles: Profile[] = [];
+      const profiles: ProfileSummary[] = [];
       for (const name of names) {
         const planned = await plan(name, present);
-        if (planned !== undefined) profiles.push(withoutEdits(planned));
+        if (planned !== undefined) profiles.push(summaryOf(planned));
         await breathe();
       }
       return { profiles, problems };
@@ -80,6 +80,10 @@ export function createProfileStore({ directory, slotsDirectory, editor }: Profil
 
 function withProblems(planned: PlannedSwitch, { problems }: FoundProfile): PlannedSwitch {
   return problems.length === 0 ? planned : { ...planned, problems: [...problems, ...planned.problems], edits: [] };
+}
+
+function summaryOf({ name, slots, problems, resourceVersion }: Profile): ProfileSummary {
+  return { name, problems, resourceVersion, slots: slots.map((slot) => ({ name: slot.name, change: slot.change })) };
 }
 
 function withoutEdits({ name, slots, problems, resourceVersion }: Profile): Profile {

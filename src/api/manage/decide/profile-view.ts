@@ -2,14 +2,14 @@
 import type { z } from 'zod';
 import { isTable, toSnakeCase } from '../../../schema/key-case.ts';
 import type { ProfileDetail, ProfileEntry } from '../../../schema/profile-answers.ts';
-import { isActive, type Profile } from '../../../schema/profile-store.ts';
+import { isActive, type Profile, type ProfileSummary } from '../../../schema/profile-store.ts';
 import type { Immutable } from '../../answer.ts';
 import { hideEnvironment } from './hide-environment.ts';
 import { viewProblem } from './slot-view.ts';
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
-export function viewProfile(profile: Profile): Body<typeof ProfileEntry> {
+export function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
   return {
     name: profile.name,
     active: isActive(profile),
