@@ -34,7 +34,12 @@ export async function createHostWorld(
     log,
   });
   const editor = createTomlEditor({ directory });
-  const profiles = createProfileStore({ directory: path.join(settings.SVC_CONFIG_DIR, 'profiles'), slotsDirectory: directory, editor });
+  const profiles = createProfileStore({
+    directory: path.join(settings.SVC_CONFIG_DIR, 'profiles'),
+    slotsDirectory: directory,
+    editor,
+    quietPeriodMs: settings.SVC_QUIET_PERIOD,
+  });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
   const inputs = await createDesiredInputs(options, slots, {

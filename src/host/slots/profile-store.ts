@@ -1,7 +1,7 @@
 /** Saves, compares and applies the profiles of a host. `decide/plan-switch.ts` decides what a switch does; files are read again whenever somebody asks. */
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readTextFile } from '../../files/read-text-file.ts';
+import { createTextFileMemory } from '../../files/remember-text-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/names.ts';
@@ -12,7 +12,7 @@ import { rewriteSlotText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { planSwitch, type FoundText, type FoundTexts, type PlannedSwitch } from './decide/plan-switch.ts';
 import { createProfileFiles, MOST_PROFILES, type FoundProfile, type NewText } from './profile-files.ts';
-import { isSlotFileName } from './slot-files.ts';
+import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 
 export interface ProfileStoreOptions {
   /** `<config>/profiles`, which need not exist yet. */
@@ -20,13 +20,16 @@ export interface ProfileStoreOptions {
   /** `<config>/slots`. */
   readonly slotsDirectory: string;
   readonly editor: SlotTextEditor;
+  /** As for the source of slots. */
+  readonly quietPeriodMs: number;
 }
 
 /** Of a file that no slot has yet. */
 const FILE_MODE = 0o640;
 
-export function createProfileStore({ directory, slotsDirectory, editor }: ProfileStoreOptions): ProfileStore {
+export function createProfileStore({ directory, slotsDirectory, editor, quietPeriodMs }: ProfileStoreOptions): ProfileStore {
   const files = createProfileFiles(directory);
+  const readSlots = createSlotReader(slotsDirectory, quietPeriodMs);
 
   const plan = async (name: ProfileName, present: FoundTexts): Promise<(PlannedSwitch & Profile) | undefined> => {
     const found = await files.read(name);
@@ -35,7 +38,7 @@ export function createProfileStore({ directory, slotsDirectory, editor }: Profil
 
   return {
     async list() {
-      const [{ names, problems }, present] = await Promise.all([files.names(), readSlots(slotsDirectory)]);
+      const [{ names, problems }, present] = await Promise.all([files.names(), readSlots()]);
       const breathe = createBreather();
       const profiles: ProfileSummary[] = [];
       for (const name of names) {
@@ -46,12 +49,12 @@ export function createProfileStore({ directory, slotsDirectory, editor }: Profil
       return { profiles, problems };
     },
     async read(name) {
-      const planned = await plan(name, await readSlots(slotsDirectory));
+      const planned = await plan(name, await readSlots());
       return planned && withoutEdits(planned);
     },
     async save(name, options = {}) {
       try {
-        const texts = await textsToSave(slotsDirectory, options);
+        const texts = await textsToSave(readSlots, options);
         if ('kind' in texts) return texts;
         const saved = await files.write(name, texts.texts, (existing) => refuseSave(name, existing, options));
         return 'kind' in saved ? saved : { kind: 'saved', created: saved.created };
@@ -67,7 +70,7 @@ export function createProfileStore({ directory, slotsDirectory, editor }: Profil
       }
     },
     async apply(name, { ifMatch } = {}) {
-      const planned = await plan(name, await readSlots(slotsDirectory));
+      const planned = await plan(name, await readSlots());
       if (planned === undefined) return { kind: 'not-found' };
       if (ifMatch !== undefined && ifMatch !== planned.resourceVersion) return { kind: 'conflict' };
       if (planned.problems.length > 0) return { kind: 'invalid', problems: planned.problems };
@@ -98,11 +101,11 @@ function refuseSave(name: ProfileName, existing: ReadonlySet<string>, { onlyNew 
 type Saveable = { readonly texts: ReadonlyMap<SlotName, NewText> } | Extract<SavedProfile, { kind: 'invalid' }>;
 
 /** Only valid texts are saved, so that a profile which is needed in a hurry has no mistake. */
-async function textsToSave(slotsDirectory: string, { documents }: SaveOptions): Promise<Saveable> {
+async function textsToSave(readSlots: ReadSlots, { documents }: SaveOptions): Promise<Saveable> {
   const texts = new Map<SlotName, NewText>();
   const problems: SpecProblem[] = [];
   if (documents === undefined) {
-    for (const [name, found] of await readSlots(slotsDirectory)) {
+    for (const [name, found] of await readSlots()) {
       const parsed = found.kind === 'text' ? parseSlotText(name, found.text, found.path) : undefined;
       if (found.kind === 'unreadable') problems.push({ ...found, path: [], file: found.path });
       else if (parsed?.ok === false) problems.push(...parsed.problems);
@@ -126,21 +129,25 @@ async function modeOf(file: string): Promise<number> {
   return (await stat(file)).mode & 0o777;
 }
 
-/** Throws the system's error if the directory cannot be listed; one that is missing has no slots. */
-async function readSlots(directory: string): Promise<FoundTexts> {
-  const found = new Map<SlotName, FoundText>();
-  for (const file of (await readdir(directory).catch(emptyIfMissing)).filter(isSlotFileName).toSorted()) {
-    const name = SlotName.safeParse(file.slice(0, -'.toml'.length));
-    const at = path.join(directory, file);
-    // A file with another name is no slot; the loop reports it.
-    const read = name.success ? await readTextFile(at) : undefined;
-    if (name.success && read !== undefined) found.set(name.data, { path: at, ...read.file });
-  }
-  return found;
+type ReadSlots = () => Promise<FoundTexts>;
+
+/** After the quiet period, so that no half of a file is saved or compared. The returned function throws the system's error if the directory cannot be listed; one that is missing has no slots. */
+function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
+  const reading = { quietPeriodMs, expected: [], memory: createTextFileMemory() };
+  return async () => {
+    const found = new Map<SlotName, FoundText>();
+    const files = await readSlotFiles(directory, reading, new AbortController().signal).catch(noneIfMissing);
+    for (const [fileName, file] of files) {
+      // A file with another name is no slot; the loop reports it.
+      const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
+      if (name.success) found.set(name.data, { path: path.join(directory, fileName), ...file });
+    }
+    return found;
+  };
 }
 
-function emptyIfMissing(error: unknown): string[] {
-  if (codeOf(error) === 'ENOENT') return [];
+function noneIfMissing(error: unknown): SlotFiles {
+  if (codeOf(error) === 'ENOENT') return new Map();
   throw error;
 }
 

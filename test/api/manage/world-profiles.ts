@@ -23,6 +23,7 @@ export async function openProfiles(world: Pick<World, 'slots' | 'save'>): Promis
   const files = createProfileStore({
     directory,
     slotsDirectory,
+    quietPeriodMs: 1,
     editor: {
       async putTexts(edits) {
         if (world.slots.broken !== undefined) return { kind: 'failed', message: world.slots.broken };

@@ -1,7 +1,8 @@
 /** Profiles in real directories, with the real editor of slot files. */
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, open as openFile, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createProfileStore } from '../../../src/host/slots/profile-store.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
@@ -18,10 +19,11 @@ let root: string;
 let store: ProfileStore;
 const inSlots = (file: string) => path.join(root, 'slots', file);
 const inProfiles = (...parts: readonly string[]) => path.join(root, 'profiles', ...parts);
-const open = () =>
+const open = (quietPeriodMs = 1) =>
   createProfileStore({
     directory: inProfiles(),
     slotsDirectory: path.join(root, 'slots'),
+    quietPeriodMs,
     editor: createTomlEditor({ directory: path.join(root, 'slots') }),
   });
 const texts = (problems: readonly SpecProblem[]) => problems.map((problem) => formatProblem(problem).replaceAll(root, ''));
@@ -71,6 +73,19 @@ describe('createProfileStore()', () => {
     await writeFile(inSlots('primary.toml'), B);
     expect(await active()).toEqual([]);
     expect((await readdir(path.join(root, 'slots'))).toSorted()).toEqual(['embed.toml', 'primary.toml']);
+  });
+
+  test('saves no half of a file that is being written', async () => {
+    const file = await openFile(inSlots('primary.toml'), 'w');
+    await file.write(A.slice(0, A.indexOf('default')).replace('[model]', '[model]\ndefault = "half"'));
+    // Long enough for the rest of the file, however busy the machine is.
+    const saving = open(500).save(CODING);
+    await pause(1);
+    await file.truncate(0);
+    await file.write(B, 0);
+    await file.close();
+    expect(await saving).toEqual({ kind: 'saved', created: true });
+    expect(await readFile(inProfiles('coding', 'primary.toml'), 'utf8')).toBe(B);
   });
 
   test('does not touch the file of a slot that is alike', async () => {
@@ -198,6 +213,7 @@ describe('createProfileStore()', () => {
       const blocked = createProfileStore({
         directory: path.join(root, 'blocked', 'profiles'),
         slotsDirectory: path.join(root, 'slots'),
+        quietPeriodMs: 1,
         editor: createTomlEditor({ directory: path.join(root, 'slots') }),
       });
       expect((await blocked.list()).problems).toMatchObject([{ message: expect.stringContaining('Make this directory readable') }]);
