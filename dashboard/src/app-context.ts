@@ -3,19 +3,26 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Signal } from '@preact/signals';
 import type { Place } from './decide/route.ts';
-import type { Table } from './decide/patch.ts';
 import type { Client } from './io/client.ts';
 import type { Store } from './io/store.ts';
+import type { Plan, SwitchedProfile } from './types.ts';
+
+/** What a change would do, and the version that this was found for. */
+export interface PlannedChange {
+  readonly plan: Plan;
+  readonly version: string | null;
+  /** What is done with the text of each slot, where several are changed. */
+  readonly slots?: SwitchedProfile['slots'];
+}
 
 /** A change that is shown before it is made. */
 export interface Change {
-  readonly slot: string;
-  readonly verb: 'load' | 'unload' | 'restart';
-  /** What the verb does to the document, for the plan. */
-  readonly patch: Table;
   readonly title: string;
-  /** What is sent with the verb. */
-  readonly body: Table;
+  /** Said if somebody else has changed what it was planned for. */
+  readonly conflict: string;
+  plan(client: Client, signal: AbortSignal): Promise<PlannedChange>;
+  /** Makes it, unless there is a newer version. */
+  apply(client: Client, version: string | null): Promise<unknown>;
 }
 
 export interface App {

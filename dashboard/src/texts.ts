@@ -80,7 +80,7 @@ export const T = {
   },
   planning: 'Asking what this would do',
   planHeading: 'What this will do',
-  planNothing: 'Nothing to do: the slot is already as asked for',
+  planNothing: 'Nothing has to be started, stopped or downloaded',
   planText: 'The plan as text',
   because: 'because',
   apply: 'Apply',
@@ -105,6 +105,7 @@ export const T = {
   conditions: 'Conditions',
   memoryShort: 'Memory',
   noTimeline: 'Nothing has happened to this slot yet',
+  log: 'Log',
   logSearch: 'Find in the log',
   logFollow: 'Follow',
   logWrap: 'Wrap lines',
@@ -178,4 +179,11 @@ export const T = {
   version: 'Version',
   runtime: 'Runtime',
   actions: 'Actions',
+  slotResults: 'The slots',
+  slotResult: {
+    created: 'is created',
+    updated: 'is changed',
+    disabled: 'is disabled: the profile does not have it',
+  },
+  slotsUnchanged: 'As they should be already:',
 } as const;

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Scope } from '../../src/schema/access.ts';
 import type * as answers from '../../src/schema/answers.ts';
 import type { Cluster as ClusterSchema } from '../../src/schema/cluster-answers.ts';
+import type * as profiles from '../../src/schema/profile-answers.ts';
 import type { RequestEntries as RequestEntriesSchema } from '../../src/schema/request-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
@@ -16,6 +17,9 @@ export type TimelineEntry = z.output<typeof answers.TimelineEntry>;
 export type Timeline = z.output<typeof answers.Timeline>;
 export type Explanation = z.output<typeof answers.Explanation>;
 export type Plan = z.output<typeof answers.Plan>;
+export type Profiles = z.output<typeof profiles.Profiles>;
+export type ProfileEntry = z.output<typeof profiles.ProfileEntry>;
+export type SwitchedProfile = z.output<typeof profiles.SwitchedProfile>;
 export type ModelEntry = z.output<typeof answers.ModelEntry>;
 export type Models = z.output<typeof answers.Models>;
 export type FitAnswer = z.output<typeof answers.FitAnswer>;

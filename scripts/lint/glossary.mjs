@@ -110,6 +110,10 @@ export const GLOSSARY = [
   },
   { term: 'pod overlay', meaning: 'What a slot adds to the pods that the controller renders, and changes in them: `pod` of a slot.' },
   { term: 'probe', meaning: 'A request to an endpoint that checks whether the server answers, and with which model.' },
+  {
+    term: 'profile',
+    meaning: 'A set of slot texts under a name, stored on a host, which can take the place of the present ones as a whole.',
+  },
   { term: 'provider', meaning: 'A kind of model server. Its contract says how the server is started, probed and addressed.' },
   { term: 'quiet period', meaning: 'How long the slot files must stay unchanged after an edit before they are read.' },
   {

@@ -26,6 +26,8 @@ export async function buildDashboard() {
   if (readStamp() === stamp) return;
   // Loaded only if there is something to build: `npm start` pays for it once.
   const { build } = await import('vite');
+  // With any other value, such as that of a test run, it would be built for development.
+  process.env.NODE_ENV = 'production';
   // A folder of its own, so that two builds at once, or one that is interrupted, leave no half of a dashboard.
   const made = mkdtempSync(join(DASHBOARD, 'dist-'));
   try {

@@ -6,6 +6,7 @@ import type { HostFacts } from '../schema/hardware.ts';
 import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
 import type { ModelId, SlotName } from '../schema/names.ts';
 import type { Backend } from '../schema/provider-kinds.ts';
+import type { ProfileStore } from '../schema/profile-store.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
@@ -143,6 +144,8 @@ export interface Manage {
   /** On the clock of the loop. */
   readonly startedAt: number;
   readonly editor: SlotEditor;
+  /** Undefined in a cluster. */
+  readonly profiles: ProfileStore | undefined;
   readonly events: EventFeed;
   /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
   preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;

@@ -8,6 +8,7 @@ import { createImageRoutes } from './manage/image-routes.ts';
 import { createInventoryRoutes } from './manage/inventory-routes.ts';
 import { createModelRoutes } from './manage/model-routes.ts';
 import type { ManageDeps } from './manage/manage-deps.ts';
+import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createSystemRoutes } from './manage/system-routes.ts';
@@ -25,6 +26,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createSlotRoutes(deps),
     ...createSlotInsightRoutes(deps),
     ...createChangeRoutes(deps),
+    ...createProfileRoutes(deps),
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
     ...createModelRoutes(deps),

@@ -3,6 +3,7 @@ import { CONDITION_TYPES, SLOT_STATES } from '../schema/slot-status.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
 import { MODEL_VERBS } from './model-verb-table.ts';
 import { OUTPUTS } from './output/output.ts';
+import { PROFILE_VERBS } from './profile-verb-table.ts';
 import { TOKEN_VERBS } from './token-verb-table.ts';
 import { TOOLBOX_VERBS } from './toolbox-verb-table.ts';
 import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
@@ -207,6 +208,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
     load: async () => (await import('./verbs/apply.ts')).runApply,
   },
+  { name: 'profile', help: 'Save sets of slots under names, and switch from one to another', verbs: PROFILE_VERBS },
   {
     name: 'validate',
     help: 'Check files without contacting the service',

@@ -35,7 +35,7 @@ export interface VerbArgument {
 }
 
 /** What a shell asks the running service for. */
-export type LiveList = 'slots' | 'slot/NAME' | 'models';
+export type LiveList = 'slots' | 'slot/NAME' | 'models' | 'profiles';
 
 export interface VerbOption {
   /** In commander's syntax: `-o, --output <format>`. */

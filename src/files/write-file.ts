@@ -1,5 +1,6 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
+import { renameSync, utimesSync } from 'node:fs';
 import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeSubdirectory } from './subdirectory.ts';
@@ -21,6 +22,41 @@ export interface WriteOptions {
 
 /** Throws the system's error. */
 export async function writeFileAtomically(path: string, text: string, options: WriteOptions): Promise<void> {
+  const temporary = await writeTemporary(path, text, options);
+  try {
+    await rename(temporary, path);
+    if (options.sync === true) await syncDirectory(dirname(path));
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+export interface StagedFile {
+  /** Puts the text in its place, at once and without waiting, so that several files change together. Throws the system's error. */
+  commit(): void;
+  /** Removes what was not put in its place. */
+  discard(): Promise<void>;
+}
+
+/** Writes a text beside its place. Whatever can fail for lack of space or rights fails here. Throws the system's error. Follow commits with `syncDirectory`. */
+export async function stageFile(path: string, text: string, options: WriteOptions): Promise<StagedFile> {
+  const temporary = await writeTemporary(path, text, options);
+  return {
+    commit() {
+      // The quiet period after an edit begins now, and not when the text was written.
+      const now = new Date();
+      utimesSync(temporary, now, now);
+      renameSync(temporary, path);
+    },
+    async discard() {
+      await rm(temporary, { force: true }).catch(() => undefined);
+    },
+  };
+}
+
+/** Returns the path of a complete file beside `path`. */
+async function writeTemporary(path: string, text: string, options: WriteOptions): Promise<string> {
   if (options.directory !== 'existing') await mkdir(dirname(path), { recursive: true });
   // In the same directory, since a rename across file systems fails; with a leading dot, since sources ignore such files.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
@@ -35,8 +71,7 @@ export async function writeFileAtomically(path: string, text: string, options: W
       await handle.close();
     }
     if (options.owner !== undefined) await chown(temporary, options.owner.uid, options.owner.gid).catch(() => undefined);
-    await rename(temporary, path);
-    if (options.sync === true) await syncDirectory(dirname(path));
+    return temporary;
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
     throw error;

@@ -1,6 +1,6 @@
 /** Replaces the URLs of images in a chat by the images. The rest of the body stays as it is, byte for byte. */
 import type { BodyProblem } from './body-scan.ts';
-import { shorten } from './decide/error-answer.ts';
+import { shorten } from '../schema/shorten.ts';
 import type { FetchImage } from './fetch-image.ts';
 import type { FoundUrl } from './media-scanner.ts';
 

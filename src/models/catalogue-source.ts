@@ -6,6 +6,7 @@ import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { quietRestMs } from '../files/decide/quiet-rest.ts';
 import { readTextFile, type TextFile } from '../files/read-text-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { writeJsonAtomically } from '../files/write-file.ts';
@@ -139,10 +140,8 @@ async function readWhenQuiet(file: string, quietPeriodMs: number, isExpected: bo
   let awaited = isExpected;
   for (;;) {
     const read = await readTextFile(file);
-    const ageMs = read === undefined ? Number.POSITIVE_INFINITY : Date.now() - read.writtenAt;
     const isChanging = read?.changedMeanwhile === true || (read === undefined && awaited);
-    // A time in the future means that a clock is wrong, not that the file is being written.
-    const restMs = isChanging ? quietPeriodMs : ageMs < 0 ? 0 : quietPeriodMs - ageMs;
+    const restMs = isChanging ? quietPeriodMs : quietRestMs(read?.writtenAt ?? 0, Date.now(), quietPeriodMs);
     if (restMs <= 0 || performance.now() >= deadline) return read?.file;
     if (read === undefined) awaited = false;
     await sleep(Math.ceil(restMs));

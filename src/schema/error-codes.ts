@@ -32,11 +32,17 @@ export const ERROR_CODES = {
   'model.not_found': error(404, 'not_found_error', 'No slot serves this model; the message lists the known names'),
   'image.not_found': error(404, 'not_found_error', 'The image does not exist, or the cache no longer has it'),
   'voice.not_found': error(404, 'not_found_error', 'No voice is stored under this name'),
+  'profile.not_found': error(404, 'not_found_error', 'There is no profile of this name; the message lists the known names'),
   'token.not_found': error(404, 'not_found_error', 'The token does not exist'),
   'model.in_use': permanent(409, 'conflict_error', 'A slot uses the model, so it cannot be removed; the message names the slot'),
   'route.method': error(405, 'invalid_request_error', 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'invalid_request_error', 'The request did not arrive completely in time'),
   'slot.conflict': permanent(409, 'conflict_error', 'The slot has changed since the version in `If-Match`; read it again'),
+  'profile.conflict': permanent(
+    409,
+    'conflict_error',
+    'The profile or a slot has changed since the version in `If-Match`, or a profile of this name exists already',
+  ),
   'voice.exists': permanent(409, 'conflict_error', 'A voice is already stored under this name'),
   'request.too_large': error(
     413,
@@ -46,6 +52,16 @@ export const ERROR_CODES = {
   'request.media_type': error(415, 'invalid_request_error', 'The route does not accept the media type of the body'),
   'request.range': error(416, 'invalid_request_error', 'The image has no bytes in the range of the header `Range`'),
   'slot.invalid': error(422, 'invalid_request_error', 'The slot document does not match the schema; the message names the invalid keys'),
+  'profile.invalid': permanent(
+    422,
+    'invalid_request_error',
+    'A slot text has a mistake or cannot be read, so that the profile cannot be saved or applied; the message names file and line',
+  ),
+  'profile.unsupported': permanent(
+    422,
+    'invalid_request_error',
+    'Profiles are kept on hosts only, and as many as the message says; in a cluster, use Kustomize or several manifests',
+  ),
   'model.unsupported': error(422, 'invalid_request_error', 'The model in the slot does not support this kind of request'),
   'model.unavailable': permanent(
     422,

@@ -5,6 +5,7 @@ import {
   MODEL_ID_PATTERN,
   MODEL_ID_RULE,
   MODEL_ID_TOO_LONG,
+  PROFILE_NAME_RULE,
   SLOT_NAME_LENGTH,
   SLOT_NAME_PATTERN,
   SLOT_NAME_RULE,
@@ -16,6 +17,14 @@ export const SlotName = z
   .regex(new RegExp(SLOT_NAME_PATTERN), SLOT_NAME_RULE)
   .brand('SlotName');
 export type SlotName = z.output<typeof SlotName>;
+
+/** A stored set of slots. */
+export const ProfileName = z
+  .string()
+  .max(SLOT_NAME_LENGTH, PROFILE_NAME_RULE)
+  .regex(new RegExp(SLOT_NAME_PATTERN), PROFILE_NAME_RULE)
+  .brand('ProfileName');
+export type ProfileName = z.output<typeof ProfileName>;
 
 export const ModelId = z
   .string()

@@ -40,3 +40,24 @@ export interface SlotEditor {
   patch(name: SlotName, patch: SlotPatch, options?: EditOptions): Promise<EditResult>;
   remove(name: SlotName, options?: EditOptions): Promise<EditResult>;
 }
+
+/** One of several texts that are written together. */
+export interface TextEdit {
+  readonly name: SlotName;
+  /** The text that the edit was made from; undefined if there was no file. */
+  readonly before: string | undefined;
+  /** A valid text of this slot. */
+  readonly text: string;
+}
+
+export type TextEdits =
+  | { readonly kind: 'done' }
+  /** A slot no longer has the text that the edit was made from. */
+  | { readonly kind: 'conflict'; readonly name: SlotName }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** Writes texts of slots as they are, where slots are files. */
+export interface SlotTextEditor {
+  /** All or none: nothing is written unless every file can be written and has the text that its edit was made from. A pass sees all of them, or none. */
+  putTexts(edits: readonly TextEdit[]): Promise<TextEdits>;
+}

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { pathToSnakeCase, renameKey, writeKeys, type KeyStyle } from './key-case.ts';
 import { whyOwned } from './pod-owned-keys.ts';
 import { nearestWord } from './nearest-word.ts';
+import { shorten } from './shorten.ts';
 
 /** `path` uses the schema's camelCase keys; sources add file, line and column. */
 export interface SpecProblem {
@@ -31,7 +32,7 @@ const MAX_QUOTED_CHARACTERS = 80;
 export function formatProblem(problem: SpecProblem, style: KeyStyle = problem.style ?? 'snake_case'): string {
   const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
   const path = pathIn(style, problem.path)
-    .map((part) => shorten(String(part)))
+    .map((part) => shorten(String(part), MAX_QUOTED_CHARACTERS))
     .join('.');
   return [place, path, problem.message].filter((part) => part !== '').join(': ');
 }
@@ -104,14 +105,10 @@ function sizeOf(value: unknown): string {
 
 /** Formats a value for a message. The contents of tables and lists are left out: they may hold secrets. */
 function quote(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(shorten(value));
+  if (typeof value === 'string') return JSON.stringify(shorten(value, MAX_QUOTED_CHARACTERS));
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Date) return 'a date or time without quotes';
   return typeof value === 'object' && value !== null ? 'a table' : String(value);
-}
-
-function shorten(text: string): string {
-  return text.length > MAX_QUOTED_CHARACTERS ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
 }
 
 function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] {
@@ -119,7 +116,7 @@ function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path']
 }
 
 function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
-  const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name);
+  const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name, MAX_QUOTED_CHARACTERS);
   const owned = whyOwned(path, key);
   if (owned !== undefined) return writeKeys(`Remove "${text(key)}": ${owned}`, style);
   const known = keysAt(schema, path);

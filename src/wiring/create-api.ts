@@ -102,6 +102,7 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     runtime: world.runtime.traits.kind,
     startedAt,
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
+    profiles: world.profiles && audit.profiles(world.profiles),
     preview: async (overlay) => loop.preview(overlay),
     events: controller.events,
     logs: createLogSource(board, world.runtime),

@@ -9,6 +9,7 @@ import { ok, type Result } from '../schema/failure.ts';
 import type { Hardware } from '../schema/hardware.ts';
 import { PROVIDER_KINDS } from '../schema/provider-kinds.ts';
 import { createHostProbe } from '../host/host-probe.ts';
+import { createProfileStore } from '../host/slots/profile-store.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs } from './desired-inputs.ts';
@@ -31,6 +32,13 @@ export async function createHostWorld(
     lastGoodDirectory: path.join(settings.SVC_STATE_DIR, 'slots'),
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
+  });
+  const editor = createTomlEditor({ directory });
+  const profiles = createProfileStore({
+    directory: path.join(settings.SVC_CONFIG_DIR, 'profiles'),
+    slotsDirectory: directory,
+    editor,
+    quietPeriodMs: settings.SVC_QUIET_PERIOD,
   });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
@@ -57,7 +65,8 @@ export async function createHostWorld(
     modelFiles: models,
     host,
     records: createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log),
-    editor: createTomlEditor({ directory }),
+    editor,
+    profiles,
     sinks: [],
     shareTraffic: (local) => local,
     leadership: { leads: () => true, changes: () => undefined },

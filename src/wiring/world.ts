@@ -13,6 +13,7 @@ import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings.ts';
+import type { ProfileStore } from '../schema/profile-store.ts';
 import type { SlotEditor } from '../schema/slot-editor.ts';
 
 /** What the whole service, and so every world, is made from. */
@@ -54,6 +55,8 @@ export interface World {
   /** Where the loop reads what earlier controllers recorded. */
   readonly records: FailureRecords;
   readonly editor: SlotEditor;
+  /** Undefined in a cluster, where slots are no files. */
+  readonly profiles?: ProfileStore;
   readonly sinks: readonly StatusSink[];
   /** Returns the traffic that the loop observes, which includes that of other replicas. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;

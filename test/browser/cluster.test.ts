@@ -89,6 +89,19 @@ describeWithBrowser('the dashboard of a cluster', () => {
     world.cluster = cluster;
   }, 60_000);
 
+  test('offers no profiles, which a cluster does not have', async () => {
+    visitor = await visit(browser, `${world.url}/#/hardware`);
+    const { page } = visitor;
+    await page.locator('.gateways').waitFor();
+    const refused = page.waitForResponse((response) => response.url().endsWith('/api/profiles'));
+    await page.evaluate(`location.hash = '#/slots'`);
+    expect((await refused).status()).toBe(422);
+    await page.locator('.card').first().waitFor();
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+    expect(await page.getByRole('group', { name: 'Profiles' }).count()).toBe(0);
+    expect(await page.getByRole('alert').count()).toBe(0);
+  }, 60_000);
+
   test.each(LOOKS)(
     'has no faults of accessibility, and fits its width: $theme, $width px',
     async (look) => {

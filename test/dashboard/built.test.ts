@@ -41,6 +41,7 @@ test('what the first cards do not need is loaded after them: the first steps, th
   expect(text).toContain('/api/slots');
   for (const later of [
     '/api/install/state',
+    '/api/profiles',
     'type:`password`',
     '/api/models',
     '/api/hardware',

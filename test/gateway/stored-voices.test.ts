@@ -16,12 +16,7 @@ let fixture: VoiceFixture;
 beforeEach(async () => {
   fixture = await startVoices();
 });
-afterEach(async () => {
-  expect(fixture.gateway.faults).toEqual([]);
-  for (const name of ['tts', 'reader']) expect(fixture.gateway.traffic.ofSlot(slotName(name))).toEqual({ inFlight: 0, parked: 0 });
-  expect(fixture.gateway.gateway.load()).toMatchObject({ requests: 0, bufferedBytes: 0, spooledBytes: 0 });
-  await fixture.close();
-});
+afterEach(async () => fixture.closeAtRest());
 
 describe('the openai package', () => {
   test('stores a voice, speaks with it by its name or as an object, and deletes it', async () => {

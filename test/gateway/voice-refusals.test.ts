@@ -1,7 +1,6 @@
 /** Changes of stored voices that are refused, and who may make them. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readdir } from 'node:fs/promises';
-import { slotName } from './support/board-fixture.ts';
 import { errorOf, post } from './support/client.ts';
 import { FORM_TYPE, formOf, type FormPart } from './support/forms.ts';
 import { LONGEST, named, sample, startVoices, TONE, VOICES, type VoiceFixture } from './support/voice-fixture.ts';
@@ -11,12 +10,7 @@ let fixture: VoiceFixture;
 beforeEach(async () => {
   fixture = await startVoices();
 });
-afterEach(async () => {
-  expect(fixture.gateway.faults).toEqual([]);
-  for (const name of ['tts', 'reader']) expect(fixture.gateway.traffic.ofSlot(slotName(name))).toEqual({ inFlight: 0, parked: 0 });
-  expect(fixture.gateway.gateway.load()).toMatchObject({ requests: 0, bufferedBytes: 0, spooledBytes: 0 });
-  await fixture.close();
-});
+afterEach(async () => fixture.closeAtRest());
 
 describe('bad input', () => {
   test.each<readonly [string, readonly FormPart[], number, string, string | null]>([

@@ -140,34 +140,36 @@ function Devices({ hardware }: { readonly hardware: Hardware }): JSX.Element | n
       <h2>{A.devices}</h2>
       {hardware.devices_hidden !== null && <p class="note">{hardware.devices_hidden}</p>}
       {hardware.devices.length === 0 && hardware.devices_hidden === null && <p class="why">{A.noDevices}</p>}
-      <ul class="conditions">
-        {hardware.devices.map((device) => (
-          <li key={device.id}>
-            <strong>
-              {device.id} {device.name ?? device.vendor}
-            </strong>{' '}
-            {device.backends.map((backend) => (
-              <span key={backend} class="tag">
-                {backend}
-              </span>
-            ))}
-            <p>
-              {[
-                device.driver === null ? '' : `${A.driver} ${device.driver}`,
-                device.architecture === null ? '' : `${A.architecture} ${device.architecture}`,
-                device.unified ? A.unified : '',
-              ]
-                .filter((text) => text !== '')
-                .join(' · ')}
-            </p>
-            {device.unavailable.map(({ backend, reason }) => (
-              <p key={backend}>
-                {backend}: {A.unavailable}. {reason}
+      {hardware.devices.length > 0 && (
+        <ul class="conditions">
+          {hardware.devices.map((device) => (
+            <li key={device.id}>
+              <strong>
+                {device.id} {device.name ?? device.vendor}
+              </strong>{' '}
+              {device.backends.map((backend) => (
+                <span key={backend} class="tag">
+                  {backend}
+                </span>
+              ))}
+              <p>
+                {[
+                  device.driver === null ? '' : `${A.driver} ${device.driver}`,
+                  device.architecture === null ? '' : `${A.architecture} ${device.architecture}`,
+                  device.unified ? A.unified : '',
+                ]
+                  .filter((text) => text !== '')
+                  .join(' · ')}
               </p>
-            ))}
-          </li>
-        ))}
-      </ul>
+              {device.unavailable.map(({ backend, reason }) => (
+                <p key={backend}>
+                  {backend}: {A.unavailable}. {reason}
+                </p>
+              ))}
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

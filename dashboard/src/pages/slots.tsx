@@ -12,6 +12,7 @@ import { useNear } from '../parts/use-near.ts';
 import { usePart } from '../parts/use-part.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 
+const loadProfiles = async () => (await import('../parts/profile-bar.tsx')).ProfileBar;
 const loadFirstRun = async () => (await import('../parts/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
@@ -61,6 +62,8 @@ export function SlotsPage(): JSX.Element {
       <div class="page-head">
         <h1>{PAGE_NAMES.slots}</h1>
         <SummaryLine />
+      </div>
+      <div class="slot-tools">
         <input
           type="search"
           aria-label={T.search}
@@ -68,6 +71,7 @@ export function SlotsPage(): JSX.Element {
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
+        {names !== undefined && <Lazy load={loadProfiles} isQuiet />}
       </div>
       {names !== undefined && <Lazy load={loadFirstRun} isQuiet />}
       {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}

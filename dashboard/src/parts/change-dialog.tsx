@@ -1,10 +1,8 @@
 /** Shows what a change will do, and makes it once the person agrees. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp, type Change } from '../app-context.ts';
-import { applyPatch } from '../decide/patch.ts';
+import { useApp, type Change, type PlannedChange } from '../app-context.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
-import type { Plan, Slot } from '../types.ts';
 import { T } from '../texts.ts';
 import { Modal } from './modal.tsx';
 import { PlanView } from './plan-view.tsx';
@@ -20,16 +18,9 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
   const [attempt, setAttempt] = useState(0);
   const [applying, setApplying] = useState(false);
   const [failure, setFailure] = useState<unknown>(undefined);
-  const path = `/api/slots/${encodeURIComponent(change.slot)}`;
-  const planned = useLoaded(
-    async (signal) => {
-      const slot = await app.client.ask<Slot>(path, { signal });
-      const spec = applyPatch(slot.spec, change.patch);
-      const plan = await app.client.ask<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name: change.slot, spec }] }, signal });
-      return { plan, version: slot.resource_version };
-    },
-    [change, attempt],
-  );
+  const planned = useLoaded(async (signal) => ({ ...(await change.plan(app.client, signal)), attempt }), [change, attempt]);
+  // The last plan stays in sight until the next one is there, and is not applied any more.
+  const isPlanned = planned.kind === 'done' && planned.value.attempt === attempt;
   const close = (): void => {
     app.change.value = undefined;
   };
@@ -37,7 +28,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
     if (planned.kind !== 'done') return;
     setApplying(true);
     try {
-      await app.client.ask(`${path}/${change.verb}`, { method: 'POST', body: change.body, ifMatch: planned.value.version });
+      await change.apply(app.client, planned.value.version);
       close();
     } catch (error) {
       setFailure(error);
@@ -53,8 +44,9 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
     <Modal title={change.title} kind="dialog" onClose={close}>
       {planned.kind === 'loading' && <p role="status">{T.planning}</p>}
       {planned.kind === 'failed' && <p role="alert">{planned.message}</p>}
+      {planned.kind === 'done' && <SlotResults slots={planned.value.slots ?? []} />}
       {planned.kind === 'done' && <PlanView plan={planned.value.plan} />}
-      {failure !== undefined && <p role="alert">{isConflict ? T.conflict : messageOf(failure)}</p>}
+      {failure !== undefined && <p role="alert">{isConflict ? change.conflict : messageOf(failure)}</p>}
       <footer>
         <button type="button" onClick={close}>
           {T.cancel}
@@ -64,11 +56,35 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
             {T.planAgain}
           </button>
         ) : (
-          <button type="button" class="main" disabled={planned.kind !== 'done' || applying} onClick={() => void apply()}>
+          <button type="button" class="main" disabled={!isPlanned || applying} onClick={() => void apply()}>
             {applying ? T.applying : T.apply}
           </button>
         )}
       </footer>
     </Modal>
+  );
+}
+
+function SlotResults({ slots }: { readonly slots: NonNullable<PlannedChange['slots']> }): JSX.Element | null {
+  if (slots.length === 0) return null;
+  const same = slots.filter(({ result }) => result === 'unchanged').map(({ name }) => name);
+  return (
+    <section aria-label={T.slotResults}>
+      <h3>{T.slotResults}</h3>
+      <ul class="results">
+        {slots.map(({ name, result }) =>
+          result === 'unchanged' ? null : (
+            <li key={name}>
+              <strong>{name}</strong> <span>{T.slotResult[result]}</span>
+            </li>
+          ),
+        )}
+      </ul>
+      {same.length > 0 && (
+        <p class="why">
+          {T.slotsUnchanged} {same.join(', ')}
+        </p>
+      )}
+    </section>
   );
 }

@@ -53,14 +53,14 @@ export function LogsTab({ name }: TabProps): JSX.Element {
         <Check label={T.logWrap} checked={wrap} onChange={changeWrap} />
       </div>
       {log.note !== '' && <p role="status">{log.note}</p>}
-      <div ref={box} class={wrap ? 'log wrap' : 'log'} tabIndex={0} role="log" aria-live="off" aria-label={T.logFollow} onScroll={onScroll}>
+      <div ref={box} class={wrap ? 'log wrap' : 'log'} tabIndex={0} role="log" aria-live="off" aria-label={T.log} onScroll={onScroll}>
         {lines.map((line, index) => (
           <div key={index} class={search === '' ? '' : matches.has(index) ? 'match' : 'dim'}>
             {line}
           </div>
         ))}
+        {log.done && lines.length === 0 && <p>{T.logNone}</p>}
       </div>
-      {log.done && lines.length === 0 && <p>{T.logNone}</p>}
     </div>
   );
 }

@@ -1,24 +1,47 @@
 /** The changes that cards offer, as what is planned and what is sent. */
 import type { Change } from '../app-context.ts';
+import { applyPatch, type Table } from '../decide/patch.ts';
+import type { Plan, Slot } from '../types.ts';
 import { T } from '../texts.ts';
+
+interface SlotChange {
+  readonly slot: string;
+  readonly verb: 'load' | 'unload' | 'restart';
+  /** What the verb does to the document, for the plan. */
+  readonly patch: Table;
+  readonly title: string;
+  /** What is sent with the verb. Default: nothing. */
+  readonly body?: Table;
+}
+
+function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): Change {
+  const path = `/api/slots/${encodeURIComponent(name)}`;
+  return {
+    title,
+    conflict: T.conflict,
+    async plan(client, signal) {
+      const slot = await client.ask<Slot>(path, { signal });
+      const spec = applyPatch(slot.spec, patch);
+      const plan = await client.ask<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }] }, signal });
+      return { plan, version: slot.resource_version };
+    },
+    apply: (client, version) => client.ask(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),
+  };
+}
 
 export function loadChange(slot: string, model?: string): Change {
   const chosen = model === undefined ? {} : { model: { default: model } };
   const title = model === undefined ? `${T.planTitle.load} "${slot}"` : `${T.planTitle.model} "${slot}" to "${model}"`;
-  return { slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title };
-}
-
-function unloadChange(slot: string): Change {
-  return { slot, verb: 'unload', patch: { enabled: false }, body: {}, title: `${T.planTitle.unload} "${slot}"` };
+  return slotChange({ slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title });
 }
 
 /** A slot at rest is disabled by the same verb that unloads others. */
 export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
   if (what === 'load') return loadChange(slot);
-  return what === 'unload' ? unloadChange(slot) : { ...unloadChange(slot), title: `${T.planTitle.disable} "${slot}"` };
+  return slotChange({ slot, verb: 'unload', patch: { enabled: false }, title: `${T.planTitle[what]} "${slot}"` });
 }
 
 export function restartChange(slot: string): Change {
   const patch = { restarted_at: new Date().toISOString() };
-  return { slot, verb: 'restart', patch, body: {}, title: `${T.planTitle.restart} "${slot}"` };
+  return slotChange({ slot, verb: 'restart', patch, title: `${T.planTitle.restart} "${slot}"` });
 }

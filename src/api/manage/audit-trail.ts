@@ -7,6 +7,7 @@ import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SlotName } from '../../schema/names.ts';
+import type { ProfileStore } from '../../schema/profile-store.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
 import type { VoiceStore } from '../../schema/voice-store.ts';
 import type { Manage } from '../ports.ts';
@@ -26,6 +27,7 @@ export interface AuditTrail {
   tokens(manager: TokenManager): TokenManager;
   models<Models extends ModelChanges>(models: Models): Models & ModelChanges;
   voices(store: VoiceStore): VoiceStore;
+  profiles(store: ProfileStore): ProfileStore;
 }
 
 type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
@@ -110,6 +112,38 @@ export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
         return removed;
       },
     }),
+    profiles: (store) => auditProfiles(store, record, note),
+  };
+}
+
+type RecordChange = (did: string, facts: Readonly<Record<string, unknown>>) => { readonly message: string; readonly requestId: string };
+
+/** A switch is recorded for each slot that it changes. */
+function auditProfiles(store: ProfileStore, record: RecordChange, note: AuditDeps['note']): ProfileStore {
+  return {
+    ...store,
+    async save(name, options) {
+      const saved = await store.save(name, options);
+      if (saved.kind === 'saved') record(`${saved.created ? 'saved' : 'replaced'} the profile "${name}"`, { profile: name });
+      return saved;
+    },
+    async remove(name) {
+      const removed = await store.remove(name);
+      if (removed === 'removed') record(`deleted the profile "${name}"`, { profile: name });
+      return removed;
+    },
+    async apply(name, options) {
+      const applied = await store.apply(name, options);
+      if (applied.kind !== 'applied') return applied;
+      for (const { name: slot, change, before, after } of applied.profile.slots) {
+        if (change === 'unchanged') continue;
+        const changes = listChanges(before, after);
+        const did = `${change} the slot "${slot}" with the profile "${name}": ${changesText(changes)}`;
+        const { message, requestId } = record(did, { slot, profile: name, changes });
+        note(slot, { kind: 'edit', message, cause: `request ${requestId}` });
+      }
+      return applied;
+    },
   };
 }
 

@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { isTable } from '../../schema/key-case.ts';
 import * as errors from '../error-schema.ts';
 import * as manage from '../../schema/answers.ts';
+import * as profiles from '../../schema/profile-answers.ts';
 import * as system from '../manage/system-answers.ts';
 import * as inference from '../v1/inference-schemas.ts';
 import * as models from '../v1/model-schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...manage, ...models, ...inference.ANSWERS };
+const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...manage, ...profiles, ...models, ...inference.ANSWERS };
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 

@@ -1,11 +1,18 @@
 /** Names that users write, checked before they become a part of a path of the API. */
-import { modelIdProblem, slotNameProblem } from '../../schema/name-rules.ts';
+import { modelIdProblem, profileNameProblem, slotNameProblem } from '../../schema/name-rules.ts';
 import { usageFailure } from '../output/exit-codes.ts';
 
 /** Returns the name. Throws a `CliFailure` if it cannot be the name of a slot. */
 export function checkedSlotName(name: string): string {
   const problem = slotNameProblem(name);
   if (problem !== undefined) throw usageFailure(`${problem}: "${name}" is not a slot name`);
+  return name;
+}
+
+/** Returns the name. Throws a `CliFailure` if it cannot be the name of a profile. */
+export function checkedProfileName(name: string): string {
+  const problem = profileNameProblem(name);
+  if (problem !== undefined) throw usageFailure(`${problem}: "${name}" is not a profile name`);
   return name;
 }
 

@@ -61,18 +61,19 @@ const FALLBACK: Readonly<Record<LiveList, readonly string[]>> = {
   slots: BUILT_IN_SLOTS,
   'slot/NAME': BUILT_IN_SLOTS.map((slot) => `slot/${slot}`),
   models: [],
+  profiles: [],
 };
 
 /** Asks the service, with the options that are already on the line. A service that does not answer must not block the shell for long. */
 const LIVE_FUNCTION = `_svcctl_live() {
-  local list line limit=()
+  local line list=() limit=()
   command -v timeout >/dev/null 2>&1 && limit=(timeout 3)
-  case "$1" in models) list=models ;; *) list=slots ;; esac
-  line="$("\${limit[@]}" svcctl get "$list" -o name "\${service[@]}" 2>/dev/null)"
+  case "$1" in models) list=(get models) ;; profiles) list=(profile list) ;; *) list=(get slots) ;; esac
+  line="$("\${limit[@]}" svcctl "\${list[@]}" -o name "\${service[@]}" 2>/dev/null)"
   case "$1" in
     "slot/NAME") printf '%s\n' "\${line:-${FALLBACK['slot/NAME'].join(' ')}}" ;;
     slots) line="\${line//slot\\//}"; printf '%s\n' "\${line:-${FALLBACK.slots.join(' ')}}" ;;
-    *) printf '%s\n' "\${line//model\\//}" ;;
+    *) line="\${line//profile\\//}"; printf '%s\n' "\${line//model\\//}" ;;
   esac
 }`;
 
@@ -149,6 +150,7 @@ const FISH_LIVE: Readonly<Record<LiveList, string>> = {
   slots: '(svcctl get slots -o name 2>/dev/null | string replace "slot/" "")',
   'slot/NAME': '(svcctl get slots -o name 2>/dev/null)',
   models: '(svcctl get models -o name 2>/dev/null | string replace "model/" "")',
+  profiles: '(svcctl profile list -o name 2>/dev/null | string replace "profile/" "")',
 };
 
 function fishScript(all: readonly Position[]): string {

@@ -55,8 +55,3 @@ function retryHeaders(code: ErrorCode, requestId: string): Readonly<Record<strin
 function pickSecond([first, last]: readonly [number, number], requestId: string): number {
   return first + (createHash('sha256').update(requestId).digest().readUInt32BE(0) % (last - first + 1));
 }
-
-/** Cuts text that comes from outside before it becomes part of a message. */
-export function shorten(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit)}…`;
-}

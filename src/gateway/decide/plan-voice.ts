@@ -1,7 +1,7 @@
 /** What becomes of a name that a request for speech gives as its voice, and that may be that of a stored voice. Pure. */
 import type { ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import { shorten } from './error-answer.ts';
+import { shorten } from '../../schema/shorten.ts';
 import type { Refusal } from './route.ts';
 
 /**

@@ -2,7 +2,7 @@
 import type { Settings } from '../../schema/settings.ts';
 import type { BodyProblem } from '../body-scan.ts';
 import type { FoundUrl } from '../media-scanner.ts';
-import { shorten } from './error-answer.ts';
+import { shorten } from '../../schema/shorten.ts';
 
 /** Of one request. */
 const MOST_IMAGES = 8;

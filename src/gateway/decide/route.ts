@@ -20,7 +20,7 @@ import type { Admission, BoardSlot, BoardView } from '../../reconciler/board.ts'
 import type { ErrorCode } from '../../schema/error-codes.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
-import { shorten } from './error-answer.ts';
+import { shorten } from '../../schema/shorten.ts';
 
 export type RouteDecision =
   | { readonly kind: 'slot'; readonly slot: BoardSlot }

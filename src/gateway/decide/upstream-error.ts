@@ -1,7 +1,7 @@
 /** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
 import type { ErrorBody } from '../../schema/error-codes.ts';
 import { isTable } from '../../schema/key-case.ts';
-import { shorten } from './error-answer.ts';
+import { shorten } from '../../schema/shorten.ts';
 
 const MESSAGE_LIMIT = 2000;
 const WORD_LIMIT = 100;

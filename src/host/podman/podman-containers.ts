@@ -4,6 +4,7 @@ import type { Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import { WorkloadId } from '../../schema/names.ts';
 import { undeclared } from './decide/container-facts.ts';
+import { nameTakenMessage } from './decide/name-taken.ts';
 import { containerSpec } from './decide/podman-container.ts';
 import { deviceGroups } from './device-groups.ts';
 import { LIBPOD, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
@@ -88,9 +89,6 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
   };
 }
 
-export const nameTaken = (name: string): Result<never> =>
-  fail('retry', 'NameTaken', `Remove the container "${name}" with "podman rm -f ${name}": it was not created from this workload`);
-
 /** Podman answers most refusals with status 500, so its message has to be matched. */
 function refusal(workload: Workload, { error }: PodmanAnswer): Result<never> {
   const reference = workload.image?.reference ?? '';
@@ -98,7 +96,8 @@ function refusal(workload: Workload, { error }: PodmanAnswer): Result<never> {
     if (reference.startsWith('localhost/')) return imageNotBuilt(reference);
     return fail('retry', 'ImageMissing', `Pull the image "${reference}" again: podman does not have it`);
   }
-  if (/name .* is (already )?in use|name is already in use/i.test(error)) return nameTaken(workload.name);
+  if (/name .* is (already )?in use|name is already in use/i.test(error))
+    return fail('retry', 'NameTaken', nameTakenMessage(workload.name, undefined, ''));
   if (/address already in use|port is already allocated|cannot listen on the TCP port/i.test(error)) return portTaken(workload.port.host);
   const device = workload.devices.find((name) => error.includes(name));
   if (device !== undefined) return deviceMissing(device, error);

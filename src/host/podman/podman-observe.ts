@@ -22,6 +22,8 @@ export interface FoundContainer {
   readonly id: string;
   /** Undefined if it is not a container of this installation. */
   readonly workload: ObservedWorkload | undefined;
+  /** The installation that created it; undefined if another program did. */
+  readonly owner: string | undefined;
 }
 
 /** How long an observation is used without an event. */
@@ -79,7 +81,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const mode = await rootless(signal);
     if (!mode.ok) return mode;
     const context = { instance, imageEnv: await images.env(parsed.data.Image, signal), rootless: mode.value };
-    return ok({ id: parsed.data.Id, workload: observedWorkload(parsed.data, context) });
+    return ok({ id: parsed.data.Id, workload: observedWorkload(parsed.data, context), owner: parsed.data.Config.Labels?.[INSTANCE_LABEL] });
   };
 
   const inspect = async (listed: z.output<typeof Listed>, signal: AbortSignal): Promise<Result<ObservedWorkload | undefined>> => {

@@ -3,7 +3,8 @@ import type { Runtime, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/failure.ts';
 import type { WorkloadId } from '../../schema/names.ts';
 import { createPodmanApi } from './podman-api.ts';
-import { createPodmanContainers, nameTaken } from './podman-containers.ts';
+import { nameTakenMessage } from './decide/name-taken.ts';
+import { createPodmanContainers } from './podman-containers.ts';
 import { createPodmanEvents } from './podman-events.ts';
 import { readLogs } from './podman-logs.ts';
 import { createPodmanObserver, type FoundContainer } from './podman-observe.ts';
@@ -31,7 +32,8 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
   /** There is a container with the workload's name. */
   const resume = async (found: FoundContainer, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const present = found.workload;
-    if (present?.revision !== workload.revision || present.slot !== workload.slot) return nameTaken(workload.name);
+    if (present?.revision !== workload.revision || present.slot !== workload.slot)
+      return fail('retry', 'NameTaken', nameTakenMessage(workload.name, found.owner, instance));
     if (present.phase === 'running') return ok(present.id);
     const samePort = present.container.port?.host === workload.port.host && present.container.port.container === workload.port.container;
     if (samePort && present.phase !== 'stopping') {

@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { quietRestMs } from '../../files/decide/quiet-rest.ts';
 import type { TextFile } from '../../files/read-text-file.ts';
 import type { TextFileMemory } from '../../files/remember-text-files.ts';
 
@@ -62,10 +63,7 @@ async function readOnce(
     for (const { name, read } of reads) {
       if (read === undefined) continue;
       files.set(name, read.file);
-      const ageMs = Date.now() - read.writtenAt;
-      // A time in the future means that a clock is wrong, not that the file is being written.
-      if (read.changedMeanwhile) restMs = Math.max(restMs, quietPeriodMs);
-      else if (ageMs >= 0) restMs = Math.max(restMs, quietPeriodMs - ageMs);
+      restMs = Math.max(restMs, read.changedMeanwhile ? quietPeriodMs : quietRestMs(read.writtenAt, Date.now(), quietPeriodMs));
     }
   }
   memory.keepOnly(new Set(names.map((name) => join(directory, name))));

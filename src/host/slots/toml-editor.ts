@@ -3,10 +3,10 @@
  * symbolic link changes the file it points at. Files that Kubernetes mounted cannot be edited.
  */
 import { createHash } from 'node:crypto';
-import { lstat, mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { SlotName } from '../../schema/names.ts';
-import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../schema/slot-editor.ts';
+import type { EditOptions, EditResult, SlotEditor, SlotTextEditor, StoredSlot } from '../../schema/slot-editor.ts';
 import type { SpecProblem } from '../../schema/slot-spec.ts';
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
@@ -15,11 +15,12 @@ import { readTextFile } from '../../files/read-text-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { writeFileAtomically, type WriteOptions } from '../../files/write-file.ts';
+import { putTexts } from './put-texts.ts';
 
 /** A new file may contain tokens in its `[env]`. */
 const NEW_FILE: WriteOptions = { mode: 0o640, sync: true };
 
-export function createTomlEditor(options: { readonly directory: string }): SlotEditor {
+export function createTomlEditor(options: { readonly directory: string }): SlotEditor & SlotTextEditor {
   const { directory } = options;
   const lock = createKeyedLock();
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
@@ -71,32 +72,43 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
         if (edits.dryRun !== true) await rm(pathOf(name));
         return { kind: 'done', created: false, slot: storedSlot(name, text) };
       }),
+    putTexts: async (edits) => {
+      const locate = async (name: SlotName, before: string | undefined) => await locateFile(directory, pathOf(name), before !== undefined);
+      return await putTexts(edits, { lock, locate, readText, explain: messageOfFailure });
+    },
   };
 }
 
 /** Returns undefined if the text was saved. */
 async function save(directory: string, path: string, before: string | undefined, text: string): Promise<EditResult | undefined> {
+  const located = await locateFile(directory, path, before !== undefined);
+  if ('kind' in located) return located;
+  // The lock does not stop a person with a text editor: compare once more, as late as possible.
+  const present = before === undefined ? undefined : await readText(located.target);
+  if (present !== before) return { kind: 'conflict', resourceVersion: present === undefined ? '' : versionOf(present) };
+  await writeFileAtomically(located.target, text, located.options);
+  return undefined;
+}
+
+/** Where the text of a slot is written and how, or why it cannot be. */
+async function locateFile(
+  directory: string,
+  path: string,
+  exists: boolean,
+): Promise<{ readonly target: string; readonly options: WriteOptions } | Extract<EditResult, { kind: 'failed' }>> {
   const mounted = await checkMounted(directory, path);
   if (mounted !== undefined) return mounted;
-  if (before === undefined) {
-    await mkdir(directory, { recursive: true });
-    await writeFileAtomically(path, text, NEW_FILE);
-    return undefined;
-  }
+  if (!exists) return { target: path, options: NEW_FILE };
   const target = await realpath(path);
   if (!basename(target).endsWith('.toml')) {
     return { kind: 'failed', message: `Edit "${target}" by hand: "${path}" is a link to it, and it is not a ".toml" file` };
   }
   const facts = await stat(target);
-  // The lock does not stop a person with a text editor: compare once more, as late as possible.
-  const present = await readText(target);
-  if (present !== before) return { kind: 'conflict', resourceVersion: present === undefined ? '' : versionOf(present) };
-  await writeFileAtomically(target, text, { mode: facts.mode & 0o7777, owner: { uid: facts.uid, gid: facts.gid }, sync: true });
-  return undefined;
+  return { target, options: { mode: facts.mode & 0o7777, owner: { uid: facts.uid, gid: facts.gid }, sync: true } };
 }
 
 /** A mounted ConfigMap or Secret is a directory of links through "..data", which each update replaces: an edit would be lost. */
-async function checkMounted(directory: string, path: string): Promise<EditResult | undefined> {
+async function checkMounted(directory: string, path: string): Promise<Extract<EditResult, { kind: 'failed' }> | undefined> {
   const link = await lstat(path).catch(() => undefined);
   if (link?.isSymbolicLink() !== true) return undefined;
   const data = await lstat(join(directory, '..data')).catch(() => undefined);
@@ -139,11 +151,13 @@ async function readText(path: string): Promise<string | undefined> {
 }
 
 function failed(name: SlotName, error: unknown): EditResult {
+  return { kind: 'failed', message: messageOfFailure(name, error) };
+}
+
+function messageOfFailure(name: SlotName, error: unknown): string {
   const code = codeOf(error);
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
-    return { kind: 'failed', message: `Allow the service to write the file of slot "${name}": ${messageOf(error)}` };
-  }
-  if (code === 'ENOSPC')
-    return { kind: 'failed', message: `Free some disk space: the file of slot "${name}" could not be written because the disk is full` };
-  return { kind: 'failed', message: `Writing the file of slot "${name}" failed: ${messageOf(error)}` };
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return `Allow the service to write the file of slot "${name}": ${messageOf(error)}`;
+  if (code === 'ENOSPC') return `Free some disk space: the file of slot "${name}" could not be written because the disk is full`;
+  return `Writing the file of slot "${name}" failed: ${messageOf(error)}`;
 }

@@ -2,6 +2,10 @@
  * What becomes of one member of an archive: a file or a directory below the directory of the model, or a link to a file of the same archive. Everything else is refused,
  * because an archive comes from somebody else: what leads out of the directory, devices, and more than any model needs. Pure.
  */
+import { shorten } from '../../schema/shorten.ts';
+
+/** In characters. */
+const LONGEST_QUOTE = 100;
 
 export interface ArchiveMember {
   readonly name: string;
@@ -129,6 +133,5 @@ function refuse(message: string): MemberVerdict {
 
 /** For a message: a name from an archive may contain anything. */
 function quote(text: string): string {
-  const plain = text.replaceAll(/[\p{C}"\\]/gu, '?');
-  return `"${plain.length > 100 ? `${plain.slice(0, 100)}…` : plain}"`;
+  return `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;
 }

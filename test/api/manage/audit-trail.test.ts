@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
 import { ok } from '../../../src/schema/failure.ts';
-import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { ModelId, ProfileName, SlotName } from '../../../src/schema/names.ts';
 import { createInMemorySlots } from './in-memory-slots.ts';
 import { createInMemoryTokens } from './in-memory-tokens.ts';
 
@@ -64,6 +64,47 @@ describe('the audit trail', () => {
       await editor.remove(SlotName.parse('none'));
     });
     expect([lines, entries]).toEqual([[], []]);
+  });
+
+  test('has the profile that was saved, what a switch to it changed in each slot, and no line for a slot that is alike', async () => {
+    const [img, stt] = [SlotName.parse('img'), SlotName.parse('stt')];
+    const document = { model: { default: 'a' } };
+    const store = trail.profiles({
+      list: async () => ({ profiles: [], problems: [] }),
+      read: async () => undefined,
+      save: async () => ({ kind: 'saved', created: true }),
+      remove: async () => 'removed',
+      apply: async (name) => ({
+        kind: 'applied',
+        profile: {
+          name,
+          problems: [],
+          resourceVersion: '1',
+          slots: [
+            { name: PRIMARY, change: 'updated', before: document, after: { model: { default: 'b' }, env: { TOKEN: 'hunter2' } } },
+            { name: img, change: 'disabled', before: document, after: { ...document, enabled: false } },
+            { name: stt, change: 'unchanged', before: document, after: document },
+          ],
+        },
+      }),
+    });
+    const coding = ProfileName.parse('coding');
+    await trail.actAs(REQUEST, async () => {
+      await store.save(coding);
+      await store.apply(coding);
+      await store.remove(coding);
+    });
+    expect(messages()).toEqual([
+      '"anna" saved the profile "coding"',
+      '"anna" updated the slot "primary" with the profile "coding": changed model.default from "a" to "b", set env.TOKEN to "(hidden)"',
+      '"anna" disabled the slot "img" with the profile "coding": set enabled to false',
+      '"anna" deleted the profile "coding"',
+    ]);
+    expect(entries).toEqual([
+      { slot: 'primary', kind: 'edit', message: messages()[1], cause: 'request r1' },
+      { slot: 'img', kind: 'edit', message: messages()[2], cause: 'request r1' },
+    ]);
+    expect(JSON.stringify([lines, entries])).not.toContain('hunter2');
   });
 
   test('has tokens without their secrets, and models', async () => {

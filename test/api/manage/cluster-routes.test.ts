@@ -72,7 +72,7 @@ test('cuts a long message', async () => {
   const waiting = { ...WAITING, message: 'x'.repeat(50_000) };
   world.cluster = { replica: 'r', leader: 'r', leads: true, pods: [pod('stuck', { waiting })] };
   const message = (await ask()).pods[0]?.message;
-  expect(message).toHaveLength(1000);
+  expect(message).toHaveLength(1001);
   expect(message).toMatch(/x…$/);
 });
 

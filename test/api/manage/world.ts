@@ -33,6 +33,7 @@ import { SlotName } from '../../../src/schema/names.ts';
 import type { HostFacts } from '../../../src/schema/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings.ts';
 import type { SlotState } from '../../../src/schema/slot-status.ts';
+import type { ProfileStore } from '../../../src/schema/profile-store.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
 import { IN_MEMORY_IMAGES } from './in-memory-images.ts';
 import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
@@ -56,6 +57,8 @@ export interface World {
   pulls: readonly PullListing[];
   /** Undefined: voices cannot be stored. */
   voices: VoiceStore | undefined;
+  /** Undefined, as in a cluster, until a test opens some. */
+  profiles: ProfileStore | undefined;
   hardware: HostFacts;
   /** Set it to be in a cluster. */
   cluster: ClusterListing | undefined;
@@ -139,6 +142,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       version: '1.2.3',
       runtime: options.runtime ?? 'in-memory',
       startedAt: Date.now(),
+      get profiles() {
+        return world.profiles;
+      },
       editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
       async preview(overlay) {
         const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
@@ -252,6 +258,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     lastPassAgeMs: 0,
     pulls: [],
     voices,
+    profiles: undefined,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     cluster: undefined,
     save(name, text) {

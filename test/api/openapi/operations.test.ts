@@ -12,10 +12,13 @@ import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-ups
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
 import { startWorld, type World } from '../manage/world.ts';
+import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
+import { CHANGE_CALLS } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
+import { PROFILE_CALLS, prepareProfiles } from './profile-calls.ts';
 import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
@@ -49,6 +52,7 @@ let world: World;
 let check: CheckAnswer;
 let upstream: FakeUpstream;
 let voices: VoiceStore | undefined;
+let profiles: WorldProfiles;
 let decide: Authorize = () => ({ ok: true });
 /** Operation → statuses and codes that were seen. */
 const seen = new Map<string, Set<string>>();
@@ -58,11 +62,13 @@ beforeAll(async () => {
   const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s', SVC_VOICE_LIMIT: '1' };
   world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
   ({ voices } = world);
+  profiles = await openProfiles(world);
   const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
   check = createAnswerChecker(JSON.parse(text));
 });
 afterAll(async () => {
   await world.close();
+  await profiles.remove();
   await upstream.kill();
 });
 
@@ -87,6 +93,7 @@ async function beginning(body: AsyncIterable<unknown>): Promise<string> {
 async function reset(): Promise<void> {
   decide = () => ({ ok: true });
   world.slots.broken = undefined;
+  world.profiles = profiles.store;
   world.lastPassAgeMs = 0;
   world.slots.texts.clear();
   world.save(PRIMARY, TEXT);
@@ -137,6 +144,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,
+  ...PROFILE_CALLS.map((call) => ({ ...call, prepare: async () => await prepareProfiles(world, profiles, call.given) })),
   ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
@@ -191,21 +199,7 @@ const MANAGE_CALLS: readonly Call[] = [
       { expect: 'request.invalid', body: { other: 1 } },
     ),
   ),
-  { operation: 'POST /api/plan', expect: 200, body: { slots: [{ name: 'primary', ...SPEC }] } },
-  { operation: 'POST /api/plan', expect: 'slot.invalid', body: { slots: [{ name: 'primary', spec: { nothing: 1 } }] } },
-  { operation: 'POST /api/apply', expect: 200, body: { slots: [{ name: 'primary', ...SPEC }], dry_run: true } },
-  {
-    operation: 'POST /api/apply',
-    expect: 200,
-    body: { slots: [{ name: 'extra', spec: { provider: 'gguf', model: { default: 'a' } } }], prune: true },
-  },
-  { operation: 'POST /api/apply', expect: 'slot.invalid', body: { slots: [{ name: 'primary', spec: { nothing: 1 } }] } },
-  { operation: 'POST /api/apply', expect: 'slot.conflict', body: { slots: [{ name: 'primary', ...SPEC, resource_version: 'old' }] } },
-  {
-    operation: 'POST /api/apply',
-    expect: 'slot.not_found',
-    body: { slots: [{ name: 'extra', spec: { provider: 'gguf', model: { default: 'a' } }, resource_version: 'old' }] },
-  },
+  ...CHANGE_CALLS,
 ];
 
 const STREAMED: ReadonlySet<string> = new Set(['/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/messages']);

@@ -1,4 +1,5 @@
 /** The gateway with a store of voices, a slot that imitates them and one with voices of its own, in front of a stand-in for the speech server. */
+import { expect } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
 import { isTable } from '../../../src/schema/key-case.ts';
@@ -6,7 +7,7 @@ import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import { startSpeechDouble, type SpeechDouble } from '../../support/speech/speech-double.ts';
 import { toneFile, wavFile } from '../../toolboxes/speech/sounds.ts';
-import { publish } from './board-fixture.ts';
+import { publish, slotName } from './board-fixture.ts';
 import { post, type Reply } from './client.ts';
 import { FORM_TYPE, formOf, type FormPart } from './forms.ts';
 import { startGateway, type FixtureOptions, type GatewayFixture } from './gateway-fixture.ts';
@@ -46,7 +47,8 @@ export interface VoiceFixture {
   say(body: object): Promise<Reply>;
   /** The fields of the last request that reached the server. */
   received(): Record<string, unknown>;
-  close(): Promise<void>;
+  /** Fails if the gateway had a fault, or still works on a request or keeps a part of one; then ends everything. */
+  closeAtRest(): Promise<void>;
 }
 
 /** At most two voices can be stored. */
@@ -92,7 +94,10 @@ export async function startVoices(): Promise<VoiceFixture> {
       post(fixture.gateway.port, VOICES, formOf(parts), { headers: { 'content-type': FORM_TYPE, ...headers } }),
     say: async (body) => post(fixture.gateway.port, SPEECH, JSON.stringify({ model: 'tts', input: 'Hello', ...body })),
     received: () => JSON.parse(server.seen.at(-1)?.body.toString('utf8') ?? '{}'),
-    async close() {
+    async closeAtRest() {
+      expect(fixture.gateway.faults).toEqual([]);
+      for (const { name } of [IMITATOR, READER]) expect(fixture.gateway.traffic.ofSlot(slotName(name))).toEqual({ inFlight: 0, parked: 0 });
+      expect(fixture.gateway.gateway.load()).toMatchObject({ requests: 0, bufferedBytes: 0, spooledBytes: 0 });
       await fixture.gateway.close();
       await server.kill();
       await files.remove();

@@ -4,6 +4,7 @@ import type { Cluster } from '../../../schema/cluster-answers.ts';
 import type { ClusterListing, PodListing } from '../../../schema/cluster-listing.ts';
 import type { Immutable } from '../../answer.ts';
 import { isoTime } from './iso-time.ts';
+import { shorten } from '../../../schema/shorten.ts';
 
 type Body = Immutable<z.output<typeof Cluster>>;
 
@@ -56,6 +57,6 @@ function viewPod({ name, slot, phase, ready, terminating, restarts, node, create
     node: node ?? null,
     created_at: isoTime(createdAt),
     reason: waiting?.reason ?? null,
-    message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message,
+    message: shorten(message, LONGEST_MESSAGE),
   };
 }

@@ -2,6 +2,7 @@
 import { isTable, toSnakeCase } from '../../../schema/key-case.ts';
 import { isSameValue } from '../../../schema/same-value.ts';
 import { HIDDEN, hideEnvironment } from './hide-environment.ts';
+import { shorten } from '../../../schema/shorten.ts';
 
 export interface KeyChange {
   /** `model.default` */
@@ -50,6 +51,5 @@ function* changesBelow(path: readonly string[], before: unknown, after: unknown)
 const childOf = (value: unknown, key: string): unknown => (isTable(value) ? value[key] : undefined);
 
 function valueText(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+  return shorten(JSON.stringify(value) ?? 'nothing', MOST_CHARACTERS);
 }

@@ -127,7 +127,8 @@ function viewCondition(condition: Condition): Body<typeof ConditionBody> {
   return { type, status, reason, message, last_transition_at: isoTime(lastTransitionAt), observed_generation: observedGeneration };
 }
 
-function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
+/** Pure. */
+export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
   const key = pathToSnakeCase(path).join('.');
   return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
 }

@@ -1,4 +1,5 @@
 /** Sizes, times and texts in the form in which an API server holds them. Pure. */
+import { shorten } from '../../../schema/shorten.ts';
 
 /** RFC 3339 in UTC, in whole seconds. */
 export const kubeTime = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`;
@@ -6,7 +7,7 @@ export const kubeTime = (at: number): string => `${new Date(at).toISOString().sl
 /** What a condition's message should hold at most of a text that the cluster wrote. */
 const LONGEST_CAUSE = 400;
 
-export const truncate = (text: string, most = LONGEST_CAUSE): string => (text.length > most ? `${text.slice(0, most)}…` : text);
+export const truncate = (text: string, most = LONGEST_CAUSE): string => shorten(text, most);
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;

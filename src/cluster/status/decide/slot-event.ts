@@ -2,6 +2,7 @@
 import type { SlotName } from '../../../schema/names.ts';
 import { parseReason, type Reason } from '../../../schema/reasons.ts';
 import type { SlotState, TimelineEntry } from '../../../schema/slot-status.ts';
+import { shorten } from '../../../schema/shorten.ts';
 
 /** A change of state has the new state as its reason. */
 type EventReason = Reason | Capitalize<SlotState>;
@@ -15,8 +16,8 @@ export interface SlotEvent {
   readonly at: number;
 }
 
-/** A limit of the API server. */
-const LONGEST_MESSAGE = 1024;
+/** The API server takes 1,024 characters, and a message that has been cut ends with one more. */
+const LONGEST_MESSAGE = 1023;
 
 const STATE_REASONS = {
   offline: 'Offline',
@@ -75,5 +76,5 @@ function withoutCondition(text: string): { readonly condition: string | undefine
 }
 
 function eventWith({ slot, at }: TimelineEntry, type: SlotEvent['type'], reason: EventReason, message: string): SlotEvent {
-  return { slot, type, reason, message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message, at };
+  return { slot, type, reason, message: shorten(message, LONGEST_MESSAGE), at };
 }

@@ -1,0 +1,143 @@
+/** The profiles: which one is in force, switching to another one, and saving the present slots. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp, type Change } from '../app-context.ts';
+import { differentSlots, nearestProfile } from '../decide/profiles.ts';
+import { ApiProblem, messageOf } from '../io/client.ts';
+import { T } from '../texts.ts';
+import { P } from '../texts-profiles.ts';
+import type { ProfileEntry, Profiles, SwitchedProfile } from '../types.ts';
+import { Modal } from './modal.tsx';
+import { SaveProfile } from './save-profile.tsx';
+import { useLoaded } from './use-loaded.ts';
+import { usePart } from './use-part.ts';
+
+/** In a cluster there are none, and nothing is shown. */
+export function ProfileBar(): JSX.Element | null {
+  const { client, store, change } = useApp();
+  const [round, setRound] = useState(0);
+  const [chosen, setChosen] = useState<string>();
+  const [open, setOpen] = useState<'save' | 'delete'>();
+  const versions = usePart(() => (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.resource_version}`));
+  const listed = useLoaded(
+    (signal) => client.ask<Profiles>('/api/profiles', { signal }).catch(undefinedInCluster),
+    // A profile is in force or not by what the slots say.
+    [versions, round],
+  );
+  if (listed.kind === 'loading' || (listed.kind === 'done' && listed.value === undefined)) return null;
+  if (listed.kind === 'failed') return <p role="alert">{listed.message}</p>;
+  const { profiles = [], problems = [] } = listed.value ?? {};
+  const shown = profiles.find(({ name }) => name === chosen) ?? nearestProfile(profiles);
+  const close = (): void => setOpen(undefined);
+  const again = (): void => {
+    close();
+    setRound(round + 1);
+  };
+  return (
+    <div class="profiles" role="group" aria-label={P.group}>
+      {shown !== undefined && (
+        <>
+          <label class="inline">
+            {P.profile}
+            <select value={shown.name} onChange={(event) => setChosen(event.currentTarget.value)}>
+              {profiles.map((profile) => (
+                <option key={profile.name} value={profile.name}>
+                  {profile.name} · {judgementOf(profile)}
+                </option>
+              ))}
+            </select>
+          </label>
+          <button type="button" disabled={shown.active} onClick={() => (change.value = switchTo(shown.name))}>
+            {P.switch}
+          </button>
+        </>
+      )}
+      <button type="button" disabled={versions.length === 0} onClick={() => setOpen('save')}>
+        {P.save}
+      </button>
+      {shown !== undefined && (
+        <button type="button" onClick={() => setOpen('delete')}>
+          {P.delete}
+        </button>
+      )}
+      {shown !== undefined && <Differences profile={shown} />}
+      {problems.map(({ file, message }) => (
+        <p key={file} role="alert">
+          {file}: {message}
+        </p>
+      ))}
+      {open === 'save' && <SaveProfile slots={store.names.value ?? []} onClose={close} onSaved={(name) => (setChosen(name), again())} />}
+      {open === 'delete' && shown !== undefined && <DeleteProfile name={shown.name} onClose={close} onDone={again} />}
+    </div>
+  );
+}
+
+function Differences({ profile }: { readonly profile: ProfileEntry }): JSX.Element | null {
+  const [problem] = profile.problems;
+  if (problem !== undefined)
+    return (
+      <p role="alert">
+        {[problem.file, problem.line].filter((part) => part !== null).join(':')} {problem.message}
+      </p>
+    );
+  const different = differentSlots(profile);
+  if (different.length === 0) return null;
+  return (
+    <p class="why">
+      {P.differsIn} {different.join(', ')}
+    </p>
+  );
+}
+
+function judgementOf(profile: ProfileEntry): string {
+  if (profile.problems.length > 0) return P.mistake;
+  return profile.active ? P.active : P.differs(differentSlots(profile).length);
+}
+
+function switchTo(name: string): Change {
+  const path = `/api/profiles/${encodeURIComponent(name)}/apply`;
+  return {
+    title: `${P.switchTitle} "${name}"`,
+    conflict: P.conflict,
+    async plan(client, signal) {
+      const dry = await client.ask<SwitchedProfile>(path, { method: 'POST', body: { dry_run: true }, signal });
+      return { plan: dry.plan, slots: dry.slots, version: dry.resource_version };
+    },
+    apply: (client, version) => client.ask(path, { method: 'POST', body: {}, ifMatch: version }),
+  };
+}
+
+function undefinedInCluster(error: unknown): undefined {
+  if (error instanceof ApiProblem && error.code === 'profile.unsupported') return undefined;
+  throw error;
+}
+
+interface DeleteProps {
+  readonly name: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function DeleteProfile({ name, onClose, onDone }: DeleteProps): JSX.Element {
+  const { client } = useApp();
+  const [failure, setFailure] = useState('');
+  const remove = (): void => {
+    client
+      .ask(`/api/profiles/${encodeURIComponent(name)}`, { method: 'DELETE' })
+      .then(onDone, (error: unknown) => setFailure(messageOf(error)));
+  };
+  return (
+    <Modal kind="dialog" title={`${P.deleteTitle} "${name}"`} onClose={onClose}>
+      <p>{P.deleteWhy}</p>
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <footer>
+        <button type="button" onClick={onClose}>
+          {T.cancel}
+        </button>
+        <button type="button" class="danger" onClick={remove}>
+          {P.deleteAction}
+        </button>
+      </footer>
+    </Modal>
+  );
+}

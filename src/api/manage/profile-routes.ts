@@ -1,0 +1,234 @@
+/** Profiles over HTTP: named sets of slots, kept on the host, which are exchanged as a whole. A switch edits the slots as any other edit does, and nothing is started or stopped directly. */
+import { z } from 'zod';
+import type { Caller } from '../../auth/decide/decide-access.ts';
+import { toCamelCase } from '../../schema/key-case.ts';
+import { ProfileName, SlotName } from '../../schema/names.ts';
+import type { Profile, ProfileSlot, ProfileStore } from '../../schema/profile-store.ts';
+import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/profile-answers.ts';
+import type { SlotDocument } from '../../schema/slot-spec.ts';
+import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
+import { empty, json } from '../answer.ts';
+import { ApiError } from '../api-error.ts';
+import { defineRoute, NoInput } from '../define-route.ts';
+import type { DocumentedRoute } from '../route.ts';
+import { viewProfile, viewProfileDetail } from './decide/profile-view.ts';
+import { viewProblem } from './decide/slot-view.ts';
+import { unwrapEdit } from './edit-outcome.ts';
+import type { ManageDeps } from './manage-deps.ts';
+import { ifMatchOf } from './request-input.ts';
+
+const ProfileParams = z.object({ name: ProfileName });
+const IfMatch = z
+  .object({
+    'if-match': z.string().optional().describe('Refuse the switch if the profile or a slot does not have this resource version any more'),
+  })
+  .describe('Headers');
+const IfNoneMatch = z
+  .object({ 'if-none-match': z.string().optional().describe('"*": refuse to replace a profile of this name') })
+  .describe('Headers');
+const SaveBody = z.strictObject({
+  slots: z
+    .array(z.strictObject({ name: SlotName, spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file') }))
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('What the profile contains. Default: all slots as they are now'),
+});
+const ApplyBody = z.strictObject({
+  dry_run: z.boolean().default(false).describe('Show what the switch would do and write nothing'),
+});
+
+const PATH = '/api/profiles/:name';
+const ETAG = { ETag: 'The resource version of the profile, in quotes' };
+
+export function createProfileRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  return [listRoute(deps), readRoute(deps), saveRoute(deps), applyRoute(deps), deleteRoute(deps)];
+}
+
+function listRoute({ manage }: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/profiles',
+    access: 'read',
+    tag: 'profiles',
+    summary: 'The profiles, which of them is in force, and what a switch to each would do',
+    input: NoInput,
+    answers: { 200: json('The profiles in the order of their names', Profiles) },
+    errors: ['profile.unsupported'],
+    async handler() {
+      const { profiles, problems } = await storeOf(manage).list();
+      return { status: 200, body: { profiles: profiles.map(viewProfile), problems: problems.map(viewProblem) } };
+    },
+  });
+}
+
+function readRoute({ manage }: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'GET',
+    path: PATH,
+    access: 'read',
+    tag: 'profiles',
+    summary: 'One profile with the documents of its slots',
+    input: z.object({ params: ProfileParams }),
+    answers: { 200: json('The profile', ProfileDetail, ETAG) },
+    errors: ['profile.not_found', 'profile.unsupported'],
+    handler: async ({ params: { name } }, { caller }) => ({ status: 200, ...detailOf(await existing(storeOf(manage), name), caller) }),
+  });
+}
+
+function saveRoute({ manage }: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'PUT',
+    path: PATH,
+    access: 'admin',
+    tag: 'profiles',
+    summary: 'Saves all slots as they are now, or the given documents, as a profile ("If-None-Match: *": creates only)',
+    input: z.object({ params: ProfileParams, headers: IfNoneMatch, body: SaveBody }),
+    answers: { 200: json('The profile was replaced', ProfileDetail, ETAG), 201: json('The profile was created', ProfileDetail, ETAG) },
+    errors: ['profile.conflict', 'profile.invalid', 'profile.unsupported', 'slot.invalid'],
+    async handler({ params: { name }, headers, body }, { caller }) {
+      const store = storeOf(manage);
+      const documents = body.slots && (await checkDocuments(manage, body.slots));
+      const onlyNew = headers['if-none-match'] === '*';
+      const saved = await store.save(name, { onlyNew, ...(documents === undefined ? {} : { documents }) });
+      switch (saved.kind) {
+        case 'saved':
+          return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name), caller) };
+        case 'exists':
+          throw new ApiError('profile.conflict', `Choose another name, or replace the profile: "${name}" exists already`, {
+            param: 'name',
+          });
+        case 'full':
+          throw new ApiError('profile.unsupported', `Delete a profile first: there can be ${saved.limit} at most`);
+        case 'invalid':
+          throw invalid('save', name, saved.problems);
+        case 'failed':
+          throw new ApiError('server.internal', saved.message);
+        default:
+          return saved satisfies never;
+      }
+    },
+  });
+}
+
+function applyRoute({ manage }: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'POST',
+    path: `${PATH}/apply`,
+    access: 'admin',
+    tag: 'profiles',
+    summary: 'Switches to a profile: changes all slots that differ at once, and disables those that it does not have',
+    input: z.object({ params: ProfileParams, headers: IfMatch, body: ApplyBody }),
+    answers: { 200: json('What was done with each slot, and what the controller does about it', SwitchedProfile) },
+    errors: ['profile.not_found', 'profile.conflict', 'profile.invalid', 'profile.unsupported'],
+    async handler({ params: { name }, headers, body }) {
+      const store = storeOf(manage);
+      const profile = await existing(store, name);
+      const { ifMatch = profile.resourceVersion } = ifMatchOf(headers);
+      if (ifMatch !== '*' && ifMatch !== profile.resourceVersion) throw changedMeanwhile(name);
+      if (profile.problems.length > 0) throw invalid('switch to', name, profile.problems);
+      const plan = await manage.preview(overlayOf(profile));
+      // What is applied is what was planned here.
+      if (!body.dry_run) await apply(store, profile);
+      const { slots } = viewProfile(profile);
+      return { status: 200, body: { dry_run: body.dry_run, name, resource_version: profile.resourceVersion, slots, plan } };
+    },
+  });
+}
+
+function deleteRoute({ manage }: ManageDeps): DocumentedRoute {
+  return defineRoute({
+    method: 'DELETE',
+    path: PATH,
+    access: 'admin',
+    tag: 'profiles',
+    summary: 'Deletes a profile; no slot changes',
+    input: z.object({ params: ProfileParams }),
+    answers: { 204: empty('The profile was deleted') },
+    errors: ['profile.not_found', 'profile.unsupported'],
+    async handler({ params: { name } }) {
+      const store = storeOf(manage);
+      const removed = await store.remove(name);
+      if (removed === 'not-found') throw await noSuchProfile(store, name);
+      if (removed !== 'removed') throw new ApiError('server.internal', removed.failure);
+      return { status: 204, body: undefined };
+    },
+  });
+}
+
+async function apply(store: ProfileStore, { name, resourceVersion }: Profile): Promise<void> {
+  const applied = await store.apply(name, { ifMatch: resourceVersion });
+  switch (applied.kind) {
+    case 'applied':
+      return;
+    case 'not-found':
+      throw await noSuchProfile(store, name);
+    case 'conflict':
+      throw changedMeanwhile(name);
+    case 'invalid':
+      throw invalid('switch to', name, applied.problems);
+    case 'failed':
+      throw new ApiError('server.internal', applied.message);
+    default:
+      applied satisfies never;
+  }
+}
+
+/** The slots that a switch changes. They were parsed, so their documents have the right form. */
+function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
+  const isDocument = (slot: ProfileSlot): slot is ProfileSlot & { readonly after: SlotDocument } => slot.change !== 'unchanged';
+  return new Map(slots.filter(isDocument).map(({ name, after }) => [name, after]));
+}
+
+type SentSlots = NonNullable<z.output<typeof SaveBody>['slots']>;
+
+/** What comes through the API is checked as an edit of the slot would be. What is in a profile was written by hand, was in force, or has passed this check. */
+async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots) {
+  const documents = new Map<SlotName, Readonly<Record<string, unknown>>>();
+  for (const [index, { name, spec }] of slots.entries()) {
+    if (documents.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    const document = toCamelCase(spec);
+    unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
+    documents.set(name, toTable(document));
+  }
+  return documents;
+}
+
+function toTable(document: unknown): Readonly<Record<string, unknown>> {
+  return { ...Object(document) };
+}
+
+function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
+  if (profiles !== undefined) return profiles;
+  throw new ApiError(
+    'profile.unsupported',
+    'Keep several manifests, or overlays of Kustomize, and apply one of them with "kubectl apply": in a cluster, slots are resources and no files, so there are no profiles',
+  );
+}
+
+async function existing(store: ProfileStore, name: ProfileName): Promise<Profile> {
+  const profile = await store.read(name);
+  if (profile === undefined) throw await noSuchProfile(store, name);
+  return profile;
+}
+
+async function noSuchProfile(store: ProfileStore, name: ProfileName): Promise<ApiError> {
+  const known = (await store.list()).profiles.map((profile) => `"${profile.name}"`).join(', ');
+  const hint = known === '' ? 'none is saved' : `known profiles: ${known}`;
+  return new ApiError('profile.not_found', `There is no profile "${name}" (${hint})`, { param: 'name' });
+}
+
+function changedMeanwhile(name: ProfileName): ApiError {
+  const message = `Look at the plan of the profile "${name}" again and repeat the switch: the profile or a slot has changed meanwhile`;
+  return new ApiError('profile.conflict', message, { param: 'If-Match' });
+}
+
+function invalid(action: string, name: ProfileName, problems: readonly SpecProblem[]): ApiError {
+  const text = problems.map((problem) => formatProblem(problem)).join('; ');
+  return new ApiError('profile.invalid', `Correct this first, to ${action} the profile "${name}" (nothing was changed): ${text}`);
+}
+
+function detailOf(profile: Profile, caller: Caller | undefined) {
+  const body = viewProfileDetail(profile, { showsSecrets: caller?.scope === 'admin' });
+  return { body, headers: { etag: `"${profile.resourceVersion}"` } };
+}

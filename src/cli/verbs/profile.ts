@@ -1,0 +1,115 @@
+/** `svcctl profile list|show|save|apply|delete`. The service keeps the profiles; a switch changes the same files as an edit by hand. */
+import type { Cli } from '../cli.ts';
+import { anything, count, each, fields, flag, maybe, named, text, type Read } from '../connect/answer-shape.ts';
+import { PlanAnswer } from '../connect/api-answers.ts';
+import { checkedProfileName } from '../connect/checked-names.ts';
+import type { FileOptions, ServiceOptions } from '../connect/service-options.ts';
+import { readSlotsFor } from '../manifests/read-manifests.ts';
+import { cellText, dataText, listText, rowsText, toRows, type Column, type Output } from '../output/output.ts';
+import { withoutControls, type Terminal } from '../output/terminal.ts';
+
+const problems = each(fields({ key: text, message: text, file: maybe(text), line: maybe(count) }));
+const slot = { name: text, result: text };
+const ProfileAnswer = fields({ name: text, active: flag, problems, slots: each(fields(slot)) });
+const ProfilesAnswer = fields({ profiles: each(ProfileAnswer), problems });
+const DetailAnswer = fields({ name: text, active: flag, problems, slots: each(fields({ ...slot, spec: named(anything) })) });
+const SwitchAnswer = fields({ dry_run: flag, name: text, slots: each(fields(slot)), plan: PlanAnswer });
+
+interface OutputOptions extends ServiceOptions {
+  readonly output: Output;
+}
+
+export async function runProfileList(cli: Cli, options: OutputOptions): Promise<void> {
+  const { terminal } = cli;
+  const { profiles, problems: others } = await (await cli.connect(options)).request('GET', '/api/profiles', ProfilesAnswer);
+  const rows = toRows({ key: 'profiles', items: profiles, columns: profileColumns(terminal), nameOf: ({ name }) => name });
+  await terminal.write(await rowsText(terminal, options.output, 'profile', rows));
+  for (const problem of others) terminal.note(problemText(problem));
+  if (profiles.length === 0 && options.output === 'table') terminal.note('There are no profiles; save one with "svcctl profile save NAME"');
+}
+
+export async function runProfileShow(cli: Cli, options: OutputOptions, name: string): Promise<void> {
+  const { terminal } = cli;
+  const profile = await (await cli.connect(options)).request('GET', pathOf(name), DetailAnswer);
+  const data = await dataText(options.output, profile);
+  if (data !== undefined) return terminal.write(data);
+  const columns: readonly Column<Read<typeof DetailAnswer>['slots'][number]>[] = [
+    { title: 'SLOT', cell: (each) => each.name },
+    { title: 'ON A SWITCH', cell: ({ result }) => paintResult(terminal, result) },
+    { title: 'MODEL', cell: ({ spec }) => cellText(modelOf(spec)) },
+  ];
+  await terminal.write(await listText(terminal, options.output, { key: 'slots', items: profile.slots, columns }));
+  for (const problem of profile.problems) terminal.note(problemText(problem));
+}
+
+export async function runProfileSave(
+  cli: Cli,
+  options: OutputOptions & Pick<FileOptions, 'file'> & { readonly replace: boolean },
+  name: string,
+): Promise<void> {
+  const path = pathOf(name);
+  const { client, slots } = await readSlotsFor(cli, options);
+  const body = options.file === undefined ? {} : { slots };
+  const headers = options.replace ? {} : { 'if-none-match': '*' };
+  const profile = await client.request('PUT', path, DetailAnswer, { body, headers });
+  const data = await dataText(options.output, profile);
+  if (data !== undefined) return cli.terminal.write(data);
+  const saved = profile.slots.filter(({ result }) => result !== 'disabled').map((each) => each.name);
+  cli.terminal.line(`profile/${name} saved (${saved.join(', ')})`);
+}
+
+export async function runProfileApply(cli: Cli, options: OutputOptions & { readonly dryRun?: boolean }, name: string): Promise<void> {
+  const { terminal } = cli;
+  const body = { dry_run: options.dryRun === true };
+  const path = `${pathOf(name)}/apply`;
+  const applied = await (await cli.connect(options)).request('POST', path, SwitchAnswer, { body });
+  const data = await dataText(options.output, applied);
+  if (data !== undefined) return terminal.write(data);
+  const dryRun = applied.dry_run ? ' (dry run)' : '';
+  for (const { name: slotName, result } of applied.slots) terminal.line(`slot/${slotName} ${paintResult(terminal, result)}${dryRun}`);
+  await terminal.write(`${withoutControls(applied.plan.text).trimEnd()}\n`);
+}
+
+export async function runProfileDelete(cli: Cli, options: ServiceOptions, ...names: string[]): Promise<void> {
+  const paths = names.map((name) => ({ name, path: pathOf(name) }));
+  const client = await cli.connect(options);
+  for (const { name, path } of paths) {
+    await client.request('DELETE', path, anything);
+    cli.terminal.line(`profile/${name} deleted`);
+  }
+}
+
+type Listed = Read<typeof ProfileAnswer>;
+
+function profileColumns(terminal: Terminal): readonly Column<Listed>[] {
+  return [
+    { title: 'NAME', cell: ({ name }) => name },
+    { title: 'ACTIVE', cell: ({ active }) => (active ? terminal.paint('green', 'yes') : 'no') },
+    { title: 'SLOTS', cell: ({ slots }) => String(slots.filter(({ result }) => result !== 'disabled').length) },
+    { title: 'DIFFERENT', cell: ({ slots }) => cellText(differentSlots(slots)) },
+    { title: 'PROBLEM', cell: ({ problems: [first] }) => (first === undefined ? '' : problemText(first)) },
+  ];
+}
+
+function differentSlots(slots: Listed['slots']): string {
+  const names = slots.filter(({ result }) => result !== 'unchanged').map(({ name }) => name);
+  return names.length === 0 ? '-' : names.join(',');
+}
+
+function paintResult({ paint }: Terminal, result: string): string {
+  return paint(result === 'disabled' ? 'red' : result === 'unchanged' ? 'grey' : 'green', result);
+}
+
+function problemText({ file, line, message }: Read<typeof problems>[number]): string {
+  const place = [file, line].flatMap((part) => (part === null || part === undefined ? [] : String(part))).join(':');
+  return withoutControls(place === '' ? message : `${place}: ${message}`);
+}
+
+function modelOf(spec: Readonly<Record<string, unknown>>): string | undefined {
+  const { default: model } = Object(spec['model']);
+  return typeof model === 'string' ? model : undefined;
+}
+
+function pathOf(name: string): string {
+  return `/api/profiles/${checkedProfileName(name)}`;
+}
