@@ -1,7 +1,7 @@
 /** Reads the events that clients of `/v1/realtime` send. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../../platform/decide/parse-json.ts';
-import { shorten } from '../../../../gateway/decide/error-answer.ts';
+import { shorten } from '../../../../schema/shorten.ts';
 
 export type ClientEvent =
   | { readonly type: 'session.update'; readonly session?: unknown }
