@@ -4,11 +4,12 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { Settings } from '../schema/settings.ts';
 import { createDenseSet } from '../gateway/dense-set.ts';
 import { createFastPath, type FastPathDeps } from './fast-path/fast-path.ts';
 import { newRequestId } from './request-id.ts';
+import type { UpgradePath } from './upgrade-path.ts';
+import { writeError } from './write-error.ts';
 
 export type HttpLimits = Pick<Settings, 'SVC_FAST_PATH' | 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 
@@ -32,9 +33,11 @@ export interface HttpListeners {
   readonly fastListener: FastPathDeps['listener'];
   /** Whether `fastListener` answers a POST to this path. */
   readonly serves: (path: string) => boolean;
+  /** Takes connections that change to another protocol. */
+  readonly upgrades: UpgradePath;
 }
 
-export function createHttpServer(limits: HttpLimits, { listener, fastListener, serves }: HttpListeners) {
+export function createHttpServer(limits: HttpLimits, { listener, fastListener, serves, upgrades }: HttpListeners) {
   const requestMs = limits.SVC_PARK_TIMEOUT + REQUEST_MS;
   const server = createServer(
     {
@@ -45,6 +48,7 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       // The hot path and the framework check it and answer in the documented shape.
       requireHostHeader: false,
       noDelay: true,
+      shouldUpgradeCallback: upgrades.serves,
     },
     listener,
   );
@@ -77,6 +81,12 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       errorAnswer('request.invalid', 'Send no other expectation than "100-continue"', { param: 'Expect', requestId: newRequestId() }),
     );
   });
+  /** They are no longer connections of this server, which cannot tell whether they are idle. */
+  const upgraded = new WeakSet<Duplex>();
+  server.on('upgrade', (req: IncomingMessage, socket, leftover) => {
+    upgraded.add(socket);
+    upgrades.enter(req, leftover);
+  });
   server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method: "CONNECT" is not supported'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>
     answerClientError(error.code, { socket, headersSent: responseOn(socket)?.headersSent === true }, limits),
@@ -95,7 +105,7 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       const now = performance.now();
       for (const socket of open.items()) {
         const seen = quiet.get(socket);
-        if (responseOn(socket) !== undefined || fastPath.isBusy(socket)) quiet.delete(socket);
+        if (responseOn(socket) !== undefined || fastPath.isBusy(socket) || upgraded.has(socket)) quiet.delete(socket);
         else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
         else if (now - seen.since >= LINGER_MS) socket.destroy();
       }
@@ -143,13 +153,4 @@ function answerClientError(code: string | undefined, { socket, headersSent }: Br
 function responseOn(socket: Duplex): ServerResponse | undefined {
   const current: unknown = Reflect.get(socket, '_httpMessage');
   return current instanceof ServerResponse ? current : undefined;
-}
-
-function writeError(socket: Duplex, code: ErrorCode, message: string): void {
-  const { status, headers, body } = errorAnswer(code, message, { requestId: newRequestId() });
-  const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};
-  const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
-  const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.on('error', () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }

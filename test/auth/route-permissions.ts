@@ -46,6 +46,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /v1/audio/translations': INFERENCE,
   'POST /v1/audio/speech': INFERENCE,
   'GET /v1/audio/voices': INFERENCE,
+  'GET /v1/realtime': INFERENCE,
   'POST /v1/images/generations': INFERENCE,
   'POST /v1/images/edits': INFERENCE,
   'GET /v1/models/*': INFERENCE,
