@@ -67,6 +67,11 @@ export class UpstreamConnection {
     return !this.#socket.destroyed;
   }
 
+  /** The kernel has everything that was written. */
+  get hasWrittenAll(): boolean {
+    return this.#socket.writableLength === 0;
+  }
+
   /** How long the upstream keeps an idle connection, from its `Keep-Alive` header. */
   get keepAliveSeconds(): number | undefined {
     return this.#parser.keepAliveSeconds;
