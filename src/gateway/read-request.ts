@@ -1,4 +1,4 @@
-/** What a request body is read from, and who is told about it. */
+/** What a request body is read from, and what its reader calls. */
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyScan } from './body-scan.ts';
 import type { ClientRequest } from './client-exchange.ts';
