@@ -1,8 +1,11 @@
-/** The time until the first chunk of a stream arrives, at one connection that is kept. */
+/**
+ * The time until the first chunk of a stream arrives, at one connection that is kept. The upstream pauses between its chunks, as models do: one that sends all of them at once keeps the core that
+ * it shares with this client, so that the client would read the first chunk when the scheduler takes the core away from the upstream, and not when the chunk has arrived.
+ */
 import { Agent, request } from 'node:http';
 import { median } from './measure.ts';
 
-const BODY = JSON.stringify({ model: 'streams', stream: true, messages: [{ role: 'user', content: 'z'.repeat(500) }] });
+const BODY = JSON.stringify({ model: 'streams', stream: true, slowly: true, messages: [{ role: 'user', content: 'z'.repeat(500) }] });
 
 export interface FirstTokens {
   /** Median, in milliseconds. */

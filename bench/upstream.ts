@@ -1,10 +1,11 @@
 /**
- * A minimal upstream in its own process: answers 300 bytes, or a stream of 200 chunks if the body requests one, and the probes of a slot. Argument: its port
- * (default: any free one). Prints its port.
+ * A minimal upstream in its own process: answers 300 bytes, or a stream of 200 chunks if the body requests one, and the probes of a slot. If the body says "slowly", the stream has
+ * three chunks at the pace of a fast model. Argument: its port (default: any free one). Prints its port.
  */
 import { createServer } from 'node:http';
 
 const CHUNKS = 200;
+const SLOW = { chunks: 3, pauseMs: 2 } as const;
 const message = { role: 'assistant', content: 'y'.repeat(80) };
 const answer = Buffer.from(
   JSON.stringify({
@@ -28,21 +29,25 @@ const server = createServer((req, res) => {
       res.end('{"status":"ok","choices":[{"text":"a"}]}');
       return;
     }
-    if (!Buffer.concat(parts).includes('"stream":true')) {
+    const body = Buffer.concat(parts);
+    if (!body.includes('"stream":true')) {
       res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
       res.end(answer);
       return;
     }
     res.writeHead(200, { 'content-type': 'text/event-stream' });
+    const slowly = body.includes('"slowly":true');
+    const chunks = slowly ? SLOW.chunks : CHUNKS;
     let sent = 0;
     const step = (): void => {
-      if (sent === CHUNKS) {
+      if (sent === chunks) {
         res.end('data: [DONE]\n\n');
         return;
       }
       sent += 1;
       res.write(chunk);
-      setImmediate(step);
+      if (slowly) setTimeout(step, SLOW.pauseMs);
+      else setImmediate(step);
     };
     step();
   });

@@ -3,8 +3,8 @@
  * megabytes of them long after they are free. So the pieces of a large body are copied into segments that are mapped from the system and unmapped when they are free.
  */
 
-/** Bodies up to this size, which are nearly all, stay in the pieces in which they arrived. */
-const COPIED_FROM_BYTES = 1024 * 1024;
+/** Bodies up to this size, which are nearly all, stay in the pieces in which they arrived, and so does the beginning of a body that flows. */
+const COPIED_FROM_BYTES = 1024 * 1024 + 64 * 1024;
 /** The last segment of a body is only partly used, and mapping one takes as long as copying a few kilobytes. */
 const SEGMENT_BYTES = 1024 * 1024;
 
@@ -16,11 +16,12 @@ export class BodyPieces {
   /** Bytes used in the last segment. */
   #used = 0;
 
-  add(chunk: Buffer): void {
+  /** Says what became of the chunk. */
+  add(chunk: Buffer): 'kept' | 'copied' {
     this.bytes += chunk.length;
     if (this.bytes <= COPIED_FROM_BYTES) {
       this.chunks.push(chunk);
-      return;
+      return 'kept';
     }
     let at = 0;
     while (at < chunk.length) {
@@ -33,6 +34,7 @@ export class BodyPieces {
       this.chunks.push(segment.subarray(0, this.#used));
       if (this.#used === SEGMENT_BYTES) this.#segment = undefined;
     }
+    return 'copied';
   }
 
   /** Joins all pieces into one buffer. */

@@ -24,6 +24,11 @@ export interface ClientRequest {
   on(event: 'end', listener: () => void): unknown;
   pause(): unknown;
   resume(): unknown;
+  /**
+   * Frees the memory of bytes that a listener of `data` got, at once: they must be of no more use to anything. Memory that holds other bytes, too, stays until it is collected. Undefined where the reader of the
+   * connection does not know that.
+   */
+  free?(bytes: Buffer): void;
 }
 
 export interface ClientResponse {

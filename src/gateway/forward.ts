@@ -151,7 +151,7 @@ export class Forward implements UpstreamSink, Attempt {
     if (this.#begun || this.#head === undefined) return;
     this.#begun = true;
     const { requestBody, answer, startedAt } = this.#request;
-    requestBody.releaseIfSent();
+    requestBody.releaseIfSent(this.#connection?.hasWrittenAll === true);
     this.ttftMs = performance.now() - startedAt;
     answer.begin(this.#head, this.ttftMs);
   }

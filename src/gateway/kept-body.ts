@@ -4,6 +4,7 @@ import type { ErrorCode } from '../schema/error-codes.ts';
 import { BodyPieces } from './body-pieces.ts';
 import { BodySpool } from './body-spool.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
+import type { ReadMemory } from './read-memory.ts';
 import { startSpoolFlow, type SpoolFlow, type SpoolFlowSink } from './spool-flow.ts';
 
 /** Reading pauses while more than this waits for the disk. */
@@ -23,13 +24,15 @@ export class KeptBody {
   readonly #pieces = new BodyPieces();
   readonly #deps: KeptBodyDeps;
   readonly #owner: KeptBodyOwner;
+  readonly #memory: ReadMemory;
   #reservedBytes = 0;
   #spool: BodySpool | undefined;
   #flow: SpoolFlow | undefined;
   #released = false;
 
-  constructor(deps: KeptBodyDeps, owner: KeptBodyOwner) {
+  constructor(deps: KeptBodyDeps, memory: ReadMemory, owner: KeptBodyOwner) {
     this.#deps = deps;
+    this.#memory = memory;
     this.#owner = owner;
   }
 
@@ -49,12 +52,13 @@ export class KeptBody {
       return false;
     }
     if (this.#spool !== undefined) return this.#append(this.#spool, chunk);
-    this.#pieces.add(chunk);
+    if (this.#pieces.add(chunk) === 'kept') this.#memory.add(chunk);
     return true;
   }
 
   moveToDisk(): void {
     const { settings, spoolBudget } = this.#deps;
+    this.#memory.leave();
     const spool = new BodySpool({
       directory: `${settings.SVC_STATE_DIR}/uploads`,
       budget: spoolBudget,
@@ -112,6 +116,7 @@ export class KeptBody {
 
   /** Replaces a body in memory, for which the caller has reserved memory. Returns its number of bytes. */
   replace(pieces: readonly Buffer[]): number {
+    this.#memory.leave();
     this.#pieces.clear();
     this.#pieces.chunks = [...pieces];
     return pieces.reduce((bytes, piece) => bytes + piece.length, 0);

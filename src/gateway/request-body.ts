@@ -7,34 +7,19 @@
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
 import { BodyWriter } from './body-writer.ts';
-import type { ClientRequest } from './client-exchange.ts';
-import type { BodyLimit } from './decide/body-limit.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
-import type { RequestHead } from './decide/request-head.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import { inlineImages } from './inline-images.ts';
 import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
 import type { FoundUrl } from './media-scanner.ts';
+import { ReadMemory } from './read-memory.ts';
+import type { ReadRequest, RequestBodyOwner } from './read-request.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
-
-export interface RequestBodyOwner {
-  /** Enough is known to route the request. Called once. */
-  onBodyReady(): void;
-  fail(code: ErrorCode, message: string, param?: string | null): void;
-  onBodyProgress(): void;
-}
 
 /** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
 const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
-
-export interface ReadRequest {
-  readonly req: ClientRequest;
-  readonly head: RequestHead;
-  readonly scan: BodyScan;
-  readonly limit: BodyLimit;
-}
 
 type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
 
@@ -48,6 +33,8 @@ export class RequestBody {
   readonly #deps: BodyDeps;
   readonly #owner: RequestBodyOwner;
   readonly #kept: KeptBody;
+  readonly #memory: ReadMemory;
+  #isSentAgain = false;
   #ready = false;
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
@@ -62,7 +49,8 @@ export class RequestBody {
     const { req } = request;
     this.#request = request;
     this.#owner = owner;
-    this.#kept = new KeptBody(deps, {
+    this.#memory = new ReadMemory(req);
+    this.#kept = new KeptBody(deps, this.#memory, {
       fail: (code, message) => this.#fail(code, message),
       pauseReading: () => void req.pause(),
       resumeReading: () => void req.resume(),
@@ -113,6 +101,9 @@ export class RequestBody {
   /** Begins an attempt. Returns the header of the upstream request that describes the body's length, with the end of the head. */
   lengthHeader(): string {
     this.stopFlow();
+    // An earlier connection may not have written all of it yet.
+    if (this.#isSentAgain) this.#memory.leave();
+    this.#isSentAgain = true;
     const length = this.whole ? this.received : this.#request.head.contentLength;
     this.#chunked = length === undefined;
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
@@ -120,7 +111,7 @@ export class RequestBody {
 
   /** Sends what was read to the connection and lets the rest flow. Unless the body is kept, the request cannot be sent again from here on. */
   flowTo(connection: UpstreamConnection): void {
-    const writer = new BodyWriter(connection, this.#chunked);
+    const writer = new BodyWriter(connection, this.#chunked, this.#memory);
     if (this.#kept.isOnDisk) {
       this.#kept.flowTo({ write: (bytes) => this.#passOn(writer, bytes), end: () => writer.end() });
       return;
@@ -132,6 +123,7 @@ export class RequestBody {
     }
     this.#writer = writer;
     this.#kept.clearMemory();
+    writer.freeWritten();
     this.#request.req.resume();
   }
 
@@ -167,12 +159,16 @@ export class RequestBody {
 
   resumeFlow(): void {
     this.#kept.resumeFlow();
-    if (!this.#released && this.#writer !== undefined) this.#request.req.resume();
+    if (this.#released || this.#writer === undefined) return;
+    this.#writer.freeWritten();
+    this.#request.req.resume();
   }
 
-  /** Releases a body that will not be sent again. */
-  releaseIfSent(): void {
-    if (this.whole && this.#kept.isSent) this.release();
+  /** Releases a body that will not be sent again. `isWritten`: nothing of it waits in the connection. */
+  releaseIfSent(isWritten: boolean): void {
+    if (!this.whole || !this.#kept.isSent) return;
+    this.release();
+    if (isWritten) this.#memory.free();
   }
 
   /** Frees the body's memory and disk space. Later calls do nothing. */
@@ -193,7 +189,9 @@ export class RequestBody {
     if (this.#writer !== undefined) {
       // Scanned first: an upstream never gets the end of a body that is not valid.
       if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
+      this.#memory.add(chunk);
       if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
+      this.#writer.freeWritten();
       return;
     }
     if (!this.#kept.add(chunk)) return;

@@ -14,7 +14,8 @@ import { insertRecording } from './decide/insert-recording.ts';
 import { imitatesVoices, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
 import type { Refusal } from './decide/route.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
-import type { RequestBody, RequestBodyOwner } from './request-body.ts';
+import type { RequestBodyOwner } from './read-request.ts';
+import type { RequestBody } from './request-body.ts';
 
 export interface SpokenVoiceOwner extends Pick<RequestBodyOwner, 'fail'> {
   /** The request can be routed, from the beginning: its slot may have closed meanwhile. */

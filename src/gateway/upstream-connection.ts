@@ -4,6 +4,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import type { Endpoint } from '../providers/provider.ts';
+import { readInto } from './read-buffer.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
 
 export interface Breakage {
@@ -49,13 +50,13 @@ export class UpstreamConnection {
 
   constructor(endpoint: Endpoint, owner: ConnectionOwner) {
     this.#owner = owner;
-    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true });
+    const onread = readInto((piece) => this.#data(piece));
+    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, onread });
     this.#socket = socket;
     socket.on('connect', () => {
       this.connected = true;
       this.#sink?.onConnected();
     });
-    socket.on('data', (chunk: Buffer) => this.#data(chunk));
     socket.on('drain', () => this.#sink?.onDrain());
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => (this.#error = error));
@@ -65,6 +66,11 @@ export class UpstreamConnection {
   /** It has not been closed, as far as is known. */
   get usable(): boolean {
     return !this.#socket.destroyed;
+  }
+
+  /** The kernel has everything that was written. */
+  get hasWrittenAll(): boolean {
+    return this.#socket.writableLength === 0;
   }
 
   /** How long the upstream keeps an idle connection, from its `Keep-Alive` header. */

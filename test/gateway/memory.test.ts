@@ -20,6 +20,8 @@ interface Child {
   readonly port: number;
   command(what: 'open' | 'park'): void;
   measure(): Promise<Memory>;
+  /** Bytes of all buffers, with those that nothing needs any more. */
+  bufferBytes(): Promise<number>;
 }
 
 const MIB = 1024 * 1024;
@@ -58,6 +60,11 @@ async function startChild(upstream: Pick<FakeUpstream, 'port'>, settings: Readon
         requests: Number(requests),
         bufferedBytes: Number(bufferedBytes),
       };
+    },
+    async bufferBytes() {
+      const answer = reply('buffers');
+      child.send('buffers');
+      return Number(Reflect.get(Object(await answer), 'bytes'));
     },
   };
 }
@@ -130,6 +137,27 @@ describe('the memory of the gateway', () => {
     expect(upstream.seen[0]?.body.length).toBe(body.length);
     expect(peak - before.bytes).toBeLessThan(16 * MIB);
   }, 60_000);
+
+  test.each([
+    ['kept', 900_000],
+    ['passed on', 3_000_000],
+  ])('has no garbage of bodies that were %s, although nothing collects it', async (_how, bytes) => {
+    const upstream = await upstreamOf();
+    const child = await startChild(upstream, { SVC_FAST_PATH: '1' });
+    child.command('open');
+    const body = chatBody({ pad: 'x'.repeat(bytes) });
+    const sent = 24;
+    expect((await post(child.port, CHAT, body)).status).toBe(200);
+    await child.measure();
+    const before = await child.bufferBytes();
+    let most = 0;
+    for (let round = 0; round < sent; round += 1) {
+      expect((await post(child.port, CHAT, body)).status).toBe(200);
+      most = Math.max(most, (await child.bufferBytes()) - before);
+    }
+    expect(upstream.seen.map((request) => request.body.length)).toEqual(Array.from({ length: sent + 1 }, () => body.length));
+    expect(most).toBeLessThan(4 * MIB);
+  });
 
   test.each([
     ['before', true],

@@ -81,12 +81,12 @@ export class FastConnection {
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#request === undefined) this.#begin(bytes);
+    if (this.#request === undefined) this.#begin(bytes, false);
     else if (this.#request.complete) this.#keep(bytes);
-    else this.#push(this.#request, bytes);
+    else this.#push(this.#request, bytes, false);
   }
 
-  #begin(bytes: Buffer): void {
+  #begin(bytes: Buffer, isShared: boolean): void {
     const { rules, listener, date, keepAliveSeconds } = this.#deps;
     const scanned = scanRequest(bytes, rules);
     if (scanned.kind !== 'request') {
@@ -100,12 +100,12 @@ export class FastConnection {
     this.#hasServed = true;
     this.#request = request;
     this.#response = response;
-    if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes));
+    if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes), isShared);
     listener(request, response);
   }
 
-  #push(request: FastRequest, bytes: Buffer): void {
-    const rest = request.push(bytes);
+  #push(request: FastRequest, bytes: Buffer, isShared: boolean): void {
+    const rest = request.push(bytes, isShared);
     if (rest !== undefined) this.#keep(rest);
     // The answer was complete before the body.
     if (request.complete && this.#response === undefined) this.#next();
@@ -132,7 +132,8 @@ export class FastConnection {
     const rest = Buffer.concat(this.#rest);
     this.#rest = [];
     this.#restBytes = 0;
-    this.#begin(rest);
+    // Short buffers have parts of one memory.
+    this.#begin(rest, true);
   }
 
   #handOver(bytes?: Buffer): void {

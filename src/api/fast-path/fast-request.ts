@@ -28,6 +28,8 @@ export class FastRequest implements ClientRequest {
   #flows = false;
   #isScheduled = false;
   #ended = false;
+  /** Memory that also holds bytes of another request. */
+  readonly #shared: ArrayBufferLike[] = [];
 
   constructor(scanned: ScannedRequest, socket: Socket) {
     this.url = scanned.url;
@@ -41,9 +43,10 @@ export class FastRequest implements ClientRequest {
     return this.#missing === 0;
   }
 
-  /** Takes what has arrived. Returns what follows the body. */
-  push(bytes: Buffer): Buffer | undefined {
+  /** Takes what has arrived. Returns what follows the body. `isShared`: the memory of these bytes holds others, too. */
+  push(bytes: Buffer, isShared: boolean): Buffer | undefined {
     const own = bytes.length <= this.#missing ? bytes : bytes.subarray(0, this.#missing);
+    if (isShared || own.length < bytes.length) this.#shared.push(bytes.buffer);
     this.#missing -= own.length;
     if (own.length > 0) {
       this.#waiting.push(own);
@@ -80,6 +83,10 @@ export class FastRequest implements ClientRequest {
       this.#flow();
     });
     return this;
+  }
+
+  free({ buffer }: Buffer): void {
+    if (buffer instanceof ArrayBuffer && !buffer.detached && !this.#shared.includes(buffer)) buffer.transfer(0);
   }
 
   /** Reads and discards the rest, because the answer is complete. */

@@ -98,3 +98,34 @@ test('a client that sends more than is read is slowed down, and loses nothing', 
   await until(() => !connection.isBusy);
   expect(received).toBe(bytes);
 });
+
+test('the memory of bytes that are of no more use is freed at once', async () => {
+  const pieces: Buffer[] = [];
+  onBytes = (piece) => {
+    if (piece.length > 16_384) pieces.push(piece);
+    request?.free?.(piece);
+    // A second time it does nothing.
+    request?.free?.(piece);
+  };
+  client.resume();
+  client.write(`${HEAD}Content-Length: 300000\r\n\r\n`);
+  client.write(Buffer.alloc(300_000));
+  await until(() => events.includes('request') && !connection.isBusy);
+  expect(pieces.length).toBeGreaterThan(0);
+  expect(pieces.map((piece) => piece.length)).toEqual(pieces.map(() => 0));
+});
+
+test('memory that also holds bytes of another request stays as it is', async () => {
+  const bodies: string[] = [];
+  onBytes = (piece) => {
+    bodies.push(piece.toString());
+    request?.free?.(piece);
+    bodies.push(piece.toString());
+  };
+  const textOf = (body: string): string => `${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
+  const texts = ['first', 'second', 'third'];
+  client.resume();
+  client.write(texts.map(textOf).join(''));
+  await until(() => events.length === 3 && !connection.isBusy);
+  expect(bodies).toEqual(texts.flatMap((text) => [text, text]));
+});

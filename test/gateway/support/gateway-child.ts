@@ -1,4 +1,4 @@
-/** A gateway in its own process, so that its memory can be measured. Over IPC it sends its port, obeys "open" and "park", and measures on any other message. */
+/** A gateway in its own process, so that its memory can be measured. Over IPC it sends its port, obeys "open" and "park", tells what buffers it holds on "buffers", and collects garbage and measures on any other message. */
 import { publish, PARK } from './board-fixture.ts';
 import { startGateway } from './gateway-fixture.ts';
 
@@ -19,6 +19,7 @@ function measure(): void {
 process.on('message', (command) => {
   if (command === 'open') publish(fixture.board, { ...SLOT, targets: [{ workload: 'w', port: Number(upstreamPort) }] });
   else if (command === 'park') publish(fixture.board, { ...SLOT, admission: PARK });
+  else if (command === 'buffers') process.send?.({ kind: 'buffers', bytes: process.memoryUsage().arrayBuffers });
   else measure();
 });
 process.on('disconnect', () => process.exit(0));
