@@ -1,12 +1,12 @@
 /** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
 import type { Board } from '../reconciler/board.ts';
-import type { Traffic, Wake } from '../reconciler/ports.ts';
+import type { Traffic } from '../reconciler/ports.ts';
 import type { RequestProgress } from '../providers/translation.ts';
-import { addWake } from '../platform/wakes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { createActivityWatch } from './activity-watch.ts';
 import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
+import { createSoonestWake } from './soonest-wake.ts';
 
 /** Number of requests of one slot now. */
 export interface SlotTraffic {
@@ -31,16 +31,7 @@ export interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
 }
 
 export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTraffic {
-  const wakes = new Set<Wake>();
-  /** The soonest wake requested since the last `read`, so that thousands of requests per second do not wake the loop as often. */
-  let requestedMs = Number.POSITIVE_INFINITY;
-
-  function wakeWithin(ms: number): void {
-    if (ms >= requestedMs || wakes.size === 0) return;
-    requestedMs = ms;
-    for (const wake of wakes) wake(ms);
-  }
-
+  const { wakeWithin, looked, changes } = createSoonestWake();
   const noteActivity = createActivityWatch({ board, inFlight: (slot) => holds.inFlight(slot), wakeWithin });
   const listeners = new Set<ProgressListener>();
   const holds = createHolds({
@@ -55,7 +46,7 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     holds,
     parking,
     read() {
-      requestedMs = Number.POSITIVE_INFINITY;
+      looked();
       return { workloads: holds.activity(), demand: parking.demand() };
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
@@ -66,7 +57,7 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
       return () => void listeners.delete(own);
     },
     abort: (workload) => holds.abort(workload),
-    changes: (wake, signal) => addWake(wakes, wake, signal),
+    changes,
     noteFailure: () => wakeWithin(0),
   };
 }

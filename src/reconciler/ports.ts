@@ -275,6 +275,11 @@ export interface Traffic {
   };
   /** Ends the requests in flight on a workload whose drain timeout has passed; they fail with `upstream.failed`. */
   abort(workload: WorkloadId): void;
+  /**
+   * To be called once the board does not offer the workload any more. Resolves when no request can enter it: with false if it has requests of which `read` knew nothing when this was called.
+   * Only where other processes forward requests too. Default: no request can enter in the moment in which the board is published.
+   */
+  settle?(workload: WorkloadId): Promise<boolean>;
   changes(wake: Wake, signal: AbortSignal): void;
 }
 

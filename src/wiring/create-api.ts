@@ -20,8 +20,13 @@ import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { openVoices, voicesForRoutes } from './voices.ts';
+import { sleep } from '../platform/pause.ts';
+import { takeOver } from '../workers/hand-over.ts';
+import type { WorkerPool } from '../workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 
+/** Workers report within milliseconds, unless one hangs. */
+const REPORTS_MS = 500;
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
 
@@ -35,29 +40,30 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, stopping }: ApiParts): HttpApi {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, clock, heap, loop } = controller;
+  const { board, metrics, traffic, workers, limits, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
   const manage = createManage(options, { world, controller }, audit);
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const voices = openVoices(options, world, clock.wallNow);
+  const finished = reportTo(heap.growForTraffic, metrics.requestFinished, requests.note);
   const gateway = createGateway({
     board,
     providers,
     traffic,
-    settings,
+    settings: limits,
     now: clock.now,
     onFault: logFaults(log),
     keepImage: images.keep,
     voices,
-    report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
+    report: finished,
   });
   const v1 = createV1Routes({ ...voicesForRoutes(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
   const routes = createRoutes(v1, {
     manage,
     images: images.source,
     board,
-    metrics,
+    metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     requests,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
@@ -70,7 +76,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
-  return buildServer({
+  const api = buildServer({
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway,
@@ -79,7 +85,27 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault: logFaults(log),
+    ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
+  workers?.listen({
+    finished: reportTo(metrics.requestFinished, requests.note),
+    refused: metrics.requestFinished,
+    onFault: logFaults(log),
+    tokenUsed: access.tokenUsed,
+    takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
+  });
+  return api;
+}
+
+/** Metrics are shown once all workers have said what they know, or soon. */
+function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
+  return {
+    ...metrics,
+    async text() {
+      await Promise.race([workers.sync(), sleep(REPORTS_MS)]);
+      return await metrics.text();
+    },
+  };
 }
 
 function createManage(options: ServiceOptions, { world, controller }: Pick<ApiParts, 'world' | 'controller'>, audit: AuditTrail): Manage {
