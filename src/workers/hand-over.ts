@@ -31,7 +31,7 @@ export function handOver(socket: Socket, send: SendSocket, onDone: () => void): 
 
 /** Takes a connection that a worker has passed on. */
 export function takeOver(server: Server, socket: Socket, bytes: Uint8Array): void {
-  // As those that the server accepts itself: a client may end its side before it has read the answer.
+  // As those that the server accepts itself.
   socket.allowHalfOpen = true;
   if (bytes.length > 0) socket.unshift(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   server.emit('connection', socket);
