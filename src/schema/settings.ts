@@ -126,7 +126,7 @@ export const SettingsSchema = z.strictObject({
     "Whether ordinary inference requests are read without Node's HTTP server, which costs less; all others go through it in any case. Both ways answer alike",
   ),
   SVC_WORKERS: WorkerCount.prefault('1').describe(
-    'Processes that forward requests for texts, from 1 to 64. `1`: the service itself; `auto`: as many as there are cores. Hosts only: in a cluster, use replicas (`docs/performance.md`)',
+    'Processes that forward requests for texts, from 1 to 64. `1`: the service itself; `auto`: as many as there are cores. Not in a cluster, which has replicas (`docs/workers.md`)',
   ),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',

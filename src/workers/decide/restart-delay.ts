@@ -1,9 +1,10 @@
 /** When a worker that has ended is started again. Pure. */
 
 const FIRST_MS = 100;
-const LONGEST_MS = 30_000;
+/** Starting takes a third of a second of CPU, which is little in this time. */
+const LONGEST_MS = 5000;
 /** After so long, an earlier end no longer counts. */
-const STABLE_MS = 60_000;
+const STABLE_MS = 10_000;
 
 /** `earlier`: how often it had ended before, each time soon. Returns the same number for the next call. */
 export function restartDelay(earlier: number, livedMs: number): { readonly delayMs: number; readonly earlier: number } {
