@@ -25,7 +25,7 @@ export function createCheck(settings: Settings, { store, ...parts }: CheckParts)
 }
 
 /**
- * The check of a worker. It looks at the file of tokens itself, so that a revoked token is refused as soon as the file has changed, which is before the answer to whoever revoked it. The process
+ * The check of a worker. It looks at the file of tokens itself, so that a revoked token is refused as soon as the file has changed, which is before the revocation is answered. The process
  * of the controller looks at the same file, and logs what is wrong with it.
  */
 export function createWorkerCheck(settings: Settings, onUse: AuthorizeDeps['onUse']): Authorize {

@@ -4,7 +4,6 @@ import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fail, ok, type Result } from '../schema/failure.ts';
-import type { Settings } from '../schema/settings.ts';
 import { shareLimits } from '../workers/decide/share-limits.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import { canSharePorts } from './shared-port.ts';

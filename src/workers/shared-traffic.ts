@@ -18,7 +18,7 @@ export interface SharedTrafficDeps {
   readonly now: () => number;
   /** Ends the requests of all workers on a workload. */
   readonly abort: (workload: WorkloadId) => void;
-  /** Resolves when each worker has reported, after it did all that it was told before; or has ended. */
+  /** Resolves when each worker has reported, after it did all that it was sent before; or has ended. */
   readonly sync: () => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The workers of a service: processes that forward requests beside that of the controller, on the same port (ADR 0107). The controller tells them each change of the board and hears of their
+ * The workers of a service: processes that forward requests beside that of the controller, on the same port (ADR 0107). The controller sends them each change of the board and gets their
  * traffic. Nothing that it decides is in a worker, so one that dies takes its own connections along and nothing else.
  */
 import type { Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { compareBoards, NO_BOARD } from './decide/board-changes.ts';
 import { unpackRequests } from './decide/request-batch.ts';
 import type { ToWorker, WorkerReport } from './messages.ts';
 import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
-import { runWorkerProcess, type WorkerProcess } from './worker-process.ts';
+import { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPoolDeps {
   /** Without the process of the controller. At least 1. */
@@ -91,12 +91,12 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
   let shown: RoutedView = NO_BOARD;
   let timer: NodeJS.Timeout | undefined;
 
-  const tellAll = (message: ToWorker): void => members.forEach(({ process }) => process.tell(message));
-  const traffic = createSharedTraffic({ local, board, now, abort: (workload) => tellAll({ kind: 'abort', workload }), sync });
+  const sendAll = (message: ToWorker): void => members.forEach(({ process }) => process.send(message));
+  const traffic = createSharedTraffic({ local, board, now, abort: (workload) => sendAll({ kind: 'abort', workload }), sync });
   board.subscribe((view) => {
     const change = compareBoards(shown, view);
     shown = view;
-    if (change !== undefined) tellAll({ kind: 'board', change });
+    if (change !== undefined) sendAll({ kind: 'board', change });
   });
 
   function look(): void {
@@ -106,10 +106,10 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
   function sync(): Promise<void> {
     const asked = new Map<Member, number>();
     for (const member of members.values()) {
-      if (!member.process.exists()) continue;
+      if (!member.process.exists) continue;
       member.asked += 1;
       member.unansweredSince ??= now();
-      member.process.tell({ kind: 'sync', number: member.asked });
+      member.process.send({ kind: 'sync', number: member.asked });
       asked.set(member, member.asked);
     }
     if (asked.size === 0) return Promise.resolve();
@@ -159,7 +159,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
   }
 
   function add(number: number, { file, env, ...start }: WorkerPoolStart): Member {
-    const process = runWorkerProcess({
+    const process = new WorkerProcess({
       number,
       file,
       env,
@@ -186,17 +186,17 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
       await Promise.race([settled, sleep(START_MS, AbortSignal.timeout(START_MS))]);
       const up = members
         .values()
-        .filter(({ process }) => process.isUp())
+        .filter(({ process }) => process.listens)
         .toArray().length;
       if (up < count) log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },
-    leave: () => tellAll({ kind: 'leave' }),
+    leave: () => sendAll({ kind: 'leave' }),
     async close(graceMs, parkedMs) {
       clearInterval(timer);
-      for (const { process } of members.values()) process.retire();
-      tellAll({ kind: 'close', graceMs, parkedMs });
+      const ended = Promise.all(members.values().map(({ process }) => process.retire()));
+      sendAll({ kind: 'close', graceMs, parkedMs });
       const kill = setTimeout(() => members.forEach(({ process }) => process.kill()), graceMs + END_MS);
-      await Promise.all(members.values().map(({ process }) => process.ended));
+      await ended;
       clearTimeout(kill);
     },
   };

@@ -19,53 +19,84 @@ export interface WorkerProcessDeps {
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
   /** It has ended. Everything that it had is gone. */
   readonly onGone: () => void;
-  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
+  readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
-export interface WorkerProcess {
-  /** Does nothing while there is no process. */
-  tell(message: ToWorker): void;
-  exists(): boolean;
-  /** Whether there is a process that listens. */
-  isUp(): boolean;
-  kill(): void;
-  /** It is not started again when it ends. */
-  retire(): void;
-  /** Resolves when there is no process any more. To be called after `retire`. */
-  readonly ended: Promise<void>;
-  /** Resolves when it listens for the first time, or has failed. */
-  readonly settled: Promise<void>;
-}
+/** A class, because it is a resource with a lifetime. */
+export class WorkerProcess {
+  readonly #deps: WorkerProcessDeps;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
+  #child: ChildProcess | undefined;
+  #listens = false;
+  #isRetired = false;
+  #earlierEnds = 0;
+  #restart: NodeJS.Timeout | undefined;
 
-export function runWorkerProcess(deps: WorkerProcessDeps): WorkerProcess {
-  const { number, file, env, log } = deps;
-  const ended = Promise.withResolvers<void>();
-  const settled = Promise.withResolvers<void>();
-  let child: ChildProcess | undefined;
-  let listens = false;
-  let retired = false;
-  let failures = 0;
-  let restart: NodeJS.Timeout | undefined;
-
-  function tell(message: ToWorker): void {
-    // An error means that it has just ended.
-    if (child?.connected === true) child.send(message, () => undefined);
+  constructor(deps: WorkerProcessDeps) {
+    this.#deps = deps;
+    this.#begin();
   }
 
-  function take(message: FromWorker, socket: Socket | undefined): void {
+  get exists(): boolean {
+    return this.#child !== undefined;
+  }
+
+  get listens(): boolean {
+    return this.#listens;
+  }
+
+  /** Resolves when it listens for the first time, or has failed. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  /** Does nothing while there is no process. */
+  send(message: ToWorker): void {
+    // An error means that it has just ended.
+    if (this.#child?.connected === true) this.#child.send(message, () => undefined);
+  }
+
+  kill(): void {
+    this.#child?.kill('SIGKILL');
+  }
+
+  /** It is not started again when it ends. Resolves when there is no process any more. */
+  async retire(): Promise<void> {
+    this.#isRetired = true;
+    clearTimeout(this.#restart);
+    if (this.#child === undefined) this.#ended.resolve();
+    await this.#ended.promise;
+  }
+
+  #begin(): void {
+    const { number, file, env, start, onStarted, log } = this.#deps;
+    const startedAt = performance.now();
+    // Standard error is inherited, for what Node prints when a process crashes.
+    const child = fork(file, [], { env, execArgv: [], serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    this.#child = child;
+    child.on('message', (message: FromWorker, socket) => this.#take(message, isSocket(socket) ? socket : undefined));
+    child.on('error', (error) => log.error({ worker: number }, `Worker ${number} cannot be started or reached: ${messageOf(error)}`));
+    child.once('exit', (code, signal) => this.#end(signal ?? `exit code ${code}`, performance.now() - startedAt));
+    this.send({ kind: 'start', ...start() });
+    onStarted();
+  }
+
+  #take(message: FromWorker, socket: Socket | undefined): void {
+    const { onReport, onConnection, onFault } = this.#deps;
     switch (message.kind) {
       case 'listening':
-        listens = true;
-        settled.resolve();
+        this.#listens = true;
+        this.#settled.resolve();
         return;
       case 'report':
-        return deps.onReport(message);
+        return onReport(message);
       case 'connection':
         // Without a socket: it was closed on its way.
-        if (socket !== undefined) deps.onConnection(socket, message.bytes);
+        if (socket !== undefined) onConnection(socket, message.bytes);
         return;
       case 'fault':
-        return deps.onFault(message);
+        return onFault(message);
       case 'ended':
         return;
       default:
@@ -73,49 +104,23 @@ export function runWorkerProcess(deps: WorkerProcessDeps): WorkerProcess {
     }
   }
 
-  function begin(): void {
-    const startedAt = performance.now();
-    // Standard error is inherited, for what Node prints when a process crashes.
-    const started = fork(file, [], { env, execArgv: [], serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-    child = started;
-    started.on('message', (message: FromWorker, socket) => take(message, isSocket(socket) ? socket : undefined));
-    started.on('error', (error) => log.error({ worker: number }, `Cannot talk to worker ${number}: ${messageOf(error)}`));
-    started.once('exit', (code, signal) => {
-      child = undefined;
-      listens = false;
-      settled.resolve();
-      deps.onGone();
-      if (retired) {
-        ended.resolve();
-        return;
-      }
-      const { delayMs, earlier } = restartDelay(failures, performance.now() - startedAt);
-      failures = earlier;
-      const how = signal ?? `exit code ${code}`;
-      log.warn(
-        { worker: number, pid: started.pid, how, delayMs },
-        `Worker ${number} has ended (${how}), with the connections that it had; it is started again in ${delayMs} ms`,
-      );
-      restart = setTimeout(begin, delayMs);
-    });
-    tell({ kind: 'start', ...deps.start() });
-    deps.onStarted();
+  #end(how: string, livedMs: number): void {
+    const { number, onGone, log } = this.#deps;
+    const pid = this.#child?.pid;
+    this.#child = undefined;
+    this.#listens = false;
+    this.#settled.resolve();
+    onGone();
+    if (this.#isRetired) {
+      this.#ended.resolve();
+      return;
+    }
+    const { delayMs, earlier } = restartDelay(this.#earlierEnds, livedMs);
+    this.#earlierEnds = earlier;
+    const message = `Worker ${number} has ended (${how}), with the connections that it had; it is started again in ${delayMs} ms`;
+    log.warn({ worker: number, pid, how, delayMs }, message);
+    this.#restart = setTimeout(() => this.#begin(), delayMs);
   }
-  begin();
-
-  return {
-    tell,
-    exists: () => child !== undefined,
-    isUp: () => listens,
-    kill: () => void child?.kill('SIGKILL'),
-    retire() {
-      retired = true;
-      clearTimeout(restart);
-      if (child === undefined) ended.resolve();
-    },
-    ended: ended.promise,
-    settled: settled.promise,
-  };
 }
 
 function isSocket(handle: unknown): handle is Socket {

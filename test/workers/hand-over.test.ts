@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { once } from 'node:events';
 import { takeOver } from '../../src/workers/hand-over.ts';
 
@@ -17,9 +17,9 @@ beforeAll(async () => {
     void hashOf(req).then(({ bytes, hash }) => res.end(JSON.stringify({ bytes, hash, from: req.socket.remotePort })));
   });
   child = fork(new URL('support/passing-process.ts', import.meta.url), [], { execArgv: [], serialization: 'advanced' });
-  child.on('message', (message: { readonly port?: number; readonly bytes?: Uint8Array }, socket) => {
+  child.on('message', (message: { readonly port?: number; readonly bytes?: Uint8Array }, socket: unknown) => {
     port = message.port ?? port;
-    if (message.bytes !== undefined && socket !== undefined) takeOver(server, socket as Socket, message.bytes);
+    if (message.bytes !== undefined && socket instanceof Socket) takeOver(server, socket, message.bytes);
   });
   await once(child, 'message');
 });

@@ -22,7 +22,7 @@ import { parseSettings, type Settings } from '../../../src/schema/settings.ts';
 import { shareLimits } from '../../../src/workers/decide/share-limits.ts';
 import { takeOver } from '../../../src/workers/hand-over.ts';
 import { createWorkerPool, type WorkerPool } from '../../../src/workers/worker-pool.ts';
-import { GGUF_PROVIDERS, PROVIDER } from './gateway-provider.ts';
+import { PROVIDER } from './gateway-provider.ts';
 
 export interface GatewayFixture {
   readonly board: Board;
