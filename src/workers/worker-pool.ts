@@ -188,7 +188,8 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
         .values()
         .filter(({ process }) => process.listens)
         .toArray().length;
-      if (up < count) log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
+      if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
+      else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },
     leave: () => sendAll({ kind: 'leave' }),
     async close(graceMs, parkedMs) {

@@ -95,6 +95,27 @@ describe('A service with workers', () => {
     LONG_MS,
   );
 
+  // Takes half a minute.
+  (KILLS > 3 ? test : test.skip)(
+    'ends a worker that hangs, and goes on with a swap that waits for it',
+    async () => {
+      const [victim = 0] = await eventuallyAll();
+      const { model } = (await service.slot('primary'))?.status ?? {};
+      const other = model === 'demo-owl' ? 'demo-fox' : 'demo-owl';
+      process.kill(victim, 'SIGSTOP');
+      await service.save('primary', slotText(other));
+      await eventually('the worker has ended', () => !isAlive(victim), ALL_WITHIN_MS);
+      await service.until(
+        'primary',
+        `serving ${other}`,
+        (slot) => slot?.status.model === other && condition(slot, 'UpToDate')?.status === 'True',
+      );
+      await eventuallyAll();
+      expect(service.output()).toContain('it has not answered for 15 s');
+    },
+    LONG_MS,
+  );
+
   test(
     'starts a slot for a request that waits in a worker',
     async () => {
@@ -130,6 +151,8 @@ describe('A service with workers', () => {
       const load = startLoad({ url: service.url, connections: CONNECTIONS, untilClosed: true });
       await eventually('answers', async () => load.answered() > CONNECTIONS);
       const workers = await eventuallyAll();
+      // As systemd does, which ends all processes of a service.
+      for (const pid of workers) process.kill(pid, 'SIGTERM');
       await service.kill('SIGTERM');
       await load.stop();
       expect(load.failures).toEqual([]);
