@@ -49,6 +49,8 @@ export interface FixtureOptions {
   readonly actAs?: ActAs;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
+  /** How many processes forward. Default: `SVC_TEST_WORKERS`, or 1. */
+  readonly processes?: number;
 }
 
 /** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:fast-path` runs them both ways). */
@@ -64,7 +66,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const board = createBoard();
   const now = (): number => performance.now();
   const { authorize = allowEveryone } = options;
-  const processes = settings.SVC_FAST_PATH && isForWorkers(options) ? PROCESSES : 1;
+  const processes = settings.SVC_FAST_PATH && isForWorkers(options) ? (options.processes ?? PROCESSES) : 1;
   const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
   const local = createTraffic({ board, now, settings: limits });
   const workers =
