@@ -21,7 +21,7 @@ let service: Service;
 const slotText = (model: string): string => `provider = "gguf"\n[model]\ndefault = "${model}"\n`;
 
 beforeAll(async () => {
-  service = await startService({ runtime: 'process', environment: { SVC_WORKERS: String(PROCESSES), SVC_RESYNC: '2s' } });
+  service = await startService({ runtime: 'process', environment: { SVC_WORKERS: String(PROCESSES) } });
   await service.save('primary', slotText('demo-owl'));
   await service.until('primary', 'ready', isAnswering);
 }, START_MS);
