@@ -71,6 +71,8 @@ export interface WorkerPool {
 const SYNC_MS = 10_000;
 /** A worker that does not answer for so long hangs: its connections are lost in any case. */
 const HANGS_MS = 15_000;
+/** The same while it starts, on a machine that is busy. */
+const STARTS_MS = 60_000;
 /** After the grace period, for the last report. */
 const END_MS = 2000;
 const START_MS = 30_000;
@@ -151,8 +153,9 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
 
   function endThoseThatHang(): void {
     for (const [number, { process, unansweredSince }] of members) {
-      if (unansweredSince === undefined || now() - unansweredSince < HANGS_MS) continue;
-      log.error({ worker: number }, `Worker ${number} is ended: it has not answered for ${HANGS_MS / 1000} s`);
+      const limitMs = process.listens ? HANGS_MS : STARTS_MS;
+      if (unansweredSince === undefined || now() - unansweredSince < limitMs) continue;
+      log.error({ worker: number }, `Worker ${number} is ended: it has not answered for ${limitMs / 1000} s`);
       process.kill();
     }
     void sync();

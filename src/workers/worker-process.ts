@@ -76,8 +76,13 @@ export class WorkerProcess {
     const child = fork(file, [], { env, execArgv: [], serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     this.#child = child;
     child.on('message', (message: FromWorker, socket) => this.#take(message, isSocket(socket) ? socket : undefined));
-    child.on('error', (error) => log.error({ worker: number }, `Worker ${number} cannot be started or reached: ${messageOf(error)}`));
+    child.on('error', (error) => {
+      // Without a process there is no exit: the system has no room for one.
+      if (child.pid === undefined) this.#end(messageOf(error), 0);
+      else log.error({ worker: number }, `Worker ${number} cannot be reached: ${messageOf(error)}`);
+    });
     child.once('exit', (code, signal) => this.#end(signal ?? `exit code ${code}`, performance.now() - startedAt));
+    if (child.pid === undefined) return;
     this.send({ kind: 'start', ...start() });
     onStarted();
   }
