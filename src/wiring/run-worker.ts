@@ -19,7 +19,7 @@ export interface WorkerParts {
 /** To be called once in a process that `worker-process.ts` has started. */
 export function runWorker(parts: WorkerParts): void {
   keepYoungHeapSmall();
-  // A terminal and systemd send their signals to all processes of a service. The controller says when to stop.
+  // A terminal sends its signals to all processes of a service, and so may what manages it. The controller says when to stop.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.once('disconnect', () => process.exit(0));
   let worker: Worker | undefined;

@@ -151,7 +151,7 @@ describe('A service with workers', () => {
       const load = startLoad({ url: service.url, connections: CONNECTIONS, untilClosed: true });
       await eventually('answers', async () => load.answered() > CONNECTIONS);
       const workers = await eventuallyAll();
-      // As systemd does, which ends all processes of a service.
+      // As a terminal does: it sends its signals to all processes of a service.
       for (const pid of workers) process.kill(pid, 'SIGTERM');
       await service.kill('SIGTERM');
       await load.stop();
