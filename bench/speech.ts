@@ -13,6 +13,11 @@ const SENTENCES = Array.from({ length: 4 }, () => SENTENCE);
 /** 80 ms for each character. */
 const SOUND_SECONDS = SENTENCE.length * 0.08;
 const MEMORY_EVERY_MS = 100;
+/**
+ * Before each measurement. After a call, the threads of the library wait for the next one in a loop for about 30 ms, which takes a core from whoever computes next: from the
+ * service after a call of the library in this process, and from the library after a request to the service. A machine that only serves has no such neighbour.
+ */
+const REST_MS = 100;
 
 export async function measureSpeech(): Promise<readonly Row[]> {
   const bed = await startSpeechBed();
@@ -40,7 +45,7 @@ async function measureTranscription({ service }: SpeechBed, library: Library): P
   const direct: number[] = [];
   const served: number[] = [];
   for (let round = 0; round <= ROUNDS; round += 1) {
-    const times = [await library.transcribe(samples, RATE), await transcribe(service.url, file)] as const;
+    const times = [await rested(() => library.transcribe(samples, RATE)), await rested(() => transcribe(service.url, file))] as const;
     // The first round fills caches.
     if (round > 0) direct.push(times[0]);
     if (round > 0) served.push(times[1]);
@@ -63,18 +68,29 @@ async function transcribe(url: string, file: string): Promise<number> {
 async function measureSpoken({ service }: SpeechBed, library: Library) {
   const rounds: { first: number; pcm: number; wav: number; sentence: number }[] = [];
   for (let round = 0; round <= SPOKEN_ROUNDS; round += 1) {
-    const sentence = await library.speak(SENTENCE);
-    const pcm = await speak(service.url, 'pcm');
-    const wav = await speak(service.url, 'wav');
+    const sentence = await rested(() => library.speak(SENTENCE));
+    const pcm = await rested(() => speak(service.url, 'pcm'));
+    const wav = await rested(() => speak(service.url, 'wav'));
     // The same text once more with the library alone, one sentence after the other.
-    let whole = 0;
-    for (const each of SENTENCES) whole += await library.speak(each);
+    const whole = await rested(() => speakAll(library));
     const beyond = (ms: number): number => (ms - whole) / (SENTENCES.length * SOUND_SECONDS);
     if (round > 0) rounds.push({ first: pcm.firstMs, pcm: beyond(pcm.wholeMs), wav: beyond(wav.wholeMs), sentence });
   }
   const of = (key: keyof (typeof rounds)[number]): number => median(rounds.map((each) => each[key]));
   process.stdout.write(`  first sentence: library ${of('sentence').toFixed(1)} ms, first byte after ${of('first').toFixed(1)} ms\n`);
   return { first: of('first') / of('sentence'), pcm: of('pcm'), wav: of('wav') };
+}
+
+async function rested<T>(measure: () => Promise<T>): Promise<T> {
+  await pause(REST_MS);
+  return measure();
+}
+
+/** Milliseconds of all sentences, one after the other. */
+async function speakAll(library: Library): Promise<number> {
+  let ms = 0;
+  for (const sentence of SENTENCES) ms += await library.speak(sentence);
+  return ms;
 }
 
 async function speak(url: string, format: string): Promise<{ firstMs: number; wholeMs: number }> {

@@ -1,9 +1,7 @@
 /** Answers a request that cannot be read, in the documented shape, and closes its connection. */
 import type { Duplex } from 'node:stream';
-import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
 import type { Settings } from '../schema/settings.ts';
-import { newRequestId } from './request-id.ts';
+import { writeError } from './write-error.ts';
 
 /** Node's code for a request that was not complete in time. */
 export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
@@ -43,13 +41,4 @@ export function answerClientError(
 
 export function refuseConnection(socket: Duplex, { SVC_MAX_CONNECTIONS: most }: Pick<Settings, 'SVC_MAX_CONNECTIONS'>): void {
   writeError(socket, 'server.overloaded', `Try again later: ${most} connections are open ("SVC_MAX_CONNECTIONS")`);
-}
-
-export function writeError(socket: Duplex, code: ErrorCode, message: string): void {
-  const { status, headers, body } = errorAnswer(code, message, { requestId: newRequestId() });
-  const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};
-  const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
-  const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.on('error', () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }

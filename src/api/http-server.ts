@@ -5,11 +5,13 @@ import type { Duplex } from 'node:stream';
 import { answerError } from '../gateway/answer.ts';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
 import type { Settings } from '../schema/settings.ts';
-import { answerClientError, refuseConnection, REQUEST_TIMEOUT, writeError } from './connection-error.ts';
+import { answerClientError, refuseConnection, REQUEST_TIMEOUT } from './connection-error.ts';
 import { HEADERS_MS, KEEP_ALIVE_MS, REQUEST_MS } from './connection-limits.ts';
 import { createFastPath, type FastPathDeps } from './fast-path/fast-path.ts';
 import { createOpenConnections } from './open-connections.ts';
 import { newRequestId } from './request-id.ts';
+import type { UpgradePath } from './upgrade-path.ts';
+import { writeError } from './write-error.ts';
 
 export type HttpLimits = Pick<Settings, 'SVC_FAST_PATH' | 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 
@@ -22,11 +24,16 @@ export interface HttpListeners {
   readonly fastListener: FastPathDeps['listener'];
   /** Whether `fastListener` answers a POST to this path. */
   readonly serves: (path: string) => boolean;
+  /** Takes connections that change to another protocol. */
+  readonly upgrades: UpgradePath;
   /** Number of connections of other processes that count as well. Default: none. */
   readonly connectionsElsewhere?: (() => number) | undefined;
 }
 
-export function createHttpServer(limits: HttpLimits, { listener, fastListener, serves, connectionsElsewhere = () => 0 }: HttpListeners) {
+export function createHttpServer(
+  limits: HttpLimits,
+  { listener, fastListener, serves, upgrades, connectionsElsewhere = () => 0 }: HttpListeners,
+) {
   const requestMs = limits.SVC_PARK_TIMEOUT + REQUEST_MS;
   const server = createServer(
     {
@@ -37,6 +44,7 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       // The hot path and the framework check it and answer in the documented shape.
       requireHostHeader: false,
       noDelay: true,
+      shouldUpgradeCallback: upgrades.serves,
     },
     listener,
   );
@@ -50,7 +58,11 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, limits),
     limits: { keepAliveMs: KEEP_ALIVE_MS, requestMs },
   });
-  const connections = createOpenConnections((socket) => responseOn(socket) !== undefined || fastPath.isBusy(socket));
+  /** They are no longer connections of this server, which cannot tell whether they are idle. */
+  const upgraded = new WeakSet<Duplex>();
+  const connections = createOpenConnections(
+    (socket) => responseOn(socket) !== undefined || fastPath.isBusy(socket) || upgraded.has(socket),
+  );
   server.on('connection', (socket) => {
     connections.add(socket);
     const isOver = connections.size + connectionsElsewhere() > limits.SVC_MAX_CONNECTIONS;
@@ -66,6 +78,10 @@ export function createHttpServer(limits: HttpLimits, { listener, fastListener, s
       res,
       errorAnswer('request.invalid', 'Send no other expectation than "100-continue"', { param: 'Expect', requestId: newRequestId() }),
     );
+  });
+  server.on('upgrade', (req: IncomingMessage, socket, leftover) => {
+    upgraded.add(socket);
+    upgrades.enter(req, leftover);
   });
   server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method: "CONNECT" is not supported'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>

@@ -1,4 +1,5 @@
 /** One row of the route table. */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { ExchangeRequest } from '../gateway/exchange.ts';
@@ -10,6 +11,20 @@ export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** A request that has passed the access check and whose body has not been read. */
 export type RawRequest = Omit<ExchangeRequest, 'path'>;
+
+/** A request to change the protocol of its connection, which has passed the checks of site and access. */
+export interface UpgradeRequest {
+  readonly req: IncomingMessage;
+  /** Bytes that came after the head. */
+  readonly leftover: Buffer;
+  readonly requestId: string;
+  /** Whether the credentials would still be accepted. */
+  readonly isAllowed: () => Promise<boolean>;
+  /** Answers with an error and closes the connection. */
+  readonly refuse: (code: ErrorCode, message: string, param?: string | null) => void;
+  /** To be called once, when a connection that was taken has ended. */
+  readonly done: () => void;
+}
 
 export interface Route {
   readonly method: RouteMethod;
@@ -38,6 +53,8 @@ export interface Route {
   readonly bodyLimit?: number;
   /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
+  /** Takes the connection of a request that asks for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
+  readonly upgrade?: (request: UpgradeRequest) => void;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }

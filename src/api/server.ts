@@ -26,6 +26,7 @@ import { readForm, type Form } from './read-form.ts';
 import { requestIdOf } from './request-id.ts';
 import type { Route } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
+import { createUpgradePath } from './upgrade-path.ts';
 
 export interface ServerDeps {
   readonly routes: readonly Route[];
@@ -84,6 +85,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     },
     fastListener: tryHandle,
     serves: hotPath.serves,
+    upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
     connectionsElsewhere: deps.connectionsElsewhere,
   });
   const app = fastify({

@@ -45,6 +45,8 @@ export function createGateway(deps: GatewayDeps) {
 
   return {
     handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    /** The memory that bodies of requests share. */
+    budget,
     /** What is in use now. */
     load: () => ({
       requests: active.size,

@@ -94,7 +94,7 @@ export const ERROR_CODES = {
   'server.overloaded': error(
     503,
     'unavailable_error',
-    'The limit `SVC_MAX_CONNECTIONS`, `SVC_BUFFER_LIMIT` or `SVC_SPOOL_LIMIT` is reached',
+    'The limit `SVC_MAX_CONNECTIONS`, `SVC_REALTIME_LIMIT`, `SVC_BUFFER_LIMIT` or `SVC_SPOOL_LIMIT` is reached',
   ),
   'server.starting': error(503, 'unavailable_error', 'The first reconcile pass has not finished: the service does not know its slots yet'),
   'server.stalled': error(503, 'server_error', 'No reconcile pass has finished for too long; only `/api/health/system` returns this'),

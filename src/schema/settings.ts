@@ -105,6 +105,10 @@ export const SettingsSchema = z.strictObject({
   SVC_VOICE_LIMIT: Count(0, 10_000)
     .prefault('100')
     .describe('Maximum number of voices that `POST /v1/audio/voices` stores; with 0, it stores none'),
+  SVC_REALTIME_LIMIT: Count(0, 10_000)
+    .prefault('32')
+    .describe('Open sessions of `/v1/realtime`. Further ones fail with 503 `server.overloaded`; with 0, all do'),
+  SVC_REALTIME_IDLE: DurationMs.prefault('5m').describe('How long a session of `/v1/realtime` may send nothing; then it is closed'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])

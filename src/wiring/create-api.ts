@@ -8,6 +8,7 @@ import { readPageFiles } from '../api/dashboard/read-files.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server.ts';
 import { createSiteGuard } from '../api/site-guard.ts';
+import { createRealtime } from '../api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
@@ -58,7 +59,11 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     voices,
     report: finished,
   });
-  const v1 = createV1Routes({ ...voicesForRoutes(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
+  const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
+  const v1 = [
+    ...createV1Routes({ ...voicesForRoutes(voices, options, audit), board, gateway, startedAt: clock.wallNow() }),
+    realtime.route,
+  ];
   const routes = createRoutes(v1, {
     manage,
     images: images.source,
@@ -79,7 +84,9 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const api = buildServer({
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
-    gateway,
+    gateway: {
+      close: async (graceMs, parkedMs) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, parkedMs)])),
+    },
     site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),
     authorize: access.authorize,
     actAs: audit.actAs,

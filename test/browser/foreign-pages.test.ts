@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { CHAT, chatBody } from '../gateway/support/client.ts';
+import { publish } from '../gateway/support/board-fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { PRIMARY, startBrowserWorld, TEXT, type BrowserWorld } from './browser-world.ts';
@@ -122,6 +123,27 @@ describeWithBrowser('a service and a browser', () => {
     await fetchIn(`${service}/api/slots/primary/unload`, `method: 'POST', mode: 'no-cors'`);
     await arrives('POST /api/slots/primary/unload');
     expect(slot()).toBe(TEXT);
+  });
+
+  test('lets pages of the service and of an allowed origin open a realtime session with the key in a subprotocol, and no other page', async () => {
+    const targets = [{ workload: 'w', port: world.upstream.port }];
+    publish(world.gateway.board, { name: 'primary', targets }, { name: 'stt', capabilities: ['transcription'], targets });
+    const connect = (address: string): Promise<unknown> =>
+      page.evaluate(`new Promise((resolve) => {
+        const socket = new WebSocket('${address}/v1/realtime?intent=transcription', ['realtime', 'openai-insecure-api-key.any']);
+        socket.onmessage = ({ data }) => { socket.close(); resolve(socket.protocol + ' ' + JSON.parse(data).type); };
+        socket.onerror = () => resolve('refused');
+      })`);
+    const own = `ws://127.0.0.1:${world.gateway.port}`;
+    const found = [];
+    for (const url of [`${service}/api/status`, world.chat, world.evil]) {
+      page = await world.open(url);
+      found.push(await connect(own));
+      await page.context().close();
+    }
+    page = await world.open(`${world.rebound}/api/health/system`);
+    found.push(await connect(world.rebound.replace('http', 'ws')));
+    expect(found).toEqual(['realtime session.created', 'realtime session.created', 'refused', 'refused']);
   });
 
   test.each(['127.0.0.1', 'localhost'])('lets its own pages read and change slots, under "%s"', async (host) => {

@@ -4,11 +4,14 @@
  */
 import path from 'node:path';
 import { nativeConfig } from './decide/native-config.ts';
+import { toPcm } from './decide/write-wav.ts';
 import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
 import { loadNative, type Native, type NativeListener, type NativeSpeaker } from './native.ts';
 
 /** Languages of one model for text-to-speech that stay loaded. */
 const LOADED_LANGUAGES = 2;
+/** Samples that are sent at once. The library returns a whole sentence; the first of it is on its way to the client while the rest is converted. */
+const SENT_SAMPLES = 16_384;
 
 interface Loaded {
   readonly native: Native;
@@ -66,7 +69,8 @@ async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): 
   const speaker = await speakerFor(loaded, order.language);
   const resampler = order.rate === speaker.sampleRate ? undefined : new loaded.native.LinearResampler(speaker.sampleRate, order.rate);
   const pass = (samples: Float32Array): void => {
-    if (samples.length > 0) send({ kind: 'samples', samples });
+    for (let at = 0; at < samples.length; at += SENT_SAMPLES)
+      send({ kind: 'samples', pcm: toPcm(samples.subarray(at, at + SENT_SAMPLES)) });
   };
   const onProgress = ({ samples }: { samples: Float32Array }): number => {
     if (wanted()) pass(resampler?.resample(samples) ?? samples);

@@ -20,8 +20,8 @@ export interface Engine {
   /** Process id of the engine, for tests that kill it. */
   pid(): number | undefined;
   listen(order: ListenOrder, signal: AbortSignal): Promise<Heard>;
-  /** Calls `onSamples` with each part of the sound. */
-  speak(order: SpeakOrder, onSamples: (samples: Float32Array) => void, signal: AbortSignal): Promise<void>;
+  /** Calls `onSamples` with each part of the sound as 16-bit samples. */
+  speak(order: SpeakOrder, onSamples: (pcm: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   stop(): void;
   /** Resolves when the model has been loaded for the first time. */
   readonly loaded: Promise<void>;
@@ -201,7 +201,7 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
       await run(
         next,
         (answer) => {
-          if (answer.kind === 'samples' && !signal.aborted) onSamples(answer.samples);
+          if (answer.kind === 'samples' && !signal.aborted) onSamples(answer.pcm);
           return answer.kind === 'spoken';
         },
         signal,

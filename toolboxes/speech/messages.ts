@@ -58,6 +58,7 @@ export type Answer =
       readonly tokens: readonly string[];
       readonly timestamps: readonly number[];
     }
-  | { readonly kind: 'samples'; readonly samples: Float32Array }
+  /** 16-bit samples: half as large as those of the library, and what every format begins with. */
+  | { readonly kind: 'samples'; readonly pcm: Uint8Array }
   | { readonly kind: 'spoken' }
   | { readonly kind: 'failed'; readonly message: string };

@@ -5,7 +5,7 @@ import type { ChosenVoice } from './decide/choose-voice.ts';
 import type { ModelFacts } from './decide/describe-model.ts';
 import { CONTENT_TYPES, isOwnFormat, type Speech } from './decide/parse-speech.ts';
 import { RefusalError } from './decide/refusal.ts';
-import { toPcm, wavHead } from './decide/write-wav.ts';
+import { wavHead } from './decide/write-wav.ts';
 import type { Engine } from './engine.ts';
 import type { VoiceSample } from './messages.ts';
 import { encodeWithFfmpeg } from './ffmpeg.ts';
@@ -27,7 +27,7 @@ const NO_SOUND = /produced no audio/;
 
 /** Takes 16-bit samples and passes the encoded sound on. */
 interface Encoder {
-  write(pcm: Buffer): Promise<void>;
+  write(pcm: Uint8Array): Promise<void>;
   end(): Promise<void>;
   stop(): void;
 }
@@ -41,14 +41,15 @@ export async function speak(speech: Speech, voice: SpokenVoice, response: Server
     await writePart(response, speech.events ? eventText(event) : part, signal);
   };
   let encoder: Encoder | undefined;
+  const write = async (pcm: Uint8Array): Promise<void> => {
+    // Only now, so that a text without any sound is answered with an error.
+    beginStream(response, speech.events ? 'text/event-stream; charset=utf-8' : CONTENT_TYPES[speech.format]);
+    encoder ??= await createEncoder(speech, rate, options.ffmpeg, send);
+    await encoder.write(pcm);
+  };
   try {
     for (const text of speech.sentences) {
-      const pcm = await speakSentence(text, { speech, voice, rate }, options);
-      if (pcm.length === 0) continue;
-      // Only now, so that a text without any sound is answered with an error.
-      beginStream(response, speech.events ? 'text/event-stream; charset=utf-8' : CONTENT_TYPES[speech.format]);
-      encoder ??= await createEncoder(speech, rate, options.ffmpeg, send);
-      await encoder.write(pcm);
+      await speakSentence(text, { speech, voice, rate, write }, options);
     }
     if (encoder === undefined) throw unspeakable();
     await encoder.end();
@@ -59,20 +60,34 @@ export async function speak(speech: Speech, voice: SpokenVoice, response: Server
   response.end();
 }
 
+interface SentenceOptions {
+  readonly speech: Speech;
+  readonly voice: SpokenVoice;
+  readonly rate: number;
+  /** Gets the sound as it comes from the engine, which does not wait for it. */
+  write(pcm: Uint8Array): Promise<void>;
+}
+
+/** Resolves once the sound of the sentence is written, so that the next one is not computed for a client that does not read. */
 async function speakSentence(
   text: string,
-  { speech, voice, rate }: { readonly speech: Speech; readonly voice: SpokenVoice; readonly rate: number },
+  { speech, voice, rate, write }: SentenceOptions,
   { engine, signal }: SpeakOptions,
-): Promise<Buffer> {
-  const parts: Buffer[] = [];
+): Promise<void> {
+  let written = Promise.resolve();
+  const onSamples = (pcm: Uint8Array): void => {
+    written = written.then(async () => write(pcm));
+    // Its failure is noticed below.
+    written.catch(() => {});
+  };
   try {
     const { speaker, language, sample } = voice;
     const order = { kind: 'speak', text, speaker, speed: speech.speed, language, rate, sample } as const;
-    await engine.speak(order, (samples) => parts.push(toPcm(samples)), signal);
+    await engine.speak(order, onSamples, signal);
   } catch (error) {
     if (!(error instanceof Error) || !NO_SOUND.test(error.message)) throw error;
   }
-  return Buffer.concat(parts);
+  await written;
 }
 
 async function createEncoder(speech: Speech, rate: number, ffmpeg: string, send: (part: Uint8Array) => Promise<void>): Promise<Encoder> {

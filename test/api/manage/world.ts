@@ -14,6 +14,7 @@ import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
+import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes, type V1Deps } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { buildServer } from '../../../src/api/server.ts';
@@ -231,7 +232,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       return world.voices;
     },
   };
-  const routes = createRoutes(options.v1 === true ? createV1Routes(v1) : [], deps);
+  const realtime = createRealtime({ gateway, board, settings: parsed.settings, now: deps.now, wallNow: Date.now });
+  const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), realtime.route] : [], deps);
   const api = buildServer({
     routes: [...routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,

@@ -20,6 +20,7 @@ const form = (name: string, content = 'fLaC\0\0'): string =>
 /** `stored`: whether the voice "anna" is. */
 export const VOICE_CALLS = [
   { operation: LIST, expect: 200, stored: true },
+  { operation: LIST, expect: 'model.not_found', path: '/v1/audio/voices?model=none', stored: false },
   { operation: CREATE, expect: 200, stored: false, headers, body: form('anna') },
   { operation: CREATE, expect: 'voice.exists', stored: true, headers, body: form('Anna') },
   { operation: CREATE, expect: 'voice.limit_reached', stored: true, headers, body: form('bert') },

@@ -9,6 +9,7 @@ import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
 import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import type { Route } from '../../../src/api/route.ts';
+import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest, KeepImage } from '../../../src/gateway/exchange-deps.ts';
 import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
@@ -89,14 +90,18 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
     ...(options.keepImage === undefined ? {} : { keepImage: options.keepImage }),
   });
+  const realtime = createRealtime({ gateway, board, settings, now, wallNow: Date.now });
   const routes = [
+    realtime.route,
     ...createV1Routes({ board, gateway, imitates: (slot) => imitatesVoices(providers, slot), voices, startedAt: 1_700_000_000_000 }),
     ...(options.routes ?? []),
   ];
   const api = buildServer({
     routes,
     settings,
-    gateway,
+    gateway: {
+      close: async (graceMs, parkedMs) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, parkedMs)])),
+    },
     onFault: (fault) => void faults.push(fault),
     report: (request) => void reported.push(request),
     site: createSiteGuard(readSitePolicy(settings, false)),

@@ -1,0 +1,55 @@
+/** The formats of sound that clients of `/v1/realtime` send: OpenAI's, one channel, in Base64. Everything becomes 16-bit samples. Pure. */
+import { z } from 'zod';
+
+export const AudioFormat = z.union([
+  z.object({ type: z.literal('audio/pcm'), rate: z.literal(24_000).default(24_000) }),
+  z.object({ type: z.literal('audio/pcmu') }),
+  z.object({ type: z.literal('audio/pcma') }),
+]);
+export type AudioFormat = z.output<typeof AudioFormat>;
+
+export const PCM_24: AudioFormat = { type: 'audio/pcm', rate: 24_000 };
+export const SAMPLE_BYTES = 2;
+/** Of telephones, which G.711 is made for. */
+const G711_RATE = 8000;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** Hertz. */
+export const rateOf = (format: AudioFormat): number => (format.type === 'audio/pcm' ? format.rate : G711_RATE);
+
+export const bytesPerSecond = (format: AudioFormat): number => rateOf(format) * SAMPLE_BYTES;
+
+export type DecodedAudio = { readonly ok: true; readonly pcm: Buffer } | { readonly ok: false; readonly message: string };
+
+/** Returns little-endian samples of 16 bits. */
+export function decodeAudio(base64: string, format: AudioFormat): DecodedAudio {
+  if (base64.length % 4 !== 0 || !BASE64.test(base64))
+    return { ok: false, message: 'Send the sound in "audio" in Base64, with its padding' };
+  const bytes = Buffer.from(base64, 'base64');
+  if (format.type !== 'audio/pcm') return { ok: true, pcm: expand(bytes, format.type === 'audio/pcmu' ? fromMuLaw : fromALaw) };
+  if (bytes.length % SAMPLE_BYTES === 0) return { ok: true, pcm: bytes };
+  return { ok: false, message: 'Send whole samples of 16 bits: the number of bytes is odd' };
+}
+
+function expand(bytes: Buffer, decode: (code: number) => number): Buffer {
+  const table = Array.from({ length: 256 }, (_, code) => decode(code));
+  const pcm = Buffer.allocUnsafe(bytes.length * SAMPLE_BYTES);
+  for (let index = 0; index < bytes.length; index += 1) pcm.writeInt16LE(table[bytes[index] ?? 0] ?? 0, index * SAMPLE_BYTES);
+  return pcm;
+}
+
+/** ITU-T G.711, µ-law: inverted bits; sign, exponent of 3 bits, mantissa of 4. */
+function fromMuLaw(code: number): number {
+  const bits = ~code & 0xff;
+  const magnitude = ((((bits & 0x0f) << 3) + 0x84) << ((bits & 0x70) >> 4)) - 0x84;
+  return (bits & 0x80) === 0 ? magnitude : -magnitude;
+}
+
+/** ITU-T G.711, A-law: every other bit is inverted; a set sign bit means positive. */
+function fromALaw(code: number): number {
+  const bits = code ^ 0x55;
+  const exponent = (bits & 0x70) >> 4;
+  const mantissa = ((bits & 0x0f) << 4) + 8;
+  const magnitude = exponent === 0 ? mantissa : (mantissa + 0x100) << (exponent - 1);
+  return (bits & 0x80) === 0 ? -magnitude : magnitude;
+}

@@ -1,0 +1,135 @@
+/** What a client of `/v1/realtime` may set of its session, and how the session is described to it. Pure. */
+import { z } from 'zod';
+import { AudioFormat, PCM_24 } from './audio-format.ts';
+import type { TurnDetection } from './detect-speech.ts';
+
+export interface Transcription {
+  /** Undefined: the default slot. */
+  readonly model: string | undefined;
+  readonly language: string | undefined;
+  readonly prompt: string | undefined;
+}
+
+export interface SessionSettings {
+  readonly format: AudioFormat;
+  /** Undefined: sound is committed and not transcribed. */
+  readonly transcription: Transcription | undefined;
+  /** Undefined: the client commits the sound itself. */
+  readonly turns: TurnDetection | undefined;
+}
+
+export type SettingsUpdate =
+  | { readonly ok: true; readonly settings: SessionSettings }
+  | { readonly ok: false; readonly message: string; readonly param: string };
+
+/** OpenAI's defaults. */
+const USUAL_TURNS: TurnDetection = { threshold: 0.5, prefixMs: 300, silenceMs: 500 };
+const LONGEST_PREFIX_MS = 5000;
+const LONGEST_SILENCE_MS = 60_000;
+/** Those of the form fields that they become. */
+const MODEL_CHARACTERS = 200;
+const LANGUAGE_CHARACTERS = 35;
+const PROMPT_CHARACTERS = 8192;
+
+const ServerVad = z.object({
+  type: z.literal('server_vad', { error: 'Set it to "server_vad", or set "turn_detection" to null and commit the sound yourself' }),
+  threshold: z.number().min(0).max(1).nullish(),
+  prefix_padding_ms: z.number().min(0).max(LONGEST_PREFIX_MS).nullish(),
+  silence_duration_ms: z.number().min(1).max(LONGEST_SILENCE_MS).nullish(),
+});
+
+const TranscriptionFields = z.object({
+  model: z.string().min(1).max(MODEL_CHARACTERS).nullish(),
+  language: z.string().max(LANGUAGE_CHARACTERS).nullish(),
+  prompt: z.string().max(PROMPT_CHARACTERS).nullish(),
+});
+
+const Session = z.object({
+  type: z.literal('transcription', {
+    error: 'Set it to "transcription": this service answers no conversations here, but at "/v1/chat/completions" and "/v1/audio/speech"',
+  }),
+  audio: z
+    .object({
+      input: z
+        .object({
+          format: AudioFormat.nullish(),
+          transcription: TranscriptionFields.nullish(),
+          turn_detection: ServerVad.nullish(),
+        })
+        .nullish(),
+    })
+    .nullish(),
+});
+
+export function firstSettings(model: string | undefined): SessionSettings {
+  return { format: PCM_24, transcription: { model, language: undefined, prompt: undefined }, turns: USUAL_TURNS };
+}
+
+/** `session` is the object of a `session.update`. What it leaves out stays as it is; `null` turns off. */
+export function updateSettings(settings: SessionSettings, session: unknown): SettingsUpdate {
+  const parsed = Session.safeParse(session);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const param = ['session', ...(issue?.path ?? [])].join('.');
+    return { ok: false, message: `Correct "${param}": ${issue?.message ?? 'it is invalid'}`, param };
+  }
+  const input = parsed.data.audio?.input ?? {};
+  const { format, transcription, turn_detection: turns } = input;
+  return {
+    ok: true,
+    settings: {
+      format: format ?? settings.format,
+      transcription: transcription === undefined ? settings.transcription : mergeTranscription(settings.transcription, transcription),
+      turns: turns === undefined ? settings.turns : turnsOf(settings.turns ?? USUAL_TURNS, turns),
+    },
+  };
+}
+
+function mergeTranscription(
+  known: Transcription | undefined,
+  update: z.output<typeof TranscriptionFields> | null,
+): Transcription | undefined {
+  if (update === null) return undefined;
+  const pick = (name: 'model' | 'language' | 'prompt'): string | undefined =>
+    update[name] === undefined ? known?.[name] : (update[name] ?? undefined);
+  return { model: pick('model'), language: pick('language'), prompt: pick('prompt') };
+}
+
+function turnsOf(known: TurnDetection, update: z.output<typeof ServerVad> | null): TurnDetection | undefined {
+  if (update === null) return undefined;
+  return {
+    threshold: update.threshold ?? known.threshold,
+    prefixMs: update.prefix_padding_ms ?? known.prefixMs,
+    silenceMs: update.silence_duration_ms ?? known.silenceMs,
+  };
+}
+
+/** The session in the form of OpenAI's API, with what really holds: nothing reduces noise. `expiresAt` in Unix seconds. */
+export function describeSession({ format, transcription, turns }: SessionSettings, { id, expiresAt }: { id: string; expiresAt: number }) {
+  return {
+    type: 'transcription',
+    object: 'realtime.transcription_session',
+    id,
+    expires_at: expiresAt,
+    audio: {
+      input: {
+        format,
+        noise_reduction: null,
+        transcription:
+          transcription === undefined
+            ? null
+            : { model: transcription.model ?? null, language: transcription.language ?? null, prompt: transcription.prompt ?? '' },
+        turn_detection:
+          turns === undefined
+            ? null
+            : {
+                type: 'server_vad',
+                threshold: turns.threshold,
+                prefix_padding_ms: turns.prefixMs,
+                silence_duration_ms: turns.silenceMs,
+              },
+      },
+    },
+    include: null,
+  };
+}

@@ -1,0 +1,83 @@
+/** The sound of a session that is not committed yet, and whether somebody speaks in it. Without turn detection, it only collects. */
+import { bytesPerSecond, type AudioFormat } from './decide/audio-format.ts';
+import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, ONSET_MS, type TurnDetection } from './decide/detect-speech.ts';
+import { createSoundBuffer } from './sound-buffer.ts';
+
+export interface HeardSoundOwner {
+  /** `atMs`: when speech began, with the sound before it that belongs to it, since the begin of the session. */
+  onSpeechStarted(atMs: number): void;
+  /** The owner takes the sound now. */
+  onSpeechStopped(atMs: number): void;
+}
+
+/** Speech without a pause ends after this time, so that its transcript does not come at its end only. */
+const LONGEST_SPEECH_MS = 60_000;
+const NOTHING = Buffer.alloc(0);
+
+export type HeardSound = ReturnType<typeof createHeardSound>;
+
+export function createHeardSound(owner: HeardSoundOwner) {
+  const sound = createSoundBuffer();
+  let hearing = NOTHING_HEARD;
+  /** Less than a frame that was not analysed yet. */
+  let rest = NOTHING;
+  /** Of all sound since the begin of the session. */
+  let heardMs = 0;
+
+  function hear(frame: Buffer, format: AudioFormat, turns: TurnDetection): void {
+    sound.add(frame);
+    heardMs += FRAME_MS;
+    const { change, ...next } = hearFrame(hearing, levelOf(frame), turns);
+    hearing = next;
+    if (change === 'started') owner.onSpeechStarted(Math.max(0, heardMs - ONSET_MS - turns.prefixMs));
+    else if (change === 'stopped') owner.onSpeechStopped(heardMs);
+    else if (!hearing.speaking) sound.keepLast(bytesOf(turns.prefixMs + ONSET_MS - FRAME_MS, format));
+    else if (msOf(sound.bytes, format) >= LONGEST_SPEECH_MS) {
+      forgetSpeech();
+      owner.onSpeechStopped(heardMs);
+    }
+  }
+
+  function forgetSpeech(): void {
+    hearing = { ...NOTHING_HEARD, noise: hearing.noise };
+  }
+
+  return {
+    add(pcm: Buffer, format: AudioFormat, turns: TurnDetection | undefined) {
+      if (turns === undefined) {
+        sound.add(pcm);
+        heardMs += msOf(pcm.length, format);
+        return;
+      }
+      const data = rest.length === 0 ? pcm : Buffer.concat([rest, pcm]);
+      const frameBytes = bytesOf(FRAME_MS, format);
+      let at = 0;
+      for (; at + frameBytes <= data.length; at += frameBytes) hear(data.subarray(at, at + frameBytes), format, turns);
+      rest = Buffer.from(data.subarray(at));
+    },
+    /** Of memory. */
+    bytes: () => sound.bytes + rest.length,
+    pendingMs: (format: AudioFormat) => msOf(sound.bytes, format),
+    isSpeech: () => hearing.speaking,
+    copy: () => sound.copy(),
+    /** Returns the sound and keeps nothing. */
+    take() {
+      forgetSpeech();
+      return sound.take();
+    },
+    clear() {
+      sound.clear();
+      rest = NOTHING;
+      forgetSpeech();
+    },
+  };
+}
+
+function msOf(bytes: number, format: AudioFormat): number {
+  return (bytes * 1000) / bytesPerSecond(format);
+}
+
+/** Of whole samples. */
+function bytesOf(ms: number, format: AudioFormat): number {
+  return Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
+}

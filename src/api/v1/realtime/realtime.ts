@@ -1,0 +1,147 @@
+/**
+ * `GET /v1/realtime`: sessions over WebSocket that transcribe sound while it arrives, as OpenAI's clients ask for them with `?intent=transcription`. The site and the
+ * credentials of the client have been checked (`api/upgrade-path.ts`); here its session is admitted, opened and counted.
+ */
+import { WebSocketServer } from 'ws';
+import { z } from 'zod';
+import type { BufferBudget } from '../../../gateway/buffer-budget.ts';
+import { route } from '../../../gateway/decide/route.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
+import type { Board } from '../../../reconciler/board.ts';
+import type { ErrorCode } from '../../../schema/error-codes.ts';
+import type { Settings } from '../../../schema/settings.ts';
+import { empty } from '../../answer.ts';
+import { ApiError } from '../../api-error.ts';
+import { sleep } from '../../../platform/pause.ts';
+import type { DocumentedRoute, UpgradeRequest } from '../../route.ts';
+import { PROTOCOL } from '../../decide/protocol-key.ts';
+import { writeError } from '../../write-error.ts';
+import { REALTIME_PATH } from './session.ts';
+import { serveSession, SESSION_MS, type ServedSession } from './serve-session.ts';
+
+export interface RealtimeDeps {
+  readonly gateway: Pick<Gateway, 'handle'> & { readonly budget: Pick<BufferBudget, 'reserve' | 'release'> };
+  readonly board: Pick<Board, 'current'>;
+  readonly settings: Pick<Settings, 'SVC_AUDIO_LIMIT' | 'SVC_REALTIME_LIMIT' | 'SVC_REALTIME_IDLE'>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
+}
+
+export interface Realtime {
+  readonly route: DocumentedRoute;
+  /** Lets each session transcribe what it has and ends it; resolves when all have ended, or after `graceMs`. New ones are refused. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** A minute of sound in Base64. Clients send parts of a tenth of a second. */
+const MESSAGE_BYTES = 4 * 1024 * 1024;
+const CLOSE_CHECK_MS = 20;
+const INTENT = 'transcription';
+
+const Query = z.object({
+  intent: z.literal(INTENT).optional().describe('May be left out'),
+  model: z.string().optional().describe('A model id, an alias or the name of a slot that transcribes; default: the slot `stt`'),
+});
+
+interface Admitted {
+  readonly ok: true;
+  readonly model: string | undefined;
+}
+
+interface Refused {
+  readonly ok: false;
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param: string | null;
+}
+
+export function createRealtime(deps: RealtimeDeps): Realtime {
+  const { gateway, board, settings, now, wallNow } = deps;
+  const limit = settings.SVC_REALTIME_LIMIT;
+  const sessions = new Set<ServedSession>();
+  let closing = false;
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: MESSAGE_BYTES,
+    handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
+  });
+
+  // Otherwise the package answers in its own form.
+  server.on('wsClientError', (error, socket) => writeError(socket, 'request.invalid', `Correct the WebSocket handshake: ${error.message}`));
+
+  function admit(url = ''): Admitted | Refused {
+    const query = Query.safeParse(Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])));
+    if (!query.success) {
+      const message = `Leave "intent" out, or set it to "${INTENT}": sessions transcribe`;
+      return { ok: false, code: 'request.invalid', message, param: 'intent' };
+    }
+    const { model } = query.data;
+    const decision = route('transcription', REALTIME_PATH, model, board.current());
+    if (decision.kind === 'refuse') return { ok: false, code: decision.code, message: decision.message, param: 'model' };
+    if (!closing && sessions.size < limit) return { ok: true, model };
+    const why = closing ? 'the service is stopping' : `${limit} realtime sessions are open ("SVC_REALTIME_LIMIT")`;
+    return { ok: false, code: 'server.overloaded', message: `Connect again later: ${why}`, param: null };
+  }
+
+  function open(request: UpgradeRequest): void {
+    const { req, leftover, requestId, refuse } = request;
+    const admitted = admit(req.url);
+    if (!admitted.ok) return refuse(admitted.code, admitted.message, admitted.param);
+    const { model } = admitted;
+    server.handleUpgrade(req, req.socket, leftover, (ws) => {
+      const session = serveSession(
+        ws,
+        {
+          gateway,
+          board,
+          budget: gateway.budget,
+          settings,
+          now,
+          requestId,
+          socket: req.socket,
+          expiresAt: Math.floor((wallNow() + SESSION_MS) / 1000),
+        },
+        {
+          model,
+          idleMs: settings.SVC_REALTIME_IDLE,
+          isAllowed: request.isAllowed,
+          onEnd() {
+            sessions.delete(session);
+            request.done();
+          },
+        },
+      );
+      sessions.add(session);
+    });
+  }
+
+  return {
+    route: {
+      method: 'GET',
+      path: REALTIME_PATH,
+      access: 'v1',
+      cors: true,
+      summary: 'Transcribes sound while it arrives, over a WebSocket with the events of OpenAI’s transcription sessions',
+      tag: 'inference',
+      input: z.object({ query: Query }),
+      answers: { 101: empty('The connection is a WebSocket now') },
+      errors: ['request.invalid', 'model.not_found', 'model.unsupported', 'server.overloaded'],
+      upgrade: open,
+      handler({ url }) {
+        const admitted = admit(url);
+        if (!admitted.ok) throw new ApiError(admitted.code, admitted.message, { param: admitted.param });
+        throw new ApiError('request.invalid', 'Connect with a WebSocket: send "Upgrade: websocket"', { param: 'Upgrade' });
+      },
+    },
+    async close(graceMs) {
+      closing = true;
+      const until = now() + graceMs;
+      for (const session of sessions) session.finish();
+      while (sessions.size > 0 && now() < until) await sleep(CLOSE_CHECK_MS);
+    },
+  };
+}

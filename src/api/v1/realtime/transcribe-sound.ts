@@ -1,0 +1,73 @@
+/** Transcribes a piece of sound through the gateway, as a request to `/v1/audio/transcriptions` of the slot. */
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import { INFERENCE_PATHS } from '../../../gateway/decide/inference-paths.ts';
+import type { Gateway } from '../../../gateway/gateway.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { wavHeadOf } from '../../../platform/decide/wav-head.ts';
+import type { Transcription } from './decide/session-settings.ts';
+import { askGateway } from './inner-request.ts';
+
+export interface SoundToTranscribe extends Transcription {
+  /** Little-endian samples of 16 bits in one channel. */
+  readonly pcm: Buffer;
+  /** Hertz. */
+  readonly rate: number;
+}
+
+export interface TranscriptionError {
+  readonly type: string;
+  readonly code: string | null;
+  readonly message: string;
+  readonly param: string | null;
+}
+
+export type Transcript = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: TranscriptionError };
+
+export interface TranscribeDeps {
+  readonly gateway: Pick<Gateway, 'handle'>;
+  readonly socket: Socket;
+  /** Of the session; each request gets an id that begins with it. */
+  readonly requestId: string;
+}
+
+const PATH = INFERENCE_PATHS.find(({ path }) => path === '/v1/audio/transcriptions');
+const Text = z.object({ text: z.string() });
+const Failure = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string().nullish(),
+    code: z.string().nullish(),
+    param: z.string().nullish(),
+  }),
+});
+
+/** Rejects only if the signal aborts. */
+export async function transcribeSound(sound: SoundToTranscribe, deps: TranscribeDeps, signal: AbortSignal): Promise<Transcript> {
+  if (PATH === undefined) throw new Error('There is no path for transcriptions');
+  const boundary = `svc-${randomUUID()}`;
+  const requestId = `${deps.requestId}.${randomUUID().slice(0, 8)}`;
+  const request = { path: PATH, contentType: `multipart/form-data; boundary=${boundary}`, body: formOf(sound, boundary), requestId };
+  try {
+    const { status, text } = await askGateway(deps.gateway, { ...request, socket: deps.socket }, signal);
+    const json = parseJson(text);
+    const transcript = Text.safeParse(json).data;
+    if (status === 200 && transcript !== undefined) return { ok: true, text: transcript.text.trim() };
+    const { message = 'Try again: the model server sent no transcript', type, code, param } = Failure.safeParse(json).data?.error ?? {};
+    return { ok: false, error: { type: type ?? 'upstream_error', code: code ?? null, message, param: param ?? null } };
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = error instanceof Error ? error.message : String(error);
+    return { ok: false, error: { type: 'upstream_error', code: 'upstream.failed', message, param: null } };
+  }
+}
+
+/** The sound comes last: what stands before it decides where it goes. */
+function formOf({ pcm, rate, model, language, prompt }: SoundToTranscribe, boundary: string): readonly Buffer[] {
+  const fields = Object.entries({ model, language, prompt, response_format: 'json' }).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`],
+  );
+  const file = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="sound.wav"\r\nContent-Type: audio/wav\r\n\r\n`;
+  return [Buffer.from(`${fields.join('')}${file}`), wavHeadOf(rate, pcm.length), pcm, Buffer.from(`\r\n--${boundary}--\r\n`)];
+}
