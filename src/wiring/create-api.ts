@@ -10,6 +10,7 @@ import { buildServer, type HttpApi } from '../api/server.ts';
 import { createSiteGuard } from '../api/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { AccessControl } from './create-access.ts';
@@ -23,7 +24,7 @@ import { readSitePolicy } from './site-policy.ts';
 import { openVoices, voicesForRoutes } from './voices.ts';
 import { sleep } from '../platform/pause.ts';
 import { takeOver } from '../workers/hand-over.ts';
-import type { WorkerPool } from '../workers/worker-pool.ts';
+import type { WorkerPool, WorkerPoolListeners } from '../workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Workers report within milliseconds, unless one hangs. */
@@ -47,7 +48,6 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const voices = openVoices(options, world, clock.wallNow);
-  const finished = reportTo(heap.growForTraffic, metrics.requestFinished, requests.note);
   const gateway = createGateway({
     board,
     providers,
@@ -57,7 +57,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     onFault: logFaults(log),
     keepImage: images.keep,
     voices,
-    report: finished,
+    report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
   const v1 = [
@@ -85,7 +85,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway: {
-      close: async (graceMs, parkedMs) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, parkedMs)])),
+      close: async (graceMs, ...more) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, ...more)])),
     },
     site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),
     authorize: access.authorize,
@@ -94,14 +94,23 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     onFault: logFaults(log),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
-  workers?.listen({
-    finished: reportTo(metrics.requestFinished, requests.note),
+  workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
+  return api;
+}
+
+/** What workers report counts as what this process does itself. */
+function listenersOf(
+  { log }: ServiceOptions,
+  { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
+  { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
+): WorkerPoolListeners {
+  return {
+    finished: reportTo(metrics.requestFinished, note),
     refused: metrics.requestFinished,
     onFault: logFaults(log),
     tokenUsed: access.tokenUsed,
-    takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
-  });
-  return api;
+    takeOver: (socket, bytes) => takeOver(server, socket, bytes),
+  };
 }
 
 /** Metrics are shown once all workers have said what they know, or soon. */
