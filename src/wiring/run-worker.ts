@@ -16,12 +16,15 @@ export interface WorkerParts {
   readonly createCheck: (settings: Settings, onUse: (id: string) => void) => Authorize;
 }
 
+/** The next start of the service waits longer for the port. */
+const ORPHAN_CHECK_MS = 500;
+
 /** To be called once in a process that `worker-process.ts` has started. */
 export function runWorker(parts: WorkerParts): void {
   keepYoungHeapSmall();
   // A terminal sends its signals to all processes of a service, and so may what manages it. The controller says when to stop.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  process.once('disconnect', () => process.exit(0));
+  endWithController();
   let worker: Worker | undefined;
   /** What arrives while the worker starts. */
   const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
@@ -34,6 +37,15 @@ export function runWorker(parts: WorkerParts): void {
     } else if (worker === undefined) early.push(message);
     else worker.take(message);
   });
+}
+
+/** Node does not always report the end of the channel where a connection was on its way to a controller that crashed. Then another process has become the parent. */
+function endWithController(): void {
+  const controller = process.ppid;
+  process.once('disconnect', () => process.exit(0));
+  setInterval(() => {
+    if (process.ppid !== controller || !process.connected) process.exit(0);
+  }, ORPHAN_CHECK_MS).unref();
 }
 
 async function start(options: WorkerStart, { providers, createCheck }: WorkerParts): Promise<Worker> {
