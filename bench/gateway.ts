@@ -18,6 +18,7 @@ import { warmByMixedShapes } from './mixed-shapes.ts';
 import { measurePassStall } from './pass-stall.ts';
 import { hasProgram, startLlamaSwap, startNginxProxy, startNode, startRealService, type Bed, type RealService } from './proxies.ts';
 import { reserveCore } from './machine.ts';
+import { workersOf } from '../test/workers/support/worker-processes.ts';
 
 const WARM_SECONDS = 5;
 /** Only streams that end within a run are counted: with more connections they take longer, and runs do too. */
@@ -28,6 +29,11 @@ const BODIES = [
   { name: '10 MB', bytes: 10_485_760, connections: 4, limit: 1.5 },
 ] as const;
 
+/** What is not measured with large bodies. */
+const ONLY_SHORT: ReadonlySet<string> = new Set(['llama-swap', 'with authentication', 'two processes']);
+/** Of two processes against one. */
+const PROCESSES_GAIN = 1.7;
+
 const PROXIES = [
   'nginx',
   'bare forwarder',
@@ -35,6 +41,7 @@ const PROXIES = [
   'real service',
   'without the fast path',
   'with authentication',
+  'two processes',
   'llama-swap',
 ] as const;
 type Proxy = (typeof PROXIES)[number];
@@ -91,6 +98,8 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
   services.push(guarded);
   const slow = await startRealService(bed, { settings: { SVC_FAST_PATH: '0', SVC_PORT_RANGE: '19080-19179' } });
   services.push(slow);
+  const double = await startRealService(bed, { settings: { SVC_WORKERS: '2', SVC_PORT_RANGE: '19180-19279' } });
+  services.push(double);
   const { primary, streams } = real.upstreams;
   const stripped = await startNode(bed, 'gateway-process.ts', [String(primary), '1', String(streams)]);
   const hasNginx = hasProgram('nginx');
@@ -98,7 +107,8 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
   const realServer = { pid: real.service.pid, port: real.port };
   const guardedServer = { pid: guarded.service.pid, port: guarded.port, token };
   const slowServer = { pid: slow.service.pid, port: slow.port };
-  const gateways: readonly Measured[] = [stripped, realServer, slowServer, guardedServer];
+  const doubleServer = { pid: double.service.pid, morePids: await workersOf(double.service.pid), port: double.port };
+  const gateways: readonly Measured[] = [stripped, realServer, slowServer, guardedServer, doubleServer];
   for (const gateway of gateways) await warmByMixedShapes(gateway.port, WARM_SECONDS, gateway.token);
   return {
     directory: bed.directory,
@@ -113,6 +123,7 @@ async function startAll(bed: Bed, services: RealService[], pace: Pace): Promise<
       ['real service', realServer],
       ['without the fast path', slowServer],
       ['with authentication', guardedServer],
+      ['two processes', doubleServer],
       ...(swap === undefined ? [] : [['llama-swap', swap] as const]),
     ]),
     streams: new Map<'upstream alone' | Proxy, Measured>([
@@ -142,6 +153,7 @@ async function measureShort(bench: Bench): Promise<Outcome> {
   ];
   const guarded = measured.compare('with authentication', 'real service');
   const fast = against('without the fast path');
+  const [saved, judged] = against('two processes').cpu(PROCESSES_GAIN);
   const rows = [
     atLeast('600 B, 32 connections: requests/s against nginx', ...nginx.throughput(0.4)),
     atLeast('  requests/s against a bare forwarder on Node', ...forwarder.throughput(0.6)),
@@ -153,12 +165,18 @@ async function measureShort(bench: Bench): Promise<Outcome> {
     atMost('  CPU per request with authentication against without', ...guarded.cpu(1.05)),
     atLeast('  requests/s with the fast path against without', ...fast.throughput(1)),
     atMost('  CPU per request with the fast path against without', ...fast.cpu(1)),
+    // On a core each, both are as busy as they are here on one core together.
+    atLeast(
+      '  requests/s of two processes on two cores against one, computed from CPU per request',
+      typeof saved === 'number' ? 2 * saved : saved,
+      judged,
+    ),
   ];
   return { rows, tables: [measured.table] };
 }
 
 async function measureBodies(bench: Bench): Promise<Outcome> {
-  const proxies = new Map([...bench.proxies].filter(([name]) => name !== 'llama-swap' && name !== 'with authentication'));
+  const proxies = new Map([...bench.proxies].filter(([name]) => !ONLY_SHORT.has(name)));
   const outcomes: Outcome[] = [];
   for (const { name, bytes, connections, limit } of BODIES) {
     const title = `bodies of ${name}, ${connections} connections, upstream on ${bench.upstream}${bench.sharing}`;

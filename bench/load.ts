@@ -10,6 +10,8 @@ import { cpuSeconds } from './service-process.ts';
 export interface Server {
   /** Process whose CPU time is measured; undefined if that of nobody is. */
   readonly pid: number | undefined;
+  /** Processes whose CPU time counts as well. Default: none. */
+  readonly morePids?: readonly number[];
   readonly port: number;
 }
 
@@ -33,12 +35,13 @@ export async function drive(server: Server, load: Load): Promise<Run> {
 }
 
 /** Counts requests that fail. */
-export async function driveAndCount({ pid, port }: Server, { script, connections, seconds = 2 }: Load): Promise<Run> {
-  const before = await cpuOf(pid);
+export async function driveAndCount({ pid, morePids = [], port }: Server, { script, connections, seconds = 2 }: Load): Promise<Run> {
+  const pids = pid === undefined ? [] : [pid, ...morePids];
+  const before = await cpuOf(pids);
   const url = `http://127.0.0.1:${port}/v1/chat/completions`;
   const args = ['-t1', `-c${connections}`, `-d${seconds}`, '--latency', '--timeout', '30', '-s', script, url];
   const { stdout } = await promisify(execFile)('wrk', args);
-  const cpu = (await cpuOf(pid)) - before;
+  const cpu = (await cpuOf(pids)) - before;
   const report = parseWrk(stdout);
   return {
     requests: report.requests,
@@ -50,9 +53,11 @@ export async function driveAndCount({ pid, port }: Server, { script, connections
   };
 }
 
-/** Not a number if nobody's time is measured, or if the process has ended: then its requests failed. */
-async function cpuOf(pid: number | undefined): Promise<number> {
-  return pid === undefined ? Number.NaN : cpuSeconds(pid).catch(() => Number.NaN);
+/** Not a number if nobody's time is measured, or if a process has ended: then its requests failed. */
+async function cpuOf(pids: readonly number[]): Promise<number> {
+  if (pids.length === 0) return Number.NaN;
+  const all = await Promise.all(pids.map((pid) => cpuSeconds(pid).catch(() => Number.NaN)));
+  return all.reduce((sum, seconds) => sum + seconds, 0);
 }
 
 interface Body {

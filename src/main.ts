@@ -2,7 +2,7 @@
  * Puts the service together from its parts and runs it. Nothing is decided here.
  *
  * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
- * the HTTP API → listen, with authentication on a local socket too → start the world → start the loop → collect garbage when the service is idle.
+ * the HTTP API → listen, with authentication on a local socket too → start the workers, if there are any → start the world → start the loop → collect garbage when the service is idle.
  *
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
@@ -20,6 +20,7 @@ import { createController } from './wiring/create-controller.ts';
 import { guardState } from './wiring/guard-state.ts';
 import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
 import { listen, listenLocally, makeDirectories } from './wiring/service-parts.ts';
+import { countProcesses, startWorkers } from './wiring/start-workers.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
 export interface Service extends ListenFacts {
@@ -50,13 +51,17 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const chosen = await chooseWorld(options);
   if (!chosen.ok) return chosen;
   const world = chosen.value;
-  const controller = await createController(options, world);
+  const processes = await countProcesses(options, world);
+  if (!processes.ok) return processes;
+  const controller = await createController(options, world, processes.value);
+  const { workers } = controller;
   const stopping = new AbortController();
   const local = createLocalSocket();
   const access = await createAccess(options, { shared: world.tokens, isLocal: local.isLocal });
   const api = createApi(options, { world, controller, access, stopping: stopping.signal });
-  const listening = await listen(api, settings.SVC_LISTEN);
+  const listening = await listen(api, settings.SVC_LISTEN, workers !== undefined);
   if (!listening.ok) return listening;
+  if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
   if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();
   const { files } = controller;
@@ -70,11 +75,13 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     const graceMs = settings.SVC_STOP_GRACE;
     stopping.abort();
     api.leave();
+    workers?.leave();
     const resigned = world.resign();
     await sleep(settings.SVC_STOP_DELAY);
     // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
     const closed = local.close();
-    await api.close(graceMs, world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0);
+    const parkedMs = world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0;
+    await api.close(graceMs, parkedMs, workers?.close(graceMs, parkedMs));
     await closed;
     if (settings.SVC_ON_EXIT === 'stop') {
       controller.files.leave();

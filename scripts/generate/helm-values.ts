@@ -49,6 +49,7 @@ const NOT_FOR_VALUES = {
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,
+  SVC_WORKERS: true,
   SVC_NAMESPACE: true,
   SVC_SERVICE_NAME: true,
   SVC_POD_NAME: true,

@@ -173,6 +173,7 @@ export const GLOSSARY = [
     not: [{ word: 'trouble', in: 'names' }],
   },
   { term: 'wake', meaning: 'A request for a pass. It carries no data.' },
+  { term: 'worker', meaning: 'A process that forwards requests beside that of the controller. It decides nothing about slots.' },
   { term: 'workload', meaning: 'The server of a slot as its runtime runs it: a container, a process or a Deployment.' },
   {
     term: 'workload history',

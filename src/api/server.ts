@@ -10,6 +10,7 @@ import {
   type FastifyServerFactoryHandler,
 } from 'fastify';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { isJsonType, parseRequestHead } from '../gateway/decide/request-head.ts';
 import { isDeeperThan } from './decide/is-deeper-than.ts';
 import { createAllowedMethods } from './allowed-methods.ts';
@@ -31,7 +32,7 @@ export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
   /** Ends the inference requests in progress. */
-  readonly gateway: { close(graceMs: number, parkedMs: number): Promise<void> };
+  readonly gateway: Pick<Gateway, 'close'>;
   /** Refuses pages of other sites. */
   readonly site: SiteGuard;
   readonly authorize: Authorize;
@@ -39,17 +40,22 @@ export interface ServerDeps {
   readonly actAs?: ActAs;
   readonly report?: ReportRequest;
   readonly onFault?: OnFault;
+  /** Number of connections of other processes that count as well. Default: none. */
+  readonly connectionsElsewhere?: () => number;
 }
 
 export interface HttpApi {
   readonly app: FastifyInstance;
   readonly server: Server;
   /** Resolves with the actual port. */
-  listen(address: { readonly host: string; readonly port: number }): Promise<number>;
+  listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
   /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
   leave(): void;
-  /** Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). */
-  close(graceMs: number, parkedMs?: number): Promise<void>;
+  /**
+   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). Until `others` resolves,
+   * other processes may pass connections on. Default: none does.
+   */
+  close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
 }
 
 const workAlone: ActAs = (_request, work) => work();
@@ -73,13 +79,14 @@ export function buildServer(deps: ServerDeps): HttpApi {
     if (leaving) res.shouldKeepAlive = false;
     return hotPath.tryHandle(req, res);
   };
-  const { server, closeIdle, closeAll } = createHttpServer(settings, {
+  const { server, connections } = createHttpServer(settings, {
     listener(req, res) {
       if (!tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
     },
     fastListener: tryHandle,
     serves: hotPath.serves,
     upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
+    connectionsElsewhere: deps.connectionsElsewhere,
   });
   const app = fastify({
     serverFactory(handler) {
@@ -111,14 +118,15 @@ export function buildServer(deps: ServerDeps): HttpApi {
     leave() {
       leaving = true;
     },
-    async close(graceMs, parkedMs = 0) {
+    async close(graceMs, parkedMs = 0, others) {
       leaving = true;
       const closed = server.listening ? closeListener(server) : Promise.resolve();
       // Repeated, because connections become idle during the wait.
-      const idle = setInterval(closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(closeAll, graceMs);
-      await gateway.close(graceMs, parkedMs);
-      await closed;
+      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
+      const cut = setTimeout(connections.closeAll, graceMs);
+      await gateway.close(graceMs, parkedMs, others);
+      await Promise.all([closed, others]);
+      await connections.empty();
       clearInterval(idle);
       clearTimeout(cut);
       await app.close();

@@ -1,5 +1,5 @@
 /** What the gateway and its exchanges are given. */
-import type { Board } from '../reconciler/board.ts';
+import type { RoutedBoard } from '../reconciler/board.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { KeptImage } from '../providers/translation.ts';
 import type { SlotName } from '../schema/names.ts';
@@ -38,9 +38,9 @@ export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: nu
 export type ReportRequest = (finished: FinishedRequest) => void;
 
 export interface GatewayDeps {
-  readonly board: Board;
+  readonly board: RoutedBoard;
   readonly providers: ProviderRegistry;
-  readonly traffic: GatewayTraffic;
+  readonly traffic: Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'>;
   readonly settings: Settings;
   /** Monotonic milliseconds. */
   readonly now: () => number;

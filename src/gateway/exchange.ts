@@ -14,7 +14,7 @@
  * the workload (which loses the attempt), and `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that
  * releases what the exchange holds.
  */
-import type { BoardSlot } from '../reconciler/board.ts';
+import type { RoutedSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import { ClientAnswer } from './answer.ts';
@@ -129,7 +129,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
     else this.fail(slot.admission.code, slot.admission.message);
   }
 
-  onOpen(slot: BoardSlot): void {
+  onOpen(slot: RoutedSlot): void {
     const { path, head, requestId } = this.#request;
     const { providers, traffic } = this.#deps;
     const asked = { method: 'POST', path: path.canonical ?? path.path, capability: path.capability };

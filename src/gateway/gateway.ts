@@ -54,11 +54,13 @@ export function createGateway(deps: GatewayDeps) {
       spooledBytes: spoolBudget.reservedBytes(),
       connections: upstreams.open(),
     }),
-    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. */
-    async close(graceMs: number, parkedMs = 0) {
+    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. More may come until `noMore` resolves. */
+    async close(graceMs: number, parkedMs = 0, noMore?: Promise<void>) {
       const startedAt = performance.now();
+      let mayCome = noMore !== undefined;
+      void noMore?.finally(() => (mayCome = false));
       const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
-      while (active.size > 0 && performance.now() - startedAt < graceMs) {
+      while ((active.size > 0 || mayCome) && performance.now() - startedAt < graceMs) {
         if (performance.now() - startedAt >= parkedMs) refuseParked();
         await sleep(CLOSE_CHECK_MS);
       }

@@ -7,7 +7,7 @@
  * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
  * Everything is synchronous and in memory, and costs the hot path a few additions.
  */
-import type { BoardSlot, BoardView, Target } from '../reconciler/board.ts';
+import type { RoutedSlot, RoutedView, Target } from '../reconciler/board.ts';
 import type { WorkloadActivity } from '../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../schema/names.ts';
 import type { Endpoint } from '../providers/provider.ts';
@@ -38,7 +38,7 @@ export type ProgressListener = (slot: SlotName, progress: RequestProgress | unde
 export interface HoldDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly board: { current(): BoardView };
+  readonly board: { current(): RoutedView };
   /** Called when a workload of the slot gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
   readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
   /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
@@ -105,7 +105,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     return load;
   }
 
-  function loadsOf({ name, targets }: BoardSlot): readonly Load[] {
+  function loadsOf({ name, targets }: RoutedSlot): readonly Load[] {
     const known = loadsOfTargets.get(targets);
     // An entry that was idle for long may have been forgotten and created again since.
     if (known?.every(({ entry, target }) => entries.get(target.workload) === entry) === true) return known;
@@ -115,7 +115,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     return loads;
   }
 
-  function pickLoad(slot: BoardSlot, avoid: Target | undefined): Load | undefined {
+  function pickLoad(slot: RoutedSlot, avoid: Target | undefined): Load | undefined {
     const [first] = slot.targets;
     if (first === undefined) return undefined;
     if (slot.targets.length === 1) {
@@ -146,7 +146,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
      * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
      * `avoid` is picked only if there is no other.
      */
-    acquire(slot: BoardSlot, holder: Holder, avoid?: Target): Hold | undefined {
+    acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
       const load = pickLoad(slot, avoid);
       if (load === undefined) return undefined;
       const { entry, target } = load;
@@ -211,7 +211,7 @@ function leastBusy(loads: readonly Load[], avoid: Target | undefined): Load | un
 }
 
 /** Reads only the workload's own slot, however many slots there are. */
-function isTarget(view: BoardView, { entry, target }: Load): boolean {
+function isTarget(view: RoutedView, { entry, target }: Load): boolean {
   return view.slots.get(entry.slot)?.targets.some(({ workload }) => workload === target.workload) === true;
 }
 

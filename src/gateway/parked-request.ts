@@ -8,7 +8,7 @@
  * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So failures on a target that the board has
  * offered all the time count as one death, however many there are, and the request waits for the board; the timer only covers failures that the board never shows.
  */
-import type { BoardSlot, Target } from '../reconciler/board.ts';
+import type { RoutedSlot, Target } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Refusal } from './decide/route.ts';
@@ -112,7 +112,7 @@ export class ParkedRequest implements Waiter {
     clearTimeout(this.#timer);
   }
 
-  onOpen(slot: BoardSlot): void {
+  onOpen(slot: RoutedSlot): void {
     this.leave();
     this.#owner.onOpen(slot);
   }
@@ -136,12 +136,12 @@ export class ParkedRequest implements Waiter {
   }
 
   /** After a failure, only another endpoint is worth an immediate try; the timer tries the same one again. */
-  accepts(slot: BoardSlot): boolean {
+  accepts(slot: RoutedSlot): boolean {
     this.#forgetReplaced(slot);
     return slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));
   }
 
-  #forgetReplaced({ targets }: BoardSlot): void {
+  #forgetReplaced({ targets }: RoutedSlot): void {
     this.#failed = this.#failed.filter(({ target }) => targets.some((offered) => isSameTarget(offered, target)));
   }
 

@@ -8,7 +8,7 @@
  *
  * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
  */
-import type { Board, BoardSlot, BoardView } from '../reconciler/board.ts';
+import type { RoutedBoard, RoutedSlot, RoutedView } from '../reconciler/board.ts';
 import type { Demand } from '../reconciler/ports.ts';
 import type { ErrorCode } from '../schema/error-codes.ts';
 import type { SlotName } from '../schema/names.ts';
@@ -17,12 +17,12 @@ import type { Refusal } from './decide/route.ts';
 
 export interface Waiter {
   /** The slot is open. Called while the board is being published; the waiter has left the queue. */
-  onOpen(slot: BoardSlot): void;
+  onOpen(slot: RoutedSlot): void;
   onRefused(refusal: Refusal): void;
   /** The first board has been published: route again. Called only for waiters without a slot. */
   onFirstBoard?(): void;
   /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
-  accepts?(slot: BoardSlot): boolean;
+  accepts?(slot: RoutedSlot): boolean;
   /** A board has been published on which the slot is not open. The waiter stays. */
   onClosed?(): void;
 }
@@ -36,7 +36,7 @@ export interface Ticket {
 export type Parking = ReturnType<typeof createParking>;
 
 export interface ParkingDeps {
-  readonly board: Board;
+  readonly board: RoutedBoard;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
@@ -68,7 +68,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
     return true;
   }
 
-  function releaseWaiters(view: BoardView): void {
+  function releaseWaiters(view: RoutedView): void {
     for (const [key, queue] of queues.entries().toArray()) {
       const slot = key === undefined ? undefined : view.slots.get(key);
       if (key === undefined && view.version === 0) continue;
@@ -132,7 +132,7 @@ function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): 
   return oldest === undefined ? { waiting: 0, lastAskedAt } : { waiting: queue?.size ?? 0, waitingSince: oldest.since, lastAskedAt };
 }
 
-function notify(waiter: Waiter, key: QueueKey, slot: BoardSlot | undefined): void {
+function notify(waiter: Waiter, key: QueueKey, slot: RoutedSlot | undefined): void {
   if (key === undefined) waiter.onFirstBoard?.();
   else if (slot === undefined) waiter.onRefused(refusal('slot.not_found', `Use another model: slot "${key}" has been removed`));
   else if (slot.admission.kind === 'open') waiter.onOpen(slot);

@@ -7,7 +7,7 @@
  *                             └─► the model has only voices of its own, refuse    fail
  */
 import { codeOf } from '../platform/error-text.ts';
-import type { BoardSlot } from '../reconciler/board.ts';
+import type { RoutedSlot } from '../reconciler/board.ts';
 import type { VoiceStore } from '../schema/voice-store.ts';
 import type { BodyScan } from './body-scan.ts';
 import { insertRecording } from './decide/insert-recording.ts';
@@ -43,7 +43,7 @@ export class SpokenVoice {
   }
 
   /** The recording is read only now, so requests that wait for their slot do not hold it. */
-  delays(slot: BoardSlot): boolean {
+  delays(slot: RoutedSlot): boolean {
     const { voice } = this.#request.scan;
     const { voices, providers } = this.#deps;
     if (voice === undefined || voices === undefined) return false;
@@ -57,7 +57,7 @@ export class SpokenVoice {
   }
 
   /** `incapable`: the slot that refuses a stored voice. */
-  async #prepare(name: string, voices: Pick<VoiceStore, 'find' | 'read'>, incapable: BoardSlot | undefined): Promise<void> {
+  async #prepare(name: string, voices: Pick<VoiceStore, 'find' | 'read'>, incapable: RoutedSlot | undefined): Promise<void> {
     const { board, providers } = this.#deps;
     let refusal: Refusal | undefined;
     try {

@@ -1,6 +1,6 @@
 /** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
 import type { Endpoint } from '../providers/provider.ts';
-import type { Board, BoardView } from '../reconciler/board.ts';
+import type { RoutedBoard, RoutedView } from '../reconciler/board.ts';
 import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
@@ -21,7 +21,7 @@ interface Pool {
   readonly owner: ConnectionOwner;
 }
 
-export function createUpstreams({ board }: { readonly board: Board }) {
+export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
   const connections = new Set<UpstreamConnection>();
   let tick = performance.now();
@@ -105,7 +105,7 @@ function idleMsOf(connection: UpstreamConnection): number {
   return keepAliveSeconds === undefined ? IDLE_MS : Math.min(IDLE_MS, keepAliveSeconds * 1000 - IDLE_MARGIN_MS);
 }
 
-function endpointKeys(view: BoardView): ReadonlySet<string> {
+function endpointKeys(view: RoutedView): ReadonlySet<string> {
   const keys = new Set<string>();
   for (const slot of view.slots.values()) for (const target of slot.targets) keys.add(keyOf(target.endpoint));
   return keys;

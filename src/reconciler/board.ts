@@ -27,7 +27,8 @@ export interface Target {
   readonly endpoint: Endpoint;
 }
 
-export interface BoardSlot {
+/** What requests look at. */
+export interface RoutedSlot {
   readonly name: SlotName;
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
@@ -37,8 +38,11 @@ export interface BoardSlot {
   readonly admission: Admission;
   /** Empty unless admission is `open`. */
   readonly targets: readonly Target[];
-  readonly status: SlotStatus;
   readonly spec: SlotSpec;
+}
+
+export interface BoardSlot extends RoutedSlot {
+  readonly status: SlotStatus;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
   /** The last lines of the workload that failed last, oldest first. */
@@ -49,16 +53,27 @@ export interface BoardSlot {
   explain(now: number): string;
 }
 
-export interface BoardView {
-  /** Grows with each publication. */
+export interface RoutedView {
+  /** Grows with each publication; 0 before the first. */
   readonly version: number;
-  /** Unix milliseconds; 0 before the first pass. */
-  readonly at: number;
-  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
+  readonly slots: ReadonlyMap<SlotName, RoutedSlot>;
   /** Model id, alias or slot name → slots that answer to it, a slot's own name first. */
   readonly names: ReadonlyMap<string, readonly SlotName[]>;
   /** Slots whose text was never valid. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
+}
+
+export interface BoardView extends RoutedView {
+  /** Unix milliseconds; 0 before the first pass. */
+  readonly at: number;
+  readonly slots: ReadonlyMap<SlotName, BoardSlot>;
+}
+
+/** What requests know of the board. */
+export interface RoutedBoard {
+  current(): RoutedView;
+  /** Calls `listener` after each publication until the returned function is called. */
+  subscribe(listener: (view: RoutedView) => void): () => void;
 }
 
 export interface Board {

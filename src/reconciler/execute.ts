@@ -211,9 +211,13 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
     else tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
   }
   if (args.abort) traffic.abort(workload);
+  const settled = traffic.settle?.(workload);
   if (failure !== undefined && failure.kind !== 'drift')
     tracker.attempts.addLogTail(slot, { workload, at: now }, await logTail(deps, workload, signal));
+  const isAsPlanned = (await settled) ?? true;
   if (signal.aborted) return NONE;
+  // Requests have entered after they were counted: the next pass lets them finish.
+  if (!isAsPlanned && !args.abort && failure === undefined) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;

@@ -269,12 +269,11 @@ export interface Demand {
 
 /** What the reconciler may read of the gateway's holds and parking, and the one thing it may ask of the gateway. */
 export interface Traffic {
-  read(): {
-    readonly workloads: ReadonlyMap<WorkloadId, WorkloadActivity>;
-    readonly demand: ReadonlyMap<SlotName, Demand>;
-  };
+  read(): { readonly workloads: ReadonlyMap<WorkloadId, WorkloadActivity>; readonly demand: ReadonlyMap<SlotName, Demand> };
   /** Ends the requests in flight on a workload whose drain timeout has passed; they fail with `upstream.failed`. */
   abort(workload: WorkloadId): void;
+  /** Resolves when no process sends requests to a workload that the board does not offer any more; with false if it has some that `read` did not know of before. Default: at once, with true. */
+  settle?(workload: WorkloadId): Promise<boolean>;
   changes(wake: Wake, signal: AbortSignal): void;
 }
 

@@ -19,6 +19,12 @@ export const Count = (min: number, max: number) =>
     .regex(/^[0-9]+$/, 'Use a whole number')
     .transform(Number)
     .pipe(z.int().min(min).max(max));
+/** A number of processes, or `auto`. More than there are cores cost memory and gain nothing. */
+export const WorkerCount = z
+  .string()
+  .regex(/^(?:auto|[1-9][0-9]?)$/, 'Use a number of processes from 1 to 64, or "auto" for as many as there are cores')
+  .transform((text): number | 'auto' => (text === 'auto' ? text : Number(text)))
+  .refine((count) => count === 'auto' || count <= 64, 'Use at most 64 processes, or "auto" for as many as there are cores');
 /** Longer and larger ones are mistakes in the unit. */
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);

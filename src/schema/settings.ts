@@ -18,6 +18,7 @@ import {
   PortRange,
   ProxyAddresses,
   SizeBytes,
+  WorkerCount,
 } from './setting-values.ts';
 import { checkDocument, formatProblem, type SpecProblem } from './spec-problem.ts';
 
@@ -128,6 +129,9 @@ export const SettingsSchema = z.strictObject({
   SVC_FAST_PATH: Flag.prefault('1').describe(
     "Whether ordinary inference requests are read without Node's HTTP server, which costs less; all others go through it in any case. Both ways answer alike",
   ),
+  SVC_WORKERS: WorkerCount.prefault('1').describe(
+    'Processes that forward requests for texts, from 1 to 64. `1`: the service itself; `auto`: as many as there are cores. Not in a cluster, which has replicas (`docs/workers.md`)',
+  ),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',
   ),
@@ -212,7 +216,7 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
   const unknown = own.flatMap(([key]) => (isKnown(key) ? [] : [describeUnknown(key)]));
   const checked = checkDocument(SettingsSchema, Object.fromEntries(own.filter(([key]) => isKnown(key))), 'camelCase');
   const found = checked.ok ? [] : checked.problems.map((problem) => formatProblem(withAdvice(problem, env), 'camelCase'));
-  const problems = [...unknown, ...found];
+  const problems = [...unknown, ...found, ...(checked.ok ? findConflicts(checked.value) : [])];
   if (!checked.ok || problems.length > 0) return { ok: false, problems };
   const { value } = checked;
   const host = value.SVC_AUTH_ENABLED ? '127.0.0.1' : '0.0.0.0';
@@ -224,6 +228,12 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
       SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
+}
+
+/** Settings that are valid one by one, but not together. */
+function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath }: Parsed): readonly string[] {
+  if (workers === 1 || fastPath) return [];
+  return [`Set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}": workers serve the fast path only`];
 }
 
 /** What users of other tools write, and what to write here. */

@@ -1,16 +1,14 @@
 /** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
-import { allowEveryone } from '../api/authorize.ts';
 import type { LocalSocket } from '../api/local-socket.ts';
-import { createAuthorize, type Authorize } from '../auth/create-authorize.ts';
+import type { Authorize } from '../auth/create-authorize.ts';
 import type { StoreChange } from '../auth/decide/compare-tokens.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
-import { oncePerPoll } from '../auth/once-per-poll.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
 import { createTokenStore } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
-import { createTokenVerifier } from '../auth/token-verifier.ts';
-import { createProxyMatcher, createSecretMatcher } from '../auth/trusted-proxies.ts';
+import { createProxyMatcher } from '../auth/trusted-proxies.ts';
+import { createCheck, tokenFileOf } from './create-check.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export interface AccessControl {
@@ -20,6 +18,8 @@ export interface AccessControl {
   isProxy(address: string | undefined): boolean;
   /** False while the tokens were not read yet, so that none can be accepted. */
   isReady(): boolean;
+  /** A worker has accepted a token. */
+  tokenUsed(id: string): void;
   /** Writes when tokens were last used. */
   stop(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export async function createAccess(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { shared, isLocal }: AccessParts,
 ): Promise<AccessControl> {
-  const path = join(settings.SVC_CONFIG_DIR, 'tokens.toml');
+  const path = tokenFileOf(settings);
   const where = shared === undefined ? { file: path } : { tokens: shared.name };
   const onChange = (change: StoreChange): void => log.info({ audit: true, ...where, ...change }, describeChange(change));
   const store = shared === undefined ? createTokenStore({ path, log, onChange }) : createSharedTokenStore({ shared, log, onChange });
@@ -54,19 +54,17 @@ export async function createAccess(
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const timer = setInterval(() => void use.flush(), FLUSH_MS);
   timer.unref();
-  const authorize = createAuthorize({
-    verifier: createTokenVerifier({ store: { current: oncePerPoll(store.current) } }),
-    isLocal,
-    isReady,
-    isProxy,
-    matchesSecret: createSecretMatcher(settings.SVC_PROXY_SECRET),
-    onUse: use.note,
-  });
+  const authorize = createCheck(settings, { store, isLocal, isReady, onUse: use.note });
   return {
-    authorize: settings.SVC_AUTH_ENABLED ? authorize : allowEveryone,
+    authorize,
     tokens: createTokenManager({ store, lastUses: use.lastUses, wallNow }),
     isProxy,
     isReady,
+    tokenUsed(id) {
+      // The change of a file that only workers have looked at is logged as well.
+      store.current();
+      use.note(id);
+    },
     async stop() {
       running.abort();
       clearInterval(timer);

@@ -10,6 +10,7 @@ import { buildServer, type HttpApi } from '../api/server.ts';
 import { createSiteGuard } from '../api/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../api/v1/v1-routes.ts';
+import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/provider-kinds.ts';
 import type { AccessControl } from './create-access.ts';
@@ -21,8 +22,13 @@ import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { openVoices, voicesForRoutes } from './voices.ts';
+import { sleep } from '../platform/pause.ts';
+import { takeOver } from '../workers/hand-over.ts';
+import type { WorkerPool, WorkerPoolListeners } from '../workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 
+/** Workers report within milliseconds, unless one hangs. */
+const REPORTS_MS = 500;
 /** Reading the hardware facts of a host takes microseconds. */
 const HARDWARE_TIMEOUT_MS = 5000;
 
@@ -36,7 +42,7 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, stopping }: ApiParts): HttpApi {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, clock, heap, loop } = controller;
+  const { board, metrics, traffic, workers, limits, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
   const manage = createManage(options, { world, controller }, audit);
   const requests = createRequestRecord(clock.wallNow);
@@ -46,7 +52,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     providers,
     traffic,
-    settings,
+    settings: limits,
     now: clock.now,
     onFault: logFaults(log),
     keepImage: images.keep,
@@ -62,7 +68,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     manage,
     images: images.source,
     board,
-    metrics,
+    metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     requests,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
@@ -75,18 +81,47 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
-  return buildServer({
+  const api = buildServer({
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway: {
-      close: async (graceMs, parkedMs) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, parkedMs)])),
+      close: async (graceMs, ...more) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, ...more)])),
     },
     site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),
     authorize: access.authorize,
     actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault: logFaults(log),
+    ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
+  workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
+  return api;
+}
+
+/** What workers report counts as what this process does itself. */
+function listenersOf(
+  { log }: ServiceOptions,
+  { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
+  { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
+): WorkerPoolListeners {
+  return {
+    finished: reportTo(metrics.requestFinished, note),
+    refused: metrics.requestFinished,
+    onFault: logFaults(log),
+    tokenUsed: access.tokenUsed,
+    takeOver: (socket, bytes) => takeOver(server, socket, bytes),
+  };
+}
+
+/** Metrics are shown once all workers have said what they know, or soon. */
+function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
+  return {
+    ...metrics,
+    async text() {
+      await Promise.race([workers.sync(), sleep(REPORTS_MS)]);
+      return await metrics.text();
+    },
+  };
 }
 
 function createManage(options: ServiceOptions, { world, controller }: Pick<ApiParts, 'world' | 'controller'>, audit: AuditTrail): Manage {

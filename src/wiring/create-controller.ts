@@ -11,6 +11,8 @@ import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
+import { shareLimits } from '../workers/decide/share-limits.ts';
+import { createWorkerPool } from '../workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
@@ -18,20 +20,25 @@ export type Controller = Awaited<ReturnType<typeof createController>>;
 /** With more slots, most of the heap is garbage that passes leave behind. */
 const MANY_SLOTS = 100;
 
-export async function createController({ settings, version, log, providers }: ServiceOptions, world: World) {
+export async function createController(options: ServiceOptions, world: World, processes: number) {
+  const { settings, version, log, providers } = options;
+  const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
   const { runtime } = world;
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
-  const traffic = createTraffic({ board, now: clock.now, settings });
+  const local = createTraffic({ board, now: clock.now, settings: limits });
   const metrics = createMetrics({
     version,
     runtime: runtime.traits.kind,
     board,
-    traffic: traffic.ofSlot,
+    traffic: (slot) => traffic.ofSlot(slot),
     leads: () => world.leadership.leads(),
     cluster: world.cluster,
   });
+  const workers =
+    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers }) : undefined;
+  const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });
   // In a cluster, each SlotSpec contains its status.
@@ -58,5 +65,5 @@ export async function createController({ settings, version, log, providers }: Se
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory) }),
   });
-  return { clock, heap, board, traffic, metrics, events, files, loop };
+  return { clock, heap, board, traffic, workers, limits, metrics, events, files, loop };
 }

@@ -7,6 +7,7 @@ import type { Manage } from '../api/ports.ts';
 import { LOCAL_SOCKET } from '../schema/state-files.ts';
 import type { LocalSocket } from '../api/local-socket.ts';
 import type { HttpApi } from '../api/server.ts';
+import { untilFree } from './shared-port.ts';
 import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
@@ -55,14 +56,20 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
   return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
 }
 
-/** Listens on an address, or returns a failure that explains which setting to change. */
-export async function listen(api: HttpApi, address: Settings['SVC_LISTEN']): Promise<Result<ListenFacts>> {
+export interface Listening extends ListenFacts {
+  /** What the service is bound to. */
+  readonly bound: Settings['SVC_LISTEN'];
+}
+
+/** Listens on an address, or returns a failure that explains which setting to change. `shared`: other processes are to listen there too. */
+export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shared: boolean): Promise<Result<Listening>> {
   try {
-    const port = await api.listen(address);
+    if (shared) await untilFree(address);
+    const port = await api.listen(shared ? { ...address, reusePort: true } : address);
     const bound = api.server.address();
     const host = typeof bound === 'object' && bound !== null ? bound.address : address.host;
     const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.map((one) => one.address));
-    return ok(describeListening(host, port, addresses));
+    return ok({ ...describeListening(host, port, addresses), bound: { host, port } });
   } catch (error) {
     const code = codeOf(error);
     const where = `"${address.host}:${address.port}"`;

@@ -202,6 +202,7 @@ describe('/v2/rerank', () => {
   test('counts tokens and status like the other paths', async () => {
     await answering((_request, res) => sendJson(res, 200, LLAMA));
     await post(gateway.port, '/v2/rerank', '{"model":"primary"}');
+    await until(() => gateway.finished.length > 0);
     expect(gateway.finished).toEqual([expect.objectContaining({ route: '/v2/rerank', status: 200, tokens: { input: 9, output: 0 } })]);
   });
 });

@@ -40,3 +40,17 @@ test('durations and sizes that no setting can mean are refused with their limits
   expect(problemOf({ SVC_PARK_TIMEOUT: '10000d' })).toContain('Use a duration from "0s" to "365d", not "10000d"');
   expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
 });
+
+test('the number of processes is from 1 to 64, or that of the cores, and needs the fast path', () => {
+  const workers = (SVC_WORKERS: string, SVC_FAST_PATH = '1') => {
+    const parsed = parseSettings({ SVC_WORKERS, SVC_FAST_PATH });
+    return parsed.ok ? parsed.settings.SVC_WORKERS : parsed.problems.join('; ');
+  };
+  expect(['1', '2', '64', 'auto'].map((value) => workers(value))).toEqual([1, 2, 64, 'auto']);
+  for (const wrong of ['0', '-1', '65', '100', '1.5', 'two', '']) {
+    expect(workers(wrong)).toMatch(/^SVC_WORKERS: Use .*64/);
+  }
+  const conflict = (value: string): string =>
+    `Set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}": workers serve the fast path only`;
+  expect([workers('1', '0'), workers('2', '0'), workers('auto', '0')]).toEqual([1, conflict('2'), conflict('auto')]);
+});

@@ -11,6 +11,8 @@ import { freePort } from './free-port.ts';
 
 /** As for `startGateway()` (`npm run test:fast-path`). */
 const FAST_PATH = process.env['SVC_TEST_FAST_PATH'];
+/** `SVC_TEST_WORKERS=4` runs every suite of real services with so many processes (`npm run test:workers`). */
+const WORKERS = process.env['SVC_TEST_WORKERS'];
 
 export interface SlotView {
   readonly name: string;
@@ -83,6 +85,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     SVC_MODELS_DIR: modelsDir,
     SVC_PORT_RANGE: `${firstPort}-${firstPort + 199}`,
     ...(FAST_PATH === undefined ? {} : { SVC_FAST_PATH: FAST_PATH }),
+    ...(WORKERS === undefined ? {} : { SVC_WORKERS: WORKERS }),
     ...options.environment,
   };
   const url = `http://127.0.0.1:${port}`;

@@ -145,6 +145,17 @@ export const METRICS = {
     ),
   ),
 
+  svc_worker_up: gauge(
+    ['worker'],
+    '1',
+    'With `SVC_WORKERS`: 1 for a worker that has reported since it was started, 0 for one that has ended',
+  ),
+  svc_worker_starts_total: counter(['worker'], 'starts', 'How often a worker was started: more than once if it has ended by itself'),
+  svc_worker_requests_total: counter(['worker'], 'requests', 'Requests that a worker has answered; all other metrics count them as well'),
+  svc_worker_connections: gauge(['worker'], 'connections', 'Open client connections of a worker'),
+  svc_worker_cpu_seconds_total: counter(['worker'], 'seconds', 'User and system CPU time of a worker'),
+  svc_worker_resident_memory_bytes: gauge(['worker'], 'bytes', 'Resident memory of a worker'),
+
   nodejs_eventloop_delay_mean_seconds: gauge([], 'seconds', 'How late timers of the process ran since the last scrape, on average'),
   nodejs_eventloop_delay_p50_seconds: gauge([], 'seconds', 'The same, median'),
   nodejs_eventloop_delay_p99_seconds: gauge([], 'seconds', 'The same, 99th percentile'),

@@ -6,6 +6,7 @@ import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { registerProcessSeries } from './process-series.ts';
 import { createReconcileSeries } from './reconcile-series.ts';
 import { createRequestSeries } from './request-series.ts';
+import { createWorkerSeries } from './worker-series.ts';
 import { registerSlotSeries, type SlotSources } from './slot-series.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -28,6 +29,7 @@ export function createMetrics(deps: MetricsDeps) {
   const cluster = createClusterSeries(factory, deps.cluster);
   registerServiceSeries(factory, deps);
   registerSlotSeries(factory, deps);
+  const workers = createWorkerSeries(factory);
   const ofProcess = registerProcessSeries(factory);
   deps.board.subscribe(({ slots }) => {
     requests.keepOnly(slots);
@@ -37,6 +39,7 @@ export function createMetrics(deps: MetricsDeps) {
     requestFinished: requests.requestFinished,
     reconcile,
     cluster,
+    workers,
     contentType: registry.contentType,
     async text() {
       ofProcess.sample();

@@ -6,6 +6,7 @@ import { json } from '../answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
 import type { DocumentedRoute } from '../route.ts';
+import { rawInferenceRoute } from './raw-inference-route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';
 import { Model, ModelList } from './model-schemas.ts';
@@ -60,19 +61,9 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
 
 function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): DocumentedRoute {
   return {
-    method: 'POST',
-    path: path.path,
-    access: 'v1',
-    cors: true,
-    summary: path.summary,
-    tag: 'inference',
+    ...rawInferenceRoute(path, gateway),
     input: inferenceInput(path),
     answers: inferenceAnswers(path),
-    ...(path.body === 'multipart' ? { multipart: true } : {}),
     errors: inferenceErrors(path),
-    raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
-    handler: () => {
-      throw new ApiError('server.internal', 'This route bypasses the framework');
-    },
   };
 }

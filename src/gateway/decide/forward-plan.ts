@@ -1,6 +1,6 @@
 /** Where a request is forwarded, as the provider of its slot decides. Pure. */
 import type { Endpoint, InferPlan, InferRequest, Provider } from '../../providers/provider.ts';
-import type { BoardSlot } from '../../reconciler/board.ts';
+import type { RoutedSlot } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/error-codes.ts';
 
 export type ForwardPlan =
@@ -11,7 +11,7 @@ export type ForwardPlan =
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,
-  { spec, capabilities, model }: Pick<BoardSlot, 'spec' | 'capabilities' | 'model'>,
+  { spec, capabilities, model }: Pick<RoutedSlot, 'spec' | 'capabilities' | 'model'>,
 ): ForwardPlan {
   const unsupported = { kind: 'refuse', code: 'model.unsupported', param: 'model' } as const;
   if (provider === undefined) return { ...unsupported, message: `Use another model: this build cannot serve provider "${spec.provider}"` };

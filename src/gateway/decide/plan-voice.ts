@@ -1,6 +1,6 @@
 /** What becomes of a name that a request for speech gives as its voice, and that may be that of a stored voice. Pure. */
 import type { ModelFacts, ProviderRegistry } from '../../providers/provider.ts';
-import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
+import type { RoutedSlot, RoutedView } from '../../reconciler/board.ts';
 import { shorten } from '../../schema/shorten.ts';
 import type { Refusal } from './route.ts';
 
@@ -17,7 +17,7 @@ export const OPENAI_VOICES: ReadonlySet<string> = new Set(
 const NAME_LENGTH_LIMIT = 200;
 const LISTED_NAMES = 50;
 
-type Speaker = Pick<BoardSlot, 'voices'>;
+type Speaker = Pick<RoutedSlot, 'voices'>;
 
 /** `imitates`: whether the model of the slot speaks with voices of recordings. The voices of a model always go before stored ones. */
 export function planVoice(name: string, { voices = [] }: Speaker, imitates: boolean): VoicePlan {
@@ -31,7 +31,7 @@ export function planVoice(name: string, { voices = [] }: Speaker, imitates: bool
 /** False for a provider that throws. */
 export function imitatesVoices(
   providers: ProviderRegistry,
-  slot: Pick<BoardSlot, 'spec'> & { readonly model?: ModelFacts | undefined },
+  slot: Pick<RoutedSlot, 'spec'> & { readonly model?: ModelFacts | undefined },
 ): boolean {
   try {
     return slot.model !== undefined && providers[slot.spec.provider]?.imitates?.(slot.model) === true;
@@ -40,7 +40,7 @@ export function imitatesVoices(
   }
 }
 
-export function refuseStoredVoice(name: string, slot: BoardSlot, board: BoardView, providers: ProviderRegistry): Refusal {
+export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedView, providers: ProviderRegistry): Refusal {
   const able = [...board.slots.values()].filter((other) => imitatesVoices(providers, other)).map((other) => `"${other.name}"`);
   const instead = able.length === 0 ? 'no slot imitates voices' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
   const message = `Send the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}" to a slot whose model imitates voices: slot "${slot.name}" with model "${slot.spec.model.default}" has only voices of its own; ${instead}`;

@@ -16,14 +16,14 @@
  * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A replica that is not the leader takes over
  * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.
  */
-import type { Admission, BoardSlot, BoardView } from '../../reconciler/board.ts';
+import type { Admission, RoutedSlot, RoutedView } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/error-codes.ts';
 import type { Capability } from '../../schema/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
 import { shorten } from '../../schema/shorten.ts';
 
 export type RouteDecision =
-  | { readonly kind: 'slot'; readonly slot: BoardSlot }
+  | { readonly kind: 'slot'; readonly slot: RoutedSlot }
   | Refusal
   /** No pass has finished yet, so nothing is known and nothing is refused. */
   | { readonly kind: 'unknown' };
@@ -43,11 +43,11 @@ const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, r
 const INCAPABLE = 10;
 
 /** Prefers, among slots with the same model name, those that serve the capability, then open ones, then those worth waiting for. */
-export function route(capability: Capability, path: string, model: string | undefined, board: BoardView): RouteDecision {
+export function route(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
   const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
   const candidates = board.names.get(name);
-  let best: BoardSlot | undefined;
+  let best: RoutedSlot | undefined;
   let bestRank = Number.POSITIVE_INFINITY;
   for (const slotName of candidates ?? []) {
     const slot = board.slots.get(slotName);
@@ -62,7 +62,7 @@ export function route(capability: Capability, path: string, model: string | unde
   return { kind: 'slot', slot: best };
 }
 
-function unknownName(path: string, model: string | undefined, name: string, board: BoardView): RouteDecision {
+function unknownName(path: string, model: string | undefined, name: string, board: RoutedView): RouteDecision {
   const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
   if (problems !== undefined) {
     const reason = problems[0]?.message ?? 'it is invalid';
@@ -76,7 +76,7 @@ function unknownName(path: string, model: string | undefined, name: string, boar
   return { kind: 'refuse', code: 'model.not_found', message };
 }
 
-function incapable(slot: BoardSlot, capability: Capability, path: string, board: BoardView): RouteDecision {
+function incapable(slot: RoutedSlot, capability: Capability, path: string, board: RoutedView): RouteDecision {
   const able = [...board.slots.values()].filter((other) => other.capabilities.includes(capability)).map((other) => `"${other.name}"`);
   const serves = slot.capabilities.length === 0 ? 'nothing yet' : slot.capabilities.join(', ');
   const instead = able.length === 0 ? 'no slot does' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
@@ -87,7 +87,7 @@ function incapable(slot: BoardSlot, capability: Capability, path: string, board:
   };
 }
 
-function knownNames(board: BoardView): string {
+function knownNames(board: RoutedView): string {
   const { names } = board;
   if (names.size === 0) return 'no slot is configured yet';
   const listed = names

@@ -5,7 +5,7 @@ import { boardSlot } from './world-slots.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import type { VoiceStore } from '../../../src/schema/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GGUF_PROVIDERS } from '../../gateway/support/gateway-fixture.ts';
+import { GGUF_PROVIDERS } from '../../gateway/support/gateway-provider.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic.ts';
 import { allowEveryone } from '../../../src/api/authorize.ts';

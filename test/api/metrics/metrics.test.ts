@@ -159,6 +159,8 @@ describe('createMetrics()', () => {
     metrics.reconcile.actionFinished({ action: 'apply', result: 'done' });
     metrics.reconcile.bytesPulled({ what: 'image', bytes: 1 });
     metrics.reconcile.write({ entries: [], moves: [{ slot: img, from: 'ready', to: 'idle' }] });
+    metrics.workers.workerStarted(1);
+    metrics.workers.workerReported(1, { connections: 1, cpuSeconds: 1, memoryBytes: 1 }, 1);
     metrics.cluster.requestEnded({ verb: 'get', resource: 'pods', code: '200', seconds: 0.1 });
     metrics.cluster.copyStarted({ resource: 'pods', ageMs: () => 0 }, new AbortController().signal);
     metrics.cluster.copyListed({ resource: 'pods', cause: 'start' });

@@ -1,5 +1,6 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { buildServer, type HttpApi } from '../../../src/api/server.ts';
 import { allowEveryone } from '../../../src/api/authorize.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
@@ -17,8 +18,12 @@ import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
-import { parseSettings } from '../../../src/schema/settings.ts';
-import { PLAIN_PROVIDER } from '../../support/plain-provider.ts';
+import { createPlainLog } from '../../../src/platform/log.ts';
+import { parseSettings, type Settings } from '../../../src/schema/settings.ts';
+import { shareLimits } from '../../../src/workers/decide/share-limits.ts';
+import { takeOver } from '../../../src/workers/hand-over.ts';
+import { createWorkerPool, type WorkerPool } from '../../../src/workers/worker-pool.ts';
+import { PROVIDER } from './gateway-provider.ts';
 
 export interface GatewayFixture {
   readonly board: Board;
@@ -45,18 +50,15 @@ export interface FixtureOptions {
   readonly actAs?: ActAs;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
+  /** How many processes forward. Default: `SVC_TEST_WORKERS`, or 1. */
+  readonly processes?: number;
 }
-
-/** Forwards each path as llama.cpp expects it. */
-const PROVIDER: Provider = {
-  ...PLAIN_PROVIDER,
-  infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
-};
-
-export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };
 
 /** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:fast-path` runs them both ways). */
 const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '1';
+
+/** `SVC_TEST_WORKERS=4` runs each suite of this fixture with so many processes (`npm run test:workers`), unless it replaces parts of the gateway. */
+const PROCESSES = Number(process.env['SVC_TEST_WORKERS'] ?? 1);
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {
   const parsed = parseSettings({ SVC_PARK_TIMEOUT: '20s', SVC_STATE_DIR: tmpdir(), SVC_FAST_PATH, ...options.settings });
@@ -64,7 +66,13 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const { settings } = parsed;
   const board = createBoard();
   const now = (): number => performance.now();
-  const traffic = createTraffic({ board, now, settings });
+  const { authorize = allowEveryone } = options;
+  const processes = settings.SVC_FAST_PATH && isForWorkers(options) ? (options.processes ?? PROCESSES) : 1;
+  const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
+  const local = createTraffic({ board, now, settings: limits });
+  const workers =
+    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS }) : undefined;
+  const traffic = workers?.traffic ?? local;
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
@@ -75,7 +83,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     providers,
     voices,
     traffic,
-    settings,
+    settings: limits,
     now,
     report: (exchange) => void finished.push(exchange),
     onFault: (fault) => void faults.push(fault),
@@ -88,7 +96,6 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     ...createV1Routes({ board, gateway, imitates: (slot) => imitatesVoices(providers, slot), voices, startedAt: 1_700_000_000_000 }),
     ...(options.routes ?? []),
   ];
-  const { authorize = allowEveryone } = options;
   const api = buildServer({
     routes,
     settings,
@@ -101,19 +108,59 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     authorize,
     ...(options.actAs === undefined ? {} : { actAs: options.actAs }),
   });
-  const port = await api.listen({ host: '127.0.0.1', port: 0 });
+  const port = await api.listen({ host: '127.0.0.1', port: 0, reusePort: workers !== undefined });
+  if (workers !== undefined) await startFixtureWorkers(workers, api, { settings, processes, port, finished, reported, faults });
   return {
     board,
     traffic,
     gateway,
-    api,
+    api:
+      workers === undefined
+        ? api
+        : { ...api, close: (graceMs, parkedMs) => api.close(graceMs, parkedMs, workers.close(graceMs, parkedMs ?? 0)) },
     url: `http://127.0.0.1:${port}`,
     port,
     finished,
     reported,
     faults,
-    close: () => api.close(0),
+    close: () => api.close(0, 0, workers?.close(0, 0)),
   };
+}
+
+/** Functions stay in this process, and limits that are shared out are others for each process. */
+function isForWorkers({ authorize, provider, fetchImage, keepImage, settings = {} }: FixtureOptions): boolean {
+  const isPlain = [authorize, provider, fetchImage, keepImage].every((part) => part === undefined);
+  return isPlain && !['SVC_PARK_LIMIT', 'SVC_MAX_CONNECTIONS', 'SVC_BUFFER_LIMIT'].some((name) => Object.hasOwn(settings, name));
+}
+
+const SILENT = createPlainLog('silent', () => undefined);
+const NO_METRICS = { workerStarted: () => undefined, workerReported: () => undefined, workerEnded: () => undefined };
+
+async function startFixtureWorkers(
+  workers: WorkerPool,
+  api: HttpApi,
+  {
+    settings,
+    processes,
+    port,
+    finished,
+    reported,
+    faults,
+  }: Pick<GatewayFixture, 'port' | 'finished' | 'reported' | 'faults'> & {
+    readonly settings: Settings;
+    readonly processes: number;
+  },
+): Promise<void> {
+  const shares = shareLimits(settings, processes);
+  workers.listen({
+    finished: (exchange) => void finished.push(exchange),
+    refused: (request) => void reported.push(request),
+    onFault: (fault) => void faults.push(fault),
+    tokenUsed: () => undefined,
+    takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
+  });
+  const file = fileURLToPath(new URL('gateway-worker.ts', import.meta.url));
+  await workers.start({ file, env: {}, host: '127.0.0.1', port, settings: shares.worker, mostBodyBytes: shares.workerBodyBytes });
 }
 
 /** Waits until the condition holds, or until the test times out. */

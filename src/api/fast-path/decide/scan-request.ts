@@ -21,7 +21,7 @@ export interface ScannedRequest {
 export type HandOverReason =
   /** Another method than POST, another path than an inference path, or a target with unusual characters. */
   | 'target'
-  /** The head, or more of it than `MOST_HEAD_BYTES`. */
+  /** The head, or more of it than `MOST_HEAD_BYTES`; or the body. */
   | 'large'
   /** The head has a form that clients do not send. */
   | 'grammar'
@@ -64,10 +64,12 @@ export interface ScanRules {
   readonly headerLimit: number;
   /** Whether a POST to this path, without its query, is an inference request. */
   readonly serves: (path: string) => boolean;
+  /** A request with a larger body is handed over. Default: none is. */
+  readonly mostBodyBytes?: number;
 }
 
 /** `bytes`: all that has arrived since the last request. What follows the body is the next request, and is not looked at. */
-export function scanRequest(bytes: Buffer, { headerLimit, serves }: ScanRules): ScanResult {
+export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules): ScanResult {
   const compared = Math.min(bytes.length, START.length);
   if (bytes.compare(START, 0, compared, 0, compared) !== 0) return handOver('target');
   const end = bytes.indexOf(END, 0, 'latin1');
@@ -83,6 +85,7 @@ export function scanRequest(bytes: Buffer, { headerLimit, serves }: ScanRules): 
   if (lines.length - 1 > MOST_HEADERS) return handOver('large');
   const headers = readHeaders(lines);
   if (typeof headers === 'string') return handOver(headers);
+  if (Number(headers.contentLength ?? 0) > mostBodyBytes) return handOver('large');
   return { kind: 'request', url, headBytes, ...headers };
 }
 

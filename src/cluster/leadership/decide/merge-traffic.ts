@@ -1,7 +1,7 @@
 /** Merges the traffic of all replicas: the sums of what is in flight or waits now, over the live replicas, and the latest times, over all reports ever received. Pure. */
-import type { Demand, WorkloadActivity } from '../../../reconciler/ports.ts';
+import { sumTraffic, type TrafficFacts } from '../../../platform/decide/sum-traffic.ts';
 import type { SlotName, WorkloadId } from '../../../schema/names.ts';
-import { demandBegan, type TrafficFacts } from './report-traffic.ts';
+import { demandBegan } from './report-traffic.ts';
 import type { TrafficReport } from './traffic-annotation.ts';
 
 export interface ReceivedReport {
@@ -31,28 +31,30 @@ export function rememberReport(history: TrafficHistory, { report, seenAt }: Pick
 }
 
 export function mergeTraffic(local: TrafficFacts, others: readonly ReceivedReport[], history: TrafficHistory): TrafficFacts {
-  const workloads = new Map<WorkloadId, WorkloadActivity>(local.workloads);
-  const demand = new Map<SlotName, Demand>(local.demand);
-  for (const [workload, usedAt] of history.usedAt) {
-    const own = workloads.get(workload);
-    workloads.set(workload, { inFlight: own?.inFlight ?? 0, lastUsedAt: Math.max(own?.lastUsedAt ?? usedAt, usedAt) });
-  }
-  for (const [slot, askedAt] of history.askedAt) {
-    const own = demand.get(slot);
-    demand.set(slot, { waiting: own?.waiting ?? 0, lastAskedAt: Math.max(own?.lastAskedAt ?? askedAt, askedAt) });
-  }
-  for (const { report, fresh, seenAt } of others) {
-    if (!fresh) continue;
-    for (const [workload, { count }] of report.use) {
-      const sum = workloads.get(workload);
-      if (count > 0) workloads.set(workload, { inFlight: (sum?.inFlight ?? 0) + count, lastUsedAt: sum?.lastUsedAt ?? seenAt });
-    }
-    for (const [slot, { count }] of report.demand) {
-      const sum = demand.get(slot);
-      if (count > 0) demand.set(slot, { waiting: (sum?.waiting ?? 0) + count, lastAskedAt: sum?.lastAskedAt ?? seenAt });
-    }
-  }
-  return { workloads, demand };
+  return sumTraffic([local, pastOf(history), ...others.filter(({ fresh }) => fresh).map(presentOf)]);
+}
+
+function pastOf({ usedAt, askedAt }: TrafficHistory): TrafficFacts {
+  return {
+    workloads: new Map([...usedAt].map(([workload, lastUsedAt]) => [workload, { inFlight: 0, lastUsedAt }])),
+    demand: new Map([...askedAt].map(([slot, lastAskedAt]) => [slot, { waiting: 0, lastAskedAt }])),
+  };
+}
+
+/** Only what is in flight or waits: the times are in the history. */
+function presentOf({ report: { use, demand }, seenAt }: ReceivedReport): TrafficFacts {
+  return {
+    workloads: new Map(
+      [...use]
+        .filter(([, { count }]) => count > 0)
+        .map(([workload, { count, agoMs }]) => [workload, { inFlight: count, lastUsedAt: seenAt - agoMs }]),
+    ),
+    demand: new Map(
+      [...demand]
+        .filter(([, { count }]) => count > 0)
+        .map(([slot, { count, agoMs }]) => [slot, { waiting: count, lastAskedAt: seenAt - agoMs }]),
+    ),
+  };
 }
 
 /** Returns within how many milliseconds a pass should run after a report changed: 0 for new demand, later for use, undefined if nothing relevant changed. */

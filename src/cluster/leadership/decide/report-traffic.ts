@@ -2,10 +2,8 @@
  * What a replica reports to the others about its traffic, and when. Demand that begins is urgent: a request waits for a slot to start. Everything else only
  * determines what is idle, where ten seconds do not matter; a busy service must not write to etcd for each request. Pure.
  */
-import type { Traffic } from '../../../reconciler/ports.ts';
+import type { TrafficFacts } from '../../../platform/decide/sum-traffic.ts';
 import { REPORTED, type ReportedActivity, type TrafficReport } from './traffic-annotation.ts';
-
-export type TrafficFacts = ReturnType<Traffic['read']>;
 
 export interface LastReport {
   /** When it was written. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { scanRequest, type HandOverReason } from '../../../../src/api/fast-path/decide/scan-request.ts';
+import { scanRequest, type HandOverReason, type ScanRules } from '../../../../src/api/fast-path/decide/scan-request.ts';
 
 const RULES = { headerLimit: 16 * 1024, serves: (path: string) => path === '/v1/chat/completions' };
-const scan = (text: string, rules = RULES): ReturnType<typeof scanRequest> => scanRequest(Buffer.from(text, 'latin1'), rules);
+const scan = (text: string, rules: ScanRules = RULES): ReturnType<typeof scanRequest> => scanRequest(Buffer.from(text, 'latin1'), rules);
 
 const FIRST = 'POST /v1/chat/completions HTTP/1.1';
 const HOST = 'Host: localhost:8080';
@@ -100,6 +100,13 @@ describe('a request that Node is to judge', () => {
     const text = withHeaders(`X-A: ${'a'.repeat(1000)}`);
     expect(scan(text, { ...RULES, headerLimit: text.length })).toMatchObject({ kind: 'request' });
     expect(scan(text, { ...RULES, headerLimit: text.length - 1 })).toEqual({ kind: 'handOver', reason: 'large' });
+  });
+
+  test('because its body is larger than this process reads is handed over', () => {
+    const rules = { ...RULES, mostBodyBytes: 1000 };
+    expect(scan(withHeaders('Content-Length: 1000'), rules)).toMatchObject({ kind: 'request' });
+    expect(scan(withHeaders('Content-Length: 1001'), rules)).toEqual({ kind: 'handOver', reason: 'large' });
+    expect(scan(withHeaders(), { ...RULES, mostBodyBytes: 0 })).toMatchObject({ kind: 'request' });
   });
 });
 

@@ -1,0 +1,71 @@
+/** Joins the parts of a worker in a process of its own, which ends with its controller. */
+import type { Socket } from 'node:net';
+import { createSiteGuard } from '../api/site-guard.ts';
+import type { Authorize } from '../auth/create-authorize.ts';
+import type { ProviderRegistry } from '../providers/provider.ts';
+import type { Settings } from '../schema/settings.ts';
+import type { FromWorker, ToWorker, WorkerStart } from '../workers/messages.ts';
+import { startWorker, type Worker } from '../workers/worker.ts';
+import { collectWhenIdle } from './heap/collect-when-idle.ts';
+import { createHeapLimits, keepYoungHeapSmall } from './heap/heap-limits.ts';
+import { readSitePolicy } from './site-policy.ts';
+
+export interface WorkerParts {
+  readonly providers: ProviderRegistry;
+  /** `onUse`: to be called with the id of each token that was accepted. */
+  readonly createCheck: (settings: Settings, onUse: (id: string) => void) => Authorize;
+}
+
+/** The next start of the service waits longer for the port. */
+const ORPHAN_CHECK_MS = 500;
+
+/** To be called once in a process that `worker-process.ts` has started. */
+export function runWorker(parts: WorkerParts): void {
+  keepYoungHeapSmall();
+  // A terminal sends its signals to all processes of a service, and so may what manages it. The controller says when to stop.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  endWithController();
+  let worker: Worker | undefined;
+  /** What arrives while the worker starts. */
+  const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
+  process.on('message', (message: ToWorker) => {
+    if (message.kind === 'start') {
+      void start(message, parts).then((started) => {
+        worker = started;
+        for (const each of early.splice(0)) started.take(each);
+      });
+    } else if (worker === undefined) early.push(message);
+    else worker.take(message);
+  });
+}
+
+/** Node does not always report the end of the channel where a connection was on its way to a controller that crashed. Then another process has become the parent. */
+function endWithController(): void {
+  const controller = process.ppid;
+  process.once('disconnect', () => process.exit(0));
+  setInterval(() => {
+    if (process.ppid !== controller || !process.connected) process.exit(0);
+  }, ORPHAN_CHECK_MS).unref();
+}
+
+async function start(options: WorkerStart, { providers, createCheck }: WorkerParts): Promise<Worker> {
+  const heap = createHeapLimits();
+  const { settings } = options;
+  const worker = await startWorker({
+    start: options,
+    providers,
+    site: createSiteGuard(readSitePolicy(settings, false)),
+    authorizeWith: (onUse) => createCheck(settings, onUse),
+    onRequest: heap.growForTraffic,
+    send,
+  });
+  const ended = new AbortController();
+  collectWhenIdle({ activity: worker.activity, log: { debug: () => undefined } }, ended.signal);
+  void worker.closed.then(() => send({ kind: 'ended' }, undefined, () => process.exit(0)));
+  return worker;
+}
+
+/** A message that cannot be sent means that the controller is gone, and so will this process be. */
+function send(message: FromWorker, socket?: Socket, done: (error: Error | null) => void = () => undefined): void {
+  process.send?.(message, socket, {}, done);
+}

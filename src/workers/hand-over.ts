@@ -1,0 +1,42 @@
+/**
+ * Passes a connection from a worker to the controller, with what was read of it. From then on it is a connection of the controller like any other.
+ *
+ * Node keeps reading a socket that it is passing on, until the other process has confirmed it, and throws away what it reads. So reading is stopped first, for which only
+ * the internal handle of a socket has a method.
+ */
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FromWorker } from './messages.ts';
+
+/** As `process.send()`. */
+export type SendSocket = (message: FromWorker, socket: Socket, callback: (error: Error | null) => void) => void;
+
+interface Handle {
+  readStop(): number;
+}
+
+/** Calls `onDone` once the connection is the controller's, or closed. Nothing may listen to the socket any more. */
+export function handOver(socket: Socket, send: SendSocket, onDone: () => void): void {
+  socket.pause();
+  const bytes: unknown = socket.read();
+  const handle: unknown = Reflect.get(socket, '_handle');
+  if (socket.destroyed || !isHandle(handle)) {
+    socket.destroy();
+    onDone();
+    return;
+  }
+  handle.readStop();
+  send({ kind: 'connection', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array() }, socket, onDone);
+}
+
+/** Takes a connection that a worker has passed on. */
+export function takeOver(server: Server, socket: Socket, bytes: Uint8Array): void {
+  // As those that the server accepts itself.
+  socket.allowHalfOpen = true;
+  if (bytes.length > 0) socket.unshift(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  server.emit('connection', socket);
+}
+
+function isHandle(value: unknown): value is Handle {
+  return typeof value === 'object' && value !== null && 'readStop' in value && typeof value.readStop === 'function';
+}

@@ -1,0 +1,11 @@
+/** The provider of the gateway's tests, in the process of a test and in the workers that it starts. */
+import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
+import { PLAIN_PROVIDER } from '../../support/plain-provider.ts';
+
+/** Forwards each path as llama.cpp expects it. */
+export const PROVIDER: Provider = {
+  ...PLAIN_PROVIDER,
+  infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
+};
+
+export const GGUF_PROVIDERS: ProviderRegistry = { gguf: PROVIDER };

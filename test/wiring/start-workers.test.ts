@@ -1,0 +1,31 @@
+import { availableParallelism } from 'node:os';
+import { expect, test } from '@jest/globals';
+import { createPlainLog } from '../../src/platform/log.ts';
+import { parseSettings } from '../../src/schema/settings.ts';
+import { countProcesses } from '../../src/wiring/start-workers.ts';
+import { createInMemoryRuntime } from '../support/in-memory/in-memory-runtime.ts';
+import { createWorldClock } from '../support/simulation/world-clock.ts';
+
+const log = createPlainLog('silent', () => undefined);
+
+async function countOf(SVC_WORKERS: string, network: 'shared' | 'pods') {
+  const parsed = parseSettings({ SVC_WORKERS, SVC_LISTEN: '127.0.0.1:0' });
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const runtime = createInMemoryRuntime({ clock: createWorldClock() });
+  const counted = await countProcesses(
+    { settings: parsed.settings, log },
+    { runtime: { ...runtime, traits: { ...runtime.traits, network } } },
+  );
+  return counted.ok ? counted.value : counted.failure.message;
+}
+
+test.each<[string, 'shared' | 'pods', number | string]>([
+  ['1', 'shared', 1],
+  ['3', 'shared', 3],
+  ['auto', 'shared', Math.min(64, availableParallelism())],
+  ['1', 'pods', 1],
+  ['3', 'pods', 'Set "SVC_WORKERS" to 1 instead of "3" in a cluster, and run more replicas of the gateway'],
+  ['auto', 'pods', 'Set "SVC_WORKERS" to 1 instead of "auto" in a cluster, and run more replicas of the gateway'],
+])('SVC_WORKERS=%s where workloads are reached over "%s" means %s', async (setting, network, expected) => {
+  expect(await countOf(setting, network)).toBe(expected);
+});
