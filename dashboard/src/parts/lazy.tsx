@@ -10,13 +10,25 @@ interface LazyProps {
   readonly isQuiet?: boolean;
 }
 
+/** Requests fail for a moment where the network changes or the service starts again. */
+const AGAIN_MS = 1500;
+
+async function loadTwice<Part>(load: () => Promise<Part>): Promise<Part> {
+  try {
+    return await load();
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    return load();
+  }
+}
+
 /** Give it a `key` where `load` changes. */
 export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
   const [Part, setPart] = useState<() => JSX.Element | null>();
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     const begin = (): void =>
-      void load().then(
+      void loadTwice(load).then(
         (part) => setPart(() => part),
         () => setFailed(true),
       );
