@@ -71,6 +71,10 @@ describeWithFirefox('the dashboard in Firefox', () => {
     await page.locator('dialog .tabs a[href$="/edit"]').click();
     // The editor has a root of its own. What is typed there must arrive in the plan.
     await page.locator('.toml >>> .cm-content').click();
+    // Before the first table of the text, wherever the click has put the cursor.
+    await page.keyboard.down('Control');
+    await page.keyboard.press('Home');
+    await page.keyboard.up('Control');
     await page.keyboard.type('priority = 7\n');
     await page.locator('dialog .plan').wait();
     await eventually('the editor has the text', async () => (await editorText()).includes('demo-fox'), 30_000);
