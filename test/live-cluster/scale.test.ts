@@ -129,9 +129,10 @@ describeWithCluster('Scaling a slot', () => {
     } finally {
       await svc.kubectl(['delete', 'hpa', 'primary', '--ignore-not-found']);
       await removeMetrics();
+      // The next tests begin with three.
+      await svc.kubectl(['scale', 'slot/primary', '--replicas=3']);
+      await untilReplicas(3);
     }
-    await svc.kubectl(['scale', 'slot/primary', '--replicas=3']);
-    await untilReplicas(3);
   }, 300_000);
 
   test('shows autoscalers the pods of one server at any time during a swap', async () => {
