@@ -104,7 +104,8 @@ describeWithCluster('Scaling a slot', () => {
       await untilReplicas(1);
       const rescaled = await rescales(svc.namespace, 'primary');
       const watched = await watchSlot(svc.namespace, 'primary');
-      const busy = startClients(svc.url, 'primary', 6, 150);
+      // Long ones: between two requests of a client, the autoscaler does not see it.
+      const busy = startClients(svc.url, 'primary', 6, 700);
       const grown = await readyPods(3);
       await untilReplicas(3);
       expect(await busy.end()).toEqual([]);
