@@ -5,7 +5,8 @@
  *
  * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt` comes, and at the latest
  * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
- * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`.
+ * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe"
+ * and "publish", in parts between which a pass over many slots pauses.
  */
 import type { HostFacts } from '../schema/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
@@ -22,8 +23,6 @@ import type { EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { NewEntry } from './decide/outcome/slot-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
-import type { inspect } from './decide/inspect.ts';
-import type { plan as makePlan } from './decide/plan.ts';
 import { createDeadline } from './deadline.ts';
 import { createObjectionLog } from './log-objections.ts';
 import { createExecutor, type Outcome } from './execute.ts';
@@ -45,7 +44,7 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
-import { createPassPlanner, findStable, type PassInput, type PlannedPass } from './plan-pass.ts';
+import { createPassPlanner, trackPlan, type Decide, type PassInput, type PlannedPass } from './plan-pass.ts';
 import { inOneGo, type Parts } from '../platform/decide/parts.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
 import { createReporter } from './report.ts';
@@ -85,7 +84,7 @@ export interface LoopDeps {
   /** Asked once for each pass, between whose parts it pauses. Default: passes do not pause. */
   readonly breather?: () => Breather;
   /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
-  readonly decide?: { readonly plan: typeof makePlan; readonly inspect: typeof inspect };
+  readonly decide?: Decide;
 }
 
 export interface Loop {
@@ -206,7 +205,7 @@ export function createLoop(deps: LoopDeps): Loop {
     logObjections(objections);
     if (outcome === undefined) return undefined;
     memory.plan = outcome.plan;
-    trackPlan(outcome.plan, observed, now);
+    trackPlan(tracker, outcome.plan, observed, now);
     deps.board.publish(reporter.publish(outcome.prepared));
     for (const action of outcome.actions) begin(action);
     const report = reporter.report(clock.wallNow());
@@ -220,12 +219,6 @@ export function createLoop(deps: LoopDeps): Loop {
     if (leading) return reporter.renew();
     executor.abandon();
     for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);
-  }
-
-  function trackPlan(next: Plan, observed: Observed, now: number): void {
-    if (observed.runtime.kind === 'unreachable') return;
-    tracker.markDraining(new Set([...next.decisions.values().flatMap(({ draining }) => draining), ...next.orphans.keys()]), now);
-    for (const name of findStable(observed, next)) tracker.attempts.clearFailures(name);
   }
 
   function begin(action: Action): void {

@@ -9,20 +9,29 @@ import type { Attempt, Attempts, Observed, Plan } from './decide/facts/facts.ts'
 import type { Objection } from './decide/facts/inspection.ts';
 import { isOvertaken, isTreatedOtherwise } from './decide/facts/overtaken.ts';
 import { withoutBroken } from './decide/hold-up.ts';
-import { planInParts } from './decide/plan.ts';
-import { desire, rememberTemplating, templatingOf } from './desire.ts';
-import type { LoopDeps } from './loop.ts';
+import { planInParts, type plan } from './decide/plan.ts';
+import { desire, rememberTemplating, templatingOf, type DesireDeps } from './desire.ts';
 import { observedFacts, trackObservation } from './merge-observation.ts';
-import type { Observation, Senses } from './observe.ts';
+import type { Observation } from './observe.ts';
 import type { Parts } from '../platform/decide/parts.ts';
-import type { DesiredState, ModelStore } from './ports.ts';
+import type { Clock, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
 import { rememberSteps } from './remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
 import type { HostFacts } from '../schema/hardware.ts';
 import type { SlotName } from '../schema/names.ts';
 import type { Tracker } from './tracker.ts';
 
-export interface PassPlannerDeps extends LoopDeps, Pick<Senses, 'give'> {
+export interface Decide {
+  readonly plan: typeof plan;
+  readonly inspect: typeof inspect;
+}
+
+export interface PassPlannerDeps extends DesireDeps {
+  readonly runtime: Pick<Runtime, 'traits'>;
+  readonly traffic: Traffic;
+  readonly clock: Clock;
+  /** Replaces the planner. */
+  readonly decide?: Decide;
   readonly tracker: Tracker;
   readonly reporter: Reporter;
 }
@@ -87,13 +96,13 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
       plans.keepOnly(state.slots);
       templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
       yield;
-      const { plan, objections } = withoutBroken(made, { desired, observed, now }, decide?.inspect ?? inspect);
+      const { plan: sound, objections } = withoutBroken(made, { desired, observed, now }, decide?.inspect ?? inspect);
       yield;
-      if (plan === undefined) return { observed, objections, outcome: undefined };
-      const actions = leading ? plan.actions : plan.actions.filter((action) => !changesWorld(action));
-      const shown = { ...observed, attempts: withoutOld(observed, plan) };
-      const prepared = yield* reporter.prepare({ ...plan, actions }, state, shown, clock.wallNow());
-      return { observed, objections, outcome: { plan, actions, prepared } };
+      if (sound === undefined) return { observed, objections, outcome: undefined };
+      const actions = leading ? sound.actions : sound.actions.filter((action) => !changesWorld(action));
+      const shown = { ...observed, attempts: withoutOld(observed, sound) };
+      const prepared = yield* reporter.prepare({ ...sound, actions }, state, shown, clock.wallNow());
+      return { observed, objections, outcome: { plan: sound, actions, prepared } };
     },
     isOvertaken({ observed, outcome }) {
       if (outcome === undefined) return false;
@@ -106,8 +115,15 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
   };
 }
 
+/** Records what follows from a plan that is carried out. */
+export function trackPlan(tracker: Tracker, made: Plan, observed: Observed, now: number): void {
+  if (observed.runtime.kind === 'unreachable') return;
+  tracker.markDraining(new Set([...made.decisions.values().flatMap(({ draining }) => draining), ...made.orphans.keys()]), now);
+  for (const name of findStable(observed, made)) tracker.attempts.clearFailures(name);
+}
+
 /** Slots whose failures a plan forgets; none while the runtime does not answer. */
-export function* findStable({ runtime, attempts }: Observed, { decisions }: Plan): Generator<SlotName> {
+function* findStable({ runtime, attempts }: Observed, { decisions }: Plan): Generator<SlotName> {
   if (runtime.kind === 'unreachable') return;
   for (const { name, stable } of decisions.values()) if (stable && hasFailures(attempts.get(name))) yield name;
 }

@@ -12,7 +12,8 @@ import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/
 import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
-import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
+import { boardSlot } from './decide/outcome/board-slot.ts';
+import { beginText, doneText } from './decide/outcome/explain.ts';
 import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-swap.ts';
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
@@ -202,12 +203,14 @@ function nextBoard(
   const present = { version: last.view.version + 1, at: now, refused };
   if (changes.length === 0 && isSameList) return { published: last.published, view: { ...last.view, ...present } };
   const renewed = isSameList ? changes.map(({ after }) => after) : [...publications.values()];
+  const kept = isSameList ? last : undefined;
+  const seen = renewed.filter((each) => each.seen);
   const published = withEach(
-    isSameList ? last.published : undefined,
-    renewed.filter(({ seen }) => seen).map((each) => [each.decision.name, each]),
+    kept?.published,
+    seen.map((each) => [each.decision.name, each]),
   );
   const slots = withEach(
-    isSameList ? last.view.slots : undefined,
+    kept?.view.slots,
     renewed.map(({ board }) => [board.name, board]),
   );
   const names = isSameList && changes.every(hasSameNames) ? last.view.names : namesOf(slots);
@@ -279,24 +282,4 @@ function withEach<Key, Value>(
   const all = new Map(before);
   for (const [key, value] of entries) all.set(key, value);
   return all;
-}
-
-function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, status: SlotStatus): BoardSlot {
-  const { name, spec, generation, problems } = slot;
-  const lastLog = decision.lastFailure?.logTail;
-  return {
-    name,
-    capabilities: decision.capabilities,
-    ...(decision.servedModel === undefined ? {} : { model: decision.servedModel }),
-    ...(decision.voices === undefined ? {} : { voices: decision.voices }),
-    admission: decision.admission,
-    targets: decision.targets,
-    status,
-    spec,
-    generation,
-    problems,
-    ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
-    ...(decision.memory === undefined ? {} : { memory: decision.memory }),
-    explain: (askedAt) => explainSlot(decision, actions, askedAt),
-  };
 }

@@ -77,14 +77,14 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   },
   {
     fault: 'forgets what drains while the runtime is unreachable',
-    file: LOOP,
-    find: "    if (observed.runtime.kind === 'unreachable') return;\n",
+    file: PASS,
+    find: "  if (observed.runtime.kind === 'unreachable') return;\n",
     replace: '',
   },
   {
     fault: 'does not note that workloads of removed slots drain',
-    file: LOOP,
-    find: 'flatMap(({ draining }) => draining), ...next.orphans.keys()]',
+    file: PASS,
+    find: 'flatMap(({ draining }) => draining), ...made.orphans.keys()]',
     replace: 'flatMap(({ draining }) => draining)]',
   },
   {
@@ -97,8 +97,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     fault: 'lets a follower act',
     worlds: 'clusters',
     file: PASS,
-    find: 'const actions = leading ? plan.actions : plan.actions.filter((action) => !changesWorld(action));',
-    replace: 'const { actions } = plan;',
+    find: 'const actions = leading ? sound.actions : sound.actions.filter((action) => !changesWorld(action));',
+    replace: 'const { actions } = sound;',
   },
   {
     fault: 'does not pass when an action has ended',
