@@ -119,7 +119,9 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
 export function trackPlan(tracker: Tracker, made: Plan, observed: Observed, now: number): void {
   if (observed.runtime.kind === 'unreachable') return;
   tracker.markDraining(new Set([...made.decisions.values().flatMap(({ draining }) => draining), ...made.orphans.keys()]), now);
-  for (const name of findStable(observed, made)) tracker.attempts.clearFailures(name);
+  const { attempts } = tracker;
+  // What has failed since the look at a slot is not forgotten.
+  for (const name of findStable(observed, made)) if (attempts.all.get(name) === observed.attempts.get(name)) attempts.clearFailures(name);
 }
 
 /** Slots whose failures a plan forgets; none while the runtime does not answer. */

@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import { plan } from '../../src/reconciler/decide/plan.ts';
+import { trackPlan } from '../../src/reconciler/plan-pass.ts';
+import { createTracker } from '../../src/reconciler/tracker.ts';
 import { createWorld, slotName, type World } from '../support/simulation/world.ts';
+import { factsOf, NOW } from './decide/plan-fixture.ts';
 
 const PRIMARY = slotName('primary');
 
@@ -47,6 +51,24 @@ describe('a pass that pauses between its parts', () => {
     await world.clock.advance(5000);
     expect(entered?.answers).toEqual(['served']);
   });
+});
+
+test.each([
+  ['forgets the failures of a slot that has been ready for long', 0, 0],
+  ['keeps them where the slot has failed again since the pass looked at it', 1, 2],
+])('a plan that is carried out %s', (_, failsAgain, kept) => {
+  const { desired, observed } = factsOf({ workloads: [{ id: 'w1' }], budgetBytes: 10_000_000, lastActive: 1000 });
+  const tracker = createTracker();
+  const fail = (): void =>
+    tracker.attempts.failed(PRIMARY, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message: 'It is gone' } }, NOW);
+  for (const slot of desired.slots.values()) tracker.attempts.followEdit(slot);
+  fail();
+  const looked = { ...observed, ...tracker.facts(NOW) };
+  if (failsAgain > 0) fail();
+  const made = plan(desired, observed, NOW);
+  const decisions = new Map([...made.decisions].map(([name, decision]) => [name, { ...decision, stable: true }]));
+  trackPlan(tracker, { ...made, decisions }, looked, NOW);
+  expect(tracker.attempts.all.get(PRIMARY)?.failures).toHaveLength(kept);
 });
 
 function lastUse(world: World): number {
