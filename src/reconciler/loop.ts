@@ -5,7 +5,8 @@
  *
  * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt` comes, and at the latest
  * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
- * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`.
+ * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe"
+ * and "publish", in parts between which a pass over many slots pauses.
  */
 import type { HostFacts } from '../schema/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
@@ -22,16 +23,12 @@ import type { EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { NewEntry } from './decide/outcome/slot-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
-import { withoutBroken } from './decide/hold-up.ts';
-import type { Objection } from './decide/facts/inspection.ts';
-import { inspect } from './decide/inspect.ts';
-import { plan } from './decide/plan.ts';
 import { createDeadline } from './deadline.ts';
 import { createObjectionLog } from './log-objections.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
-import { desire, rememberBackends, rememberTemplating, templatingOf } from './desire.ts';
-import { observedFacts, trackObservation } from './merge-observation.ts';
+import { rememberBackends } from './desire.ts';
+import { observedFacts } from './merge-observation.ts';
 import { observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {
@@ -47,7 +44,9 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
-import { rememberSteps } from './remember-plans.ts';
+import { createPassPlanner, trackPlan, type Decide, type PassInput, type PlannedPass } from './plan-pass.ts';
+import { inOneGo, type Parts } from '../platform/decide/parts.ts';
+import { inSlices, type Breather } from '../platform/slices.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';
 
@@ -82,8 +81,10 @@ export interface LoopDeps {
   readonly lastSeq?: number;
   /** What an earlier process published of each slot. Default: nothing. */
   readonly earlier?: ReadonlyMap<SlotName, EarlierStatus>;
+  /** Asked once for each pass, between whose parts it pauses. Default: passes do not pause. */
+  readonly breather?: () => Breather;
   /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
-  readonly decide?: { readonly plan: typeof plan; readonly inspect: typeof inspect };
+  readonly decide?: Decide;
 }
 
 export interface Loop {
@@ -110,8 +111,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const senses: Senses = { ...deps, within, give };
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
-  const templating = rememberTemplating(templatingOf(deps));
-  const plans = rememberSteps();
+  const planner = createPassPlanner({ ...deps, give, tracker, reporter });
   const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
   const memory: LoopMemory = {
@@ -120,6 +120,7 @@ export function createLoop(deps: LoopDeps): Loop {
     hardware: undefined,
     plan: NO_PLAN,
     passedAt: undefined,
+    pausedMs: 0,
     led: leads(),
   };
 
@@ -151,10 +152,11 @@ export function createLoop(deps: LoopDeps): Loop {
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
     const recalled = records && recallFailures(records, memory.desired.slots, { now: seenAt, wallNow: clock.wallNow() });
-    const concluded = conclude(memory.desired, seen, recalled, seenAt);
-    const result = passResult({ readable: read.ok, reachable: seen.runtime.ok, accepted: concluded !== undefined });
+    const plan = await conclude({ state: memory.desired, seen }, recalled, signal);
+    if (signal.aborted && plan === undefined) return NOT_PASSED;
+    const result = passResult({ readable: read.ok, reachable: seen.runtime.ok, accepted: plan !== undefined });
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
-    return { wakeAt: concluded?.wakeAt, busyMs: clock.now() - seenAt };
+    return { wakeAt: plan?.wakeAt, busyMs: clock.now() - seenAt - memory.pausedMs };
   }
 
   async function recall(signal: AbortSignal): ReturnType<FailureRecords['read']> {
@@ -164,56 +166,51 @@ export function createLoop(deps: LoopDeps): Loop {
     return new Map();
   }
 
-  /** Nothing is awaited from here until the last action has begun: no request can slip in between what was counted and what is published. */
-  function conclude(state: DesiredState, seen: Observation, recalled: Recalled | undefined, now: number): Pick<Plan, 'wakeAt'> | undefined {
-    // A leader acts once it knows what the leader before it recorded, which the next pass reads.
+  /** What was planned in parts is planned again in one go if it was overtaken in a pause between them. */
+  async function conclude({ state, seen }: Facts, recalled: Recalled | undefined, signal: AbortSignal): Promise<Plan | undefined> {
+    memory.models = seen.models ?? memory.models;
+    memory.hardware = seen.host.hardware ?? memory.hardware;
+    const { models, hardware } = memory;
+    const partsAs = (role: Role): Parts<PlannedPass> =>
+      planner.plan({ ...role, state, seen, models, hardware, recalled: recalled ?? new Map(), now: clock.now() });
+    // At the first pass, there is nothing yet to forward.
+    const breathe = memory.passedAt === undefined ? undefined : deps.breather?.();
+    memory.pausedMs = 0;
+    const role = takeRole(recalled);
+    if (breathe === undefined) return carryOut(inOneGo(partsAs(role)), role);
+    const planned = await inSlices(partsAs(role), async () => {
+      const pausesFrom = clock.now();
+      await breathe();
+      memory.pausedMs += clock.now() - pausesFrom;
+    });
+    if (signal.aborted) return undefined;
+    const present = leads() === role.leads ? role : takeRole(recalled);
+    const isOvertaken = present !== role || planner.isOvertaken(planned);
+    return carryOut(isOvertaken ? inOneGo(partsAs(present)) : planned, present);
+  }
+
+  /** A leader acts once it knows what the leader before it recorded, which the next pass reads. */
+  function takeRole(recalled: Recalled | undefined): Role {
     const leading = leads() && (memory.led || recalled !== undefined);
     const takesOver = leading && !memory.led;
     if (leading !== memory.led) changeLeadership(leading);
-    memory.models = seen.models ?? memory.models;
-    memory.hardware = seen.host.hardware ?? memory.hardware;
-    const { observed, plan: next, objections } = decideNext(state, seen, { leading, takesOver, recalled: recalled ?? new Map(), now });
+    return { leads: leads(), leading, takesOver };
+  }
+
+  /** Nothing is awaited here, nor since it was known that nothing was overtaken: no request can slip in between what was counted and what is published. */
+  function carryOut({ observed, objections, outcome }: PlannedPass, { leading }: Role): Plan | undefined {
+    const now = clock.now();
     memory.led = leading;
     memory.passedAt = now;
     logObjections(objections);
-    if (next === undefined) return undefined;
-    memory.plan = next;
-    trackPlan(next, observed, now);
-    const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));
-    deps.board.publish(reporter.publish({ ...next, actions }, state, observed, clock.wallNow()));
-    for (const action of actions) begin(action);
+    if (outcome === undefined) return undefined;
+    memory.plan = outcome.plan;
+    trackPlan(tracker, outcome.plan, observed, now);
+    deps.board.publish(reporter.publish(outcome.prepared));
+    for (const action of outcome.actions) begin(action);
     const report = reporter.report(clock.wallNow());
     if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
-    return next;
-  }
-
-  function decideNext(
-    state: DesiredState,
-    seen: Observation,
-    {
-      leading,
-      takesOver,
-      recalled,
-      now,
-    }: { readonly leading: boolean; readonly takesOver: boolean; readonly recalled: Recalled; readonly now: number },
-  ): { readonly observed: Observed; readonly plan: Plan | undefined; readonly objections: readonly Objection[] } {
-    const decide = deps.decide ?? { plan, inspect };
-    const { published } = reporter;
-    const use = traffic.read();
-    const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, recalled, now });
-    for (const { id, slot } of vanished) {
-      // A workload that another controller stopped is not worth a report.
-      if (!state.slots.has(slot) || !leading || takesOver) continue;
-      const message = 'Its workload is gone, and nobody here stopped it';
-      tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
-      reporter.note(slot, { kind: 'failure', message }, clock.wallNow());
-    }
-    const desired = desire({ ...deps, give }, state, { ...seen.host, hardware: memory.hardware }, templating);
-    const observed = observedFacts(tracker, { seen, models: memory.models, traffic: use, traits, leads: leading, published, now });
-    const made = decide.plan(desired, observed, now, plans.steps);
-    plans.keepOnly(state.slots);
-    templating.keepOnly(state.slots, seen.runtime.ok ? seen.runtime.value.workloads : []);
-    return { observed, ...withoutBroken(made, { desired, observed, now }, decide.inspect) };
+    return outcome.plan;
   }
 
   /** What this controller learned of failures belongs to its own term as the leader. */
@@ -222,12 +219,6 @@ export function createLoop(deps: LoopDeps): Loop {
     if (leading) return reporter.renew();
     executor.abandon();
     for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);
-  }
-
-  function trackPlan(next: Plan, observed: Observed, now: number): void {
-    if (observed.runtime.kind === 'unreachable') return;
-    tracker.markDraining(new Set([...next.decisions.values().flatMap(({ draining }) => draining), ...next.orphans.keys()]), now);
-    for (const { name, stable } of next.decisions.values()) if (stable) tracker.attempts.clearFailures(name);
   }
 
   function begin(action: Action): void {
@@ -268,6 +259,17 @@ export function createLoop(deps: LoopDeps): Loop {
 }
 
 type Recalled = ReadonlyMap<SlotName, readonly Attempt[]>;
+type Facts = Pick<PassInput, 'state' | 'seen'>;
+
+/** What this controller may do in a pass. */
+interface Role {
+  /** Whether it was the leader when this was decided. */
+  readonly leads: boolean;
+  /** It acts. */
+  readonly leading: boolean;
+  /** It begins to act in this pass. */
+  readonly takesOver: boolean;
+}
 
 /** What a pass leaves for later ones and for those who ask in between. */
 interface LoopMemory {
@@ -281,6 +283,8 @@ interface LoopMemory {
   plan: Plan;
   /** In milliseconds of the clock's `now()`. */
   passedAt: number | undefined;
+  /** How long the present pass has paused between its parts. */
+  pausedMs: number;
   /** Whether this controller led in the last pass. */
   led: boolean;
 }

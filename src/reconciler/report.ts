@@ -1,7 +1,8 @@
 /**
- * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `publish` once a pass, `begun` and `ended` for each
+ * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `prepare` and then `publish` once a pass, `begun` and `ended` for each
  * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
  */
+import { PIECES_PER_PART, type Parts } from '../platform/decide/parts.ts';
 import type { SlotName } from '../schema/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../schema/same-value.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
@@ -11,7 +12,8 @@ import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/
 import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
 import { namesOf } from './decide/outcome/board-names.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
-import { beginText, doneText, explainSlot } from './decide/outcome/explain.ts';
+import { boardSlot } from './decide/outcome/board-slot.ts';
+import { beginText, doneText } from './decide/outcome/explain.ts';
 import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-swap.ts';
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
@@ -21,8 +23,10 @@ import type { DesiredSlot, Report } from './ports.ts';
 export interface Reporter {
   /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
   readonly published: ReadonlyMap<SlotName, PublishedSlot>;
-  /** Records what a plan decided; returns the board to publish. */
-  publish(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): BoardView;
+  /** Works out in parts what a plan changes in what is published, and publishes nothing. */
+  prepare(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): Parts<Prepared>;
+  /** Records what was prepared, unless something else was published since; returns the board to publish. */
+  publish(prepared: Prepared): BoardView;
   /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
   report(now: number): Report | undefined;
   begun(action: Action, now: number): void;
@@ -30,6 +34,18 @@ export interface Reporter {
   /** The next report contains everything again, because the sinks may have missed what came before. */
   renew(): void;
   note(slot: SlotName, entry: NewEntry, now: number): void;
+}
+
+/** What `publish` is to record. */
+export interface Prepared {
+  /** The slots of which something else is published than before. */
+  readonly changes: readonly PublicationChange[];
+  readonly publications: ReadonlyMap<SlotName, Publication>;
+  readonly published: ReadonlyMap<SlotName, PublishedSlot>;
+  readonly view: BoardView;
+  readonly entries: readonly (readonly [SlotName, NewEntry])[];
+  /** Slots whose earlier times are no longer to be resumed. */
+  readonly resumed: readonly SlotName[];
 }
 
 /** Everything that what is published of a slot is made from. */
@@ -75,27 +91,19 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
     get published() {
       return published;
     },
-    publish(plan, desired, observed, now) {
-      const last = publications;
-      const { changes, isSameList, ...made } = publishSlots(last, { plan, desired, observed, now, resuming }, add);
-      publications = made.publications;
+    *prepare(plan, desired, observed, now) {
+      const made = yield* publishSlots(publications, { plan, desired, observed, now, resuming });
+      yield;
+      return { ...made, ...nextBoard({ published, view }, made, { refused: desired.refused, now }) };
+    },
+    publish(prepared) {
+      const { changes } = prepared;
+      for (const name of prepared.resumed) resuming.delete(name);
+      for (const [slot, entry] of prepared.entries) add(slot, prepared.view.at, entry);
       moves.push(...changes.flatMap(moveOf));
-      changed ||= publications.size !== last.size || changes.some(({ before, after }) => before?.status !== after.status);
-      changed ||= !isSameValue([...view.refused], [...desired.refused]);
-      const version = view.version + 1;
-      if (changes.length > 0 || !isSameList) {
-        const renewed = isSameList ? changes.map(({ after }) => after) : [...publications.values()];
-        published = withEach(
-          isSameList ? published : undefined,
-          renewed.filter(({ seen }) => seen).map((each) => [each.decision.name, each]),
-        );
-        const slots = withEach(
-          isSameList ? view.slots : undefined,
-          renewed.map(({ board }) => [board.name, board]),
-        );
-        const names = isSameList && changes.every(hasSameNames) ? view.names : namesOf(slots);
-        view = { version, at: now, slots, names, refused: desired.refused };
-      } else view = { ...view, version, at: now, refused: desired.refused };
+      changed ||= prepared.publications.size !== publications.size || changes.some(({ before, after }) => before?.status !== after.status);
+      changed ||= !isSameValue([...view.refused], [...prepared.view.refused]);
+      ({ publications, published, view } = prepared);
       return view;
     },
     report(now) {
@@ -142,26 +150,24 @@ interface PublicationChange {
   readonly after: Publication;
 }
 
-interface Published {
-  readonly publications: ReadonlyMap<SlotName, Publication>;
-  readonly changes: readonly PublicationChange[];
+interface MadePublications extends Pick<Prepared, 'publications' | 'changes' | 'entries' | 'resumed'> {
   /** The slots are those of the last pass, in the same order. */
   readonly isSameList: boolean;
 }
 
-function publishSlots(
+function* publishSlots(
   last: ReadonlyMap<SlotName, Publication>,
   { plan, desired, observed, now, resuming }: Pass,
-  add: (slot: SlotName, now: number, entry: NewEntry) => void,
-): Published {
+): Parts<MadePublications> {
   const actions = Map.groupBy(plan.actions, ({ slot }) => slot);
   const seen = observed.runtime.kind === 'reachable';
   const publications = new Map<SlotName, Publication>();
   const changes: PublicationChange[] = [];
+  const entries: (readonly [SlotName, NewEntry])[] = [];
+  // Should it be declared again, it is another slot.
+  const resumed = [...resuming.keys()].filter((name) => !desired.slots.has(name) && !desired.refused.has(name));
   const names = last.keys();
   let isSameList = true;
-  // Should it be declared again, it is another slot.
-  for (const name of resuming.keys()) if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);
   for (const [name, decision] of plan.decisions) {
     const slot = desired.slots.get(name);
     if (slot === undefined) continue;
@@ -176,15 +182,39 @@ function publishSlots(
     const earlier = resuming.get(name);
     const publication = publishSlot(before, inputs, { earlier, now });
     // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
-    if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resuming.delete(name);
+    if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resumed.push(name);
     isSameList &&= names.next().value === name;
     publications.set(name, publication);
+    if (publications.size % PIECES_PER_PART === 0) yield;
     if (publication === before) continue;
     changes.push({ before, after: publication });
     for (const entry of [...describeChanges(publication, before?.seen === true ? before : undefined), ...publication.swapEntries])
-      add(name, now, entry);
+      entries.push([name, entry]);
   }
-  return { publications, changes, isSameList: isSameList && publications.size === last.size };
+  return { publications, changes, entries, resumed, isSameList: isSameList && publications.size === last.size };
+}
+
+/** The board and what is known as published after these changes. */
+function nextBoard(
+  last: Pick<Prepared, 'published' | 'view'>,
+  { publications, changes, isSameList }: MadePublications,
+  { refused, now }: Pick<BoardView, 'refused'> & { readonly now: number },
+): Pick<Prepared, 'published' | 'view'> {
+  const present = { version: last.view.version + 1, at: now, refused };
+  if (changes.length === 0 && isSameList) return { published: last.published, view: { ...last.view, ...present } };
+  const renewed = isSameList ? changes.map(({ after }) => after) : [...publications.values()];
+  const kept = isSameList ? last : undefined;
+  const seen = renewed.filter((each) => each.seen);
+  const published = withEach(
+    kept?.published,
+    seen.map((each) => [each.decision.name, each]),
+  );
+  const slots = withEach(
+    kept?.view.slots,
+    renewed.map(({ board }) => [board.name, board]),
+  );
+  const names = isSameList && changes.every(hasSameNames) ? last.view.names : namesOf(slots);
+  return { published, view: { ...present, slots, names } };
 }
 
 interface Circumstances {
@@ -252,24 +282,4 @@ function withEach<Key, Value>(
   const all = new Map(before);
   for (const [key, value] of entries) all.set(key, value);
   return all;
-}
-
-function boardSlot({ slot, actions }: Inputs, { decision }: PublishedSlot, status: SlotStatus): BoardSlot {
-  const { name, spec, generation, problems } = slot;
-  const lastLog = decision.lastFailure?.logTail;
-  return {
-    name,
-    capabilities: decision.capabilities,
-    ...(decision.servedModel === undefined ? {} : { model: decision.servedModel }),
-    ...(decision.voices === undefined ? {} : { voices: decision.voices }),
-    admission: decision.admission,
-    targets: decision.targets,
-    status,
-    spec,
-    generation,
-    problems,
-    ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
-    ...(decision.memory === undefined ? {} : { memory: decision.memory }),
-    explain: (askedAt) => explainSlot(decision, actions, askedAt),
-  };
 }

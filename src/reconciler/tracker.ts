@@ -20,7 +20,7 @@ export interface Tracker {
   readonly measured: Map<SlotName, MeasuredMemory>;
   /** Actions under way now. */
   readonly underWay: ReadonlyMap<string, RunningAction>;
-  /** What a plan may look at. */
+  /** What a plan may look at, as it is now: what actions report later does not change it. */
   facts(now: number): Pick<Observed, 'histories' | 'attempts' | 'measured' | 'running' | 'lastActive' | 'takenPorts'>;
 
   /** Everything that ended before this moment shows in the next observation. */
@@ -66,8 +66,14 @@ export function createTracker(): Tracker {
     underWay,
     facts(now) {
       for (const [port, at] of ports) if (now - at >= PORT_TAKEN_MS) ports.delete(port);
-      const running = ended.size === 0 ? underWay : new Map([...ended, ...underWay]);
-      return { histories: histories.all, attempts: attempts.all, measured, running, lastActive, takenPorts: new Set(ports.keys()) };
+      return {
+        histories: new Map(histories.all),
+        attempts: new Map(attempts.all),
+        measured,
+        running: new Map([...ended, ...underWay]),
+        lastActive,
+        takenPorts: new Set(ports.keys()),
+      };
     },
     beginObservation() {
       ended.clear();

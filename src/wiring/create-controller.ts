@@ -9,6 +9,8 @@ import { createClock } from '../platform/clock.ts';
 import { createHeapLimits } from './heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
+import { sleep } from '../platform/pause.ts';
+import { createBreather } from '../platform/slices.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
 import { shareLimits } from '../workers/decide/share-limits.ts';
@@ -19,6 +21,12 @@ export type Controller = Awaited<ReturnType<typeof createController>>;
 
 /** With more slots, most of the heap is garbage that passes leave behind. */
 const MANY_SLOTS = 100;
+/**
+ * A request takes several turns of the event loop, and during a pass it waits for a slice at each of them, unless a pause lasts long enough for all of them. So as not to be delayed by more than
+ * about a slice, requests get as much time as the pass.
+ */
+const PASS_SLICE_MS = 1;
+const PASS_PAUSE_MS = 1;
 
 export async function createController(options: ServiceOptions, world: World, processes: number) {
   const { settings, version, log, providers } = options;
@@ -62,6 +70,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     settings,
     log,
     metrics: metrics.reconcile,
+    breather: () => createBreather({ sliceMs: PASS_SLICE_MS, turn: async () => await sleep(PASS_PAUSE_MS) }),
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory) }),
   });

@@ -10,6 +10,7 @@ import { rememberSteps } from '../../src/reconciler/remember-plans.ts';
 import type { Hardware } from '../../src/schema/hardware.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../src/schema/names.ts';
+import { inOneGo } from '../../src/platform/decide/parts.ts';
 import { createReporter } from '../../src/reconciler/report.ts';
 import { slotName } from '../support/simulation/world.ts';
 import { isSameValue } from '../../src/schema/same-value.ts';
@@ -95,7 +96,7 @@ function manySlots(count: number) {
     const seen = { ...facts, published: facts.published.size === 0 ? reporter.published : facts.published };
     const made = plan(state, seen, now, steps);
     if (count < 100 && !isSameValue(partsOf(plan(state, seen, now)), partsOf(made))) throw new Error('Another plan is made from nothing');
-    checkBoard(reporter.publish(made, state, seen, now), made, state);
+    checkBoard(reporter.publish(inOneGo(reporter.prepare(made, state, seen, now))), made, state);
     return made;
   };
   const countPass = (state: Desired, facts: Observed, now: number) => {

@@ -193,8 +193,8 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'keeps the old times of a slot that was removed',
     file: REPORT,
-    find: 'if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);',
-    replace: 'void name;',
+    find: '[...resuming.keys()].filter((name) => !desired.slots.has(name) && !desired.refused.has(name))',
+    replace: '[]',
   },
   {
     fault: 'takes a restart for a transition',

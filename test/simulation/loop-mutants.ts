@@ -2,6 +2,7 @@
 import type { Mutant } from '../support/mutants/mutant.ts';
 
 const LOOP = 'src/reconciler/loop.ts';
+const PASS = 'src/reconciler/plan-pass.ts';
 const OBSERVE = 'src/reconciler/observe.ts';
 const PACER = 'src/reconciler/pacer.ts';
 const DESIRE = 'src/reconciler/desire.ts';
@@ -58,46 +59,46 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'reports what the last leader stopped as vanished',
     worlds: 'clusters',
-    file: LOOP,
+    file: PASS,
     find: 'if (!state.slots.has(slot) || !leading || takesOver) continue;',
     replace: 'if (!state.slots.has(slot) || !leading) continue;',
   },
   {
     fault: 'does not count a workload that vanished',
-    file: LOOP,
+    file: PASS,
     find: "      tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);\n",
     replace: '',
   },
   {
     fault: 'does not tell of a workload that vanished',
-    file: LOOP,
+    file: PASS,
     find: "      reporter.note(slot, { kind: 'failure', message }, clock.wallNow());\n",
     replace: '',
   },
   {
     fault: 'forgets what drains while the runtime is unreachable',
-    file: LOOP,
-    find: "    if (observed.runtime.kind === 'unreachable') return;\n",
+    file: PASS,
+    find: "  if (observed.runtime.kind === 'unreachable') return;\n",
     replace: '',
   },
   {
     fault: 'does not note that workloads of removed slots drain',
-    file: LOOP,
-    find: 'flatMap(({ draining }) => draining), ...next.orphans.keys()]',
+    file: PASS,
+    find: 'flatMap(({ draining }) => draining), ...made.orphans.keys()]',
     replace: 'flatMap(({ draining }) => draining)]',
   },
   {
     fault: 'forgets failures that are not over',
-    file: LOOP,
-    find: 'if (stable) tracker.attempts.clearFailures(name);',
-    replace: 'tracker.attempts.clearFailures(name);',
+    file: PASS,
+    find: 'if (stable && hasFailures(',
+    replace: 'if (hasFailures(',
   },
   {
     fault: 'lets a follower act',
     worlds: 'clusters',
-    file: LOOP,
-    find: 'const actions = leading ? next.actions : next.actions.filter((action) => !changesWorld(action));',
-    replace: 'const { actions } = next;',
+    file: PASS,
+    find: 'const actions = leading ? sound.actions : sound.actions.filter((action) => !changesWorld(action));',
+    replace: 'const { actions } = sound;',
   },
   {
     fault: 'does not pass when an action has ended',
@@ -112,9 +113,16 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     replace: '[deps.source, runtime, traffic]',
   },
   {
+    fault: 'carries out what was overtaken while it paused',
+    worlds: 'paused',
+    file: LOOP,
+    find: 'carryOut(isOvertaken ? inOneGo(partsAs(present)) : planned, present)',
+    replace: 'carryOut(planned, present)',
+  },
+  {
     fault: 'does not remember its last plan',
     file: LOOP,
-    find: '    memory.plan = next;\n',
+    find: '    memory.plan = outcome.plan;\n',
     replace: '',
   },
   {

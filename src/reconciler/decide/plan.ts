@@ -4,6 +4,7 @@
  *
  *     gather the facts → consider each slot: is it wanted, what prevents it → share out memory → plan each slot → add what concerns no single slot
  */
+import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parts.ts';
 import type { SlotName } from '../../schema/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
@@ -28,8 +29,18 @@ export interface PlanSteps {
 export const PLAN_STEPS: PlanSteps = { gather, consider, shareMemory, planSlot: planCandidate };
 
 export function plan(desired: Desired, observed: Observed, now: number, steps: PlanSteps = PLAN_STEPS): Plan {
+  return inOneGo(planInParts(desired, observed, now, steps));
+}
+
+/** The same in parts. What it is given must not change before it has ended. */
+export function* planInParts(desired: Desired, observed: Observed, now: number, steps: PlanSteps = PLAN_STEPS): Parts<Plan> {
   const gathered = steps.gather(desired, observed, now);
-  const candidates = [...desired.slots.values()].map((slot) => steps.consider(slot, gathered));
+  yield;
+  const candidates: Candidate[] = [];
+  for (const slot of desired.slots.values()) {
+    candidates.push(steps.consider(slot, gathered));
+    if (candidates.length % PIECES_PER_PART === 0) yield;
+  }
   if (observed.runtime.kind === 'unreachable') {
     const views = candidates.map(({ view }) => view);
     return planUnreachable(views, observed.published, observed.runtime.message);
@@ -43,6 +54,7 @@ export function plan(desired: Desired, observed: Observed, now: number, steps: P
     pools,
   );
   let allocation = openAllocation(sharedResources(desired, observed, { pools, held, admitted: shares.admitted, used }));
+  yield;
   const slots: SlotPlan[] = [];
   const decisions = new Map<SlotName, Decision>();
   for (const candidate of candidates) {
@@ -51,6 +63,7 @@ export function plan(desired: Desired, observed: Observed, now: number, steps: P
     slots.push(slot);
     decisions.set(name, slot.decision);
     if (slot.actions.length > 0) allocation = afterStarts(allocation, slot.actions);
+    if (slots.length % PIECES_PER_PART === 0) yield;
   }
 
   const orphans = planOrphans(gathered);

@@ -11,7 +11,7 @@ import type { TriedMutant } from './run-mutants.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 
-type Simulate = (seed: number) => Promise<void>;
+type Simulate = (seed: number, decide: undefined, more: { readonly pauses: boolean }) => Promise<void>;
 
 async function tryMutant(modules: MutantModules, mutant: Mutant, worlds: number): Promise<TriedMutant> {
   const { simulate } = await modules.load('test/support/simulation/simulate.ts', mutant);
@@ -22,7 +22,7 @@ async function tryMutant(modules: MutantModules, mutant: Mutant, worlds: number)
   try {
     for (let world = 1; world <= worlds; world += 1) {
       const seed = seedOf(mutant, world);
-      const violation = await simulate(seed).then(
+      const violation = await simulate(seed, undefined, { pauses: mutant.worlds === 'paused' }).then(
         () => rejected,
         (error: unknown) => error,
       );

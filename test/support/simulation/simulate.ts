@@ -14,6 +14,7 @@ import { chaos } from './simulate-chaos.ts';
 import { BAD_MODEL, clusterOptions, documentOf, DRAIN_MS, hostOptions, MODELS, SLOTS, type Faults, type Scene } from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
+import { RULES } from './rules/rules.ts';
 import { createReferee, violation, type Referee } from './world-referee.ts';
 import { stepWallClock } from './simulate-clock-steps.ts';
 import { createWorld, type WorldOptions } from './world.ts';
@@ -24,6 +25,8 @@ interface More {
   readonly trace?: (line: string) => void;
   /** Another clock for the controllers. */
   readonly clockOf?: WorldOptions['clockOf'];
+  /** Passes pause between their parts. Then only requests, workloads and boards are judged: the rules for plans are those of one moment. Default: they do not. */
+  readonly pauses?: boolean;
 }
 
 /** Every fifth world is a cluster. */
@@ -44,6 +47,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
     disturb: createDisturb(seed, () => faults.chaos),
+    ...(more.pauses === true ? { pauseMs: somePauses(seed) } : {}),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
@@ -60,7 +64,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     },
   });
   stepWallClock(world.clock, seed);
-  const referee = createReferee(world, DRAIN_MS);
+  const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [] : RULES);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);
   const names = addSlots(world, random, pods);
@@ -78,6 +82,12 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   faults.down = undefined;
   faults.failingEndpoints = false;
   await calm(scene);
+}
+
+/** Passes then pause between half of their parts, as those over thousands of slots do. */
+function somePauses(seed: number): () => number {
+  const random = createRandom(seed);
+  return () => (random.chance(0.5) ? random.int(1, 30) : 0);
 }
 
 function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {

@@ -20,8 +20,8 @@ export function createCrashJudge(): CrashJudge {
   return {
     judge(made, observed) {
       if (observed.runtime.kind === 'unreachable' || observed.traits.network !== 'pods') return undefined;
-      const ends = seen.get(observed.histories) ?? new Map<WorkloadId, Set<number>>();
-      seen.set(observed.histories, ends);
+      const ends = seen.get(observed.lastActive) ?? new Map<WorkloadId, Set<number>>();
+      seen.set(observed.lastActive, ends);
       for (const workload of observed.runtime.facts.workloads) {
         if (workload.exit !== undefined) ends.set(workload.id, (ends.get(workload.id) ?? new Set()).add(workload.exit.at));
         const wrong = judgeOne(workload, ends.get(workload.id)?.size ?? 0, made, observed);

@@ -80,6 +80,7 @@ export function beginLife({
   const journal = createJournal();
   const cable = createCable(clock, journal);
   const disturb = options.disturb ?? (() => undefined);
+  const { pauseMs } = options;
   const board = createBoard();
   const traffic = createWorldTraffic({
     clock,
@@ -143,6 +144,7 @@ export function beginLife({
       warn: () => undefined,
       error: (fields, message) => void errors.push(`${message}: ${JSON.stringify(fields)}`),
     },
+    ...(pauseMs === undefined ? {} : { breather: () => async () => await pause(cable.clock, pauseMs(), stopping.signal) }),
     decide: {
       plan(wanted, observed, now, steps) {
         const made = (options.decide?.plan ?? plan)(wanted, observed, now, steps);

@@ -35,6 +35,8 @@ export interface WorldOptions {
   readonly disturb?: Disturb;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
+  /** How long a pass pauses before its next part, in milliseconds; asked for each part but the first. Default: passes do not pause. */
+  readonly pauseMs?: () => number;
   /** Replaces the clock of the controllers; the simulation uses this to prove that it would notice one that measures with the wall clock. */
   readonly clockOf?: (clock: WorldClock) => Clock;
 }

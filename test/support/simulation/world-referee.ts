@@ -4,7 +4,8 @@ import { mayMove } from '../../../src/reconciler/decide/rules/moves.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
 import type { Report } from '../../../src/reconciler/ports.ts';
-import { judgeLife, type Judges } from './rules/rules.ts';
+import type { Rule } from './rules/rule.ts';
+import { judgeLife, RULES, type Judges } from './rules/rules.ts';
 import type { Life } from './world-life.ts';
 import type { World } from './world.ts';
 
@@ -36,7 +37,8 @@ interface Watched {
   seenAborts: number;
 }
 
-export function createReferee(world: World, drainMs: number): Referee {
+/** `rules`: what each controller is held to as well. */
+export function createReferee(world: World, drainMs: number, rules: readonly Rule[] = RULES): Referee {
   const killed = new Set<WorkloadId>();
   const watched: Watched[] = [];
   let changes: string[] = [];
@@ -112,7 +114,7 @@ export function createReferee(world: World, drainMs: number): Referee {
     killed: (workload) => void killed.add(workload),
     follow(life) {
       const offBoardAt = new Map<WorkloadId, number>();
-      watched.push({ life, judges: judgeLife(world, life), offBoardAt, seenReports: 0, seenAborts: 0 });
+      watched.push({ life, judges: judgeLife(world, life, rules), offBoardAt, seenReports: 0, seenAborts: 0 });
       restartedAt = world.clock.now();
       let before = new Set<WorkloadId>();
       life.board.subscribe((view) => {

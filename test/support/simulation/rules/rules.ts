@@ -14,7 +14,7 @@ import { judgeStarts } from './starts.ts';
 import { judgeStatuses } from './statuses.ts';
 import type { Rule } from './rule.ts';
 
-const RULES: readonly Rule[] = [
+export const RULES: readonly Rule[] = [
   judgePasses,
   judgeLeaders,
   judgeFacts,
@@ -32,10 +32,10 @@ export interface Judges {
   look(): string | undefined;
 }
 
-export function judgeLife(world: World, life: Life): Judges {
+export function judgeLife(world: World, life: Life, rules: readonly Rule[]): Judges {
   let first: string | undefined;
   const wrong = (message: string): void => void (first ??= message);
-  const watchers: readonly Watcher[] = RULES.map((rule) => rule({ world, life, wrong }));
+  const watchers: readonly Watcher[] = rules.map((rule) => rule({ world, life, wrong }));
   for (const watcher of watchers) life.journal.watchers.add(watcher);
   return {
     look() {
