@@ -13,16 +13,30 @@ export interface Library {
   /** Milliseconds that one computation takes. */
   transcribe(samples: Float32Array, rate: number): Promise<number>;
   speak(text: string): Promise<number>;
+  speakSlowly(text: string): Promise<number>;
 }
 
-export async function openLibrary(listener: string, speaker: string): Promise<Library> {
+export interface LibraryModels {
+  readonly listener: string;
+  readonly speaker: string;
+  readonly slowSpeaker: string;
+}
+
+export async function openLibrary({ listener, speaker, slowSpeaker }: LibraryModels): Promise<Library> {
   const native = loadNative(await installSpeechModules());
   const configOf = async (task: Task, directory: string): Promise<object> => {
     const { engine } = await openModel(directory, task);
     return nativeConfig(engine, { resolve: (name) => path.join(directory, name), threads: THREADS, language: '', task: 'transcribe' });
   };
   const recognizer = await native.OfflineRecognizer.createAsync(await configOf('stt', listener));
-  const voice = await native.OfflineTts.createAsync(await configOf('tts', speaker));
+  const openVoice = async (directory: string) => {
+    const voice = await native.OfflineTts.createAsync(await configOf('tts', directory));
+    return async (text: string): Promise<number> => {
+      const began = performance.now();
+      await voice.generateAsync({ text, sid: 0, speed: 1, enableExternalBuffer: false, onProgress: () => 1 });
+      return performance.now() - began;
+    };
+  };
   return {
     async transcribe(samples, sampleRate) {
       const began = performance.now();
@@ -31,10 +45,7 @@ export async function openLibrary(listener: string, speaker: string): Promise<Li
       await recognizer.decodeAsync(stream);
       return performance.now() - began;
     },
-    async speak(text) {
-      const began = performance.now();
-      await voice.generateAsync({ text, sid: 0, speed: 1, enableExternalBuffer: false, onProgress: () => 1 });
-      return performance.now() - began;
-    },
+    speak: await openVoice(speaker),
+    speakSlowly: await openVoice(slowSpeaker),
   };
 }

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { nativeConfig } from './decide/native-config.ts';
 import { toPcm } from './decide/write-wav.ts';
 import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
+import { openSharedSound, type SharedSoundReader } from './shared-sound.ts';
 import { loadNative, type Native, type NativeListener, type NativeSpeaker } from './native.ts';
 
 /** Languages of one model for text-to-speech that stay loaded. */
@@ -16,6 +17,7 @@ const SENT_SAMPLES = 16_384;
 interface Loaded {
   readonly native: Native;
   readonly order: LoadOrder;
+  readonly sound: SharedSoundReader;
   readonly listener: NativeListener | undefined;
   /** By language. A model that needs no language has one entry. */
   readonly speakers: Map<string, NativeSpeaker>;
@@ -29,7 +31,14 @@ function send(answer: Answer): void {
 
 async function load(order: LoadOrder): Promise<Loaded> {
   const native = loadNative(order.modules);
-  const loaded: Loaded = { native, order, listener: await createListener(native, order), speakers: new Map(), configured: '' };
+  const loaded: Loaded = {
+    native,
+    order,
+    sound: openSharedSound(),
+    listener: await createListener(native, order),
+    speakers: new Map(),
+    configured: '',
+  };
   if (order.engine.kind === 'speaker') await speakerFor(loaded, order.language);
   return loaded;
 }
@@ -42,16 +51,21 @@ function configOf(order: LoadOrder, language: string, task: string): object {
   return nativeConfig(order.engine, { resolve: (name) => path.join(order.directory, name), threads: order.threads, language, task });
 }
 
-async function listen({ order, listener, ...loaded }: Loaded, { samples, rate, language, task }: ListenOrder): Promise<string> {
+async function listen(loaded: Loaded, { samples, rate, language, task }: ListenOrder): Promise<void> {
+  const { order, listener, sound } = loaded;
   if (listener === undefined) throw new Error('The model cannot listen');
-  const config = configOf(order, language, task);
-  const configured = JSON.stringify(config);
-  if (order.engine.kind === 'listener' && order.engine.role === 'whisper' && configured !== loaded.configured) listener.setConfig(config);
+  if (order.engine.kind === 'listener' && order.engine.role === 'whisper') {
+    const config = configOf(order, language, task);
+    const configured = JSON.stringify(config);
+    if (configured !== loaded.configured) listener.setConfig(config);
+    loaded.configured = configured;
+  }
   const stream = listener.createStream();
-  stream.acceptWaveform({ sampleRate: rate, samples });
+  stream.acceptWaveform({ sampleRate: rate, samples: sound.read(samples) });
   const { text, lang = '', tokens = [], timestamps = [] } = await listener.decodeAsync(stream);
   send({ kind: 'heard', text, language: lang.replaceAll(/[<|>]/g, ''), tokens, timestamps });
-  return configured;
+  // The library keeps its copy of the samples until the stream is collected as garbage, and V8 knows nothing of that memory. This frees it while the server works on.
+  globalThis.gc?.({ type: 'minor', execution: 'sync' });
 }
 
 async function speakerFor({ native, order, speakers }: Loaded, language: string): Promise<NativeSpeaker> {
@@ -94,7 +108,7 @@ function main(): void {
       loaded = await load(order);
       send({ kind: 'loaded' });
     } else if (loaded === undefined) throw new Error('No model is loaded');
-    else if (order.kind === 'listen') loaded.configured = await listen(loaded, order);
+    else if (order.kind === 'listen') await listen(loaded, order);
     else if (order.kind === 'speak') await speak(loaded, order, () => !cancelled);
   };
   process.on('message', (order: Order) => {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
 import { RefusalError, type Refusal } from './decide/refusal.ts';
 import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
+import { createSharedSound } from './shared-sound.ts';
 import { createTurns } from './turns.ts';
 
 export interface Heard {
@@ -13,13 +14,16 @@ export interface Heard {
   readonly timestamps: readonly number[];
 }
 
+/** One piece of a recording. Nothing may change `samples` until the engine has answered. */
+export type Listening = Omit<ListenOrder, 'kind' | 'samples'> & { readonly samples: Float32Array };
+
 export type EngineState = 'loading' | 'ready' | 'restarting' | 'stopped';
 
 export interface Engine {
   state(): EngineState;
   /** Process id of the engine, for tests that kill it. */
   pid(): number | undefined;
-  listen(order: ListenOrder, signal: AbortSignal): Promise<Heard>;
+  listen(piece: Listening, signal: AbortSignal): Promise<Heard>;
   /** Calls `onSamples` with each part of the sound as 16-bit samples. */
   speak(order: SpeakOrder, onSamples: (pcm: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   stop(): void;
@@ -31,6 +35,8 @@ export interface Engine {
 
 export interface EngineOptions {
   readonly order: LoadOrder;
+  /** Directory for the samples that the engine is given. */
+  readonly directory: string;
   /** A piece of work that takes longer ends the process: a computation cannot be interrupted otherwise. */
   readonly pieceMs: number;
   readonly log: (message: string) => void;
@@ -69,8 +75,9 @@ interface Work {
   readonly onEnd: (refusal: Refusal) => void;
 }
 
-export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
+export function createEngine({ order: load, directory, pieceMs, log }: EngineOptions): Engine {
   const turns = createTurns(1, Number.POSITIVE_INFINITY);
+  const sound = createSharedSound(directory);
   const failed = Promise.withResolvers<string>();
   let child: ChildProcess | undefined;
   let work: Work | undefined;
@@ -82,12 +89,13 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
   const start = (): void => {
     attempts += 1;
     let output = '';
-    const started = fork(programOf(order), [], {
+    const started = fork(programOf(load), [], {
       // A group of its own, so that what it has started ends with it.
       detached: true,
       serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      execArgv: ['--disable-warning=ExperimentalWarning'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc', sound.fd],
+      // It frees what V8 does not see, see `listen()` there.
+      execArgv: ['--disable-warning=ExperimentalWarning', '--expose-gc'],
       env: { PATH: process.env['PATH'] ?? '' },
     });
     child = started;
@@ -108,7 +116,7 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
       clearTimeout(tooLong);
       void ended(describeEnd(code, signal, output));
     });
-    started.send(order);
+    started.send(load);
   };
 
   const ended = async (why: string): Promise<void> => {
@@ -126,7 +134,8 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
   };
 
   /** Gives the engine one order and waits for its last answer. */
-  const attempt = async (next: Order, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
+  const attempt = async (give: () => Promise<Order>, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
+    const order = await give();
     await abortable(ready.promise, signal);
     return new Promise<void>((resolve, reject) => {
       const slow = setTimeout(() => {
@@ -150,15 +159,15 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
       };
       signal.addEventListener('abort', cancel, { once: true });
       // If the process has just ended, its end follows.
-      child?.send(next, () => undefined);
+      child?.send(order, () => undefined);
     });
   };
 
   /**
-   * Runs one order. `handle` gets each answer, and returns whether it was the last one. If the engine crashes before the first answer, the
+   * Runs one order, which `give` returns for each attempt. `handle` gets each answer, and returns whether it was the last one. If the engine crashes before the first answer, the
    * order is given once more: something else may have ended its process.
    */
-  const run = async (next: Order, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
+  const run = async (give: () => Promise<Order>, handle: (answer: Answer) => boolean, signal: AbortSignal): Promise<void> => {
     const place = turns.enter();
     let answered = false;
     const noted = (answer: Answer): boolean => {
@@ -168,11 +177,11 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     try {
       await place?.turn(signal);
       try {
-        await attempt(next, noted, signal);
+        await attempt(give, noted, signal);
       } catch (error) {
         const again = error instanceof RefusalError && error.refusal === CRASHED && !answered && !signal.aborted;
         if (!again) throw error;
-        await attempt(next, noted, signal);
+        await attempt(give, noted, signal);
       }
     } finally {
       place?.leave();
@@ -185,10 +194,13 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     pid: () => child?.pid,
     loaded: ready.promise,
     failed: failed.promise,
-    async listen(next, signal) {
+    async listen({ samples, ...rest }, signal) {
       const heard = Promise.withResolvers<Heard>();
       await run(
-        next,
+        async () => {
+          await sound.write(samples);
+          return { kind: 'listen', ...rest, samples: samples.length };
+        },
         (answer) => {
           if (answer.kind === 'heard') heard.resolve(answer);
           return answer.kind === 'heard';
@@ -199,7 +211,7 @@ export function createEngine({ order, pieceMs, log }: EngineOptions): Engine {
     },
     async speak(next, onSamples, signal) {
       await run(
-        next,
+        async () => next,
         (answer) => {
           if (answer.kind === 'samples' && !signal.aborted) onSamples(answer.pcm);
           return answer.kind === 'spoken';

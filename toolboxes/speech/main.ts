@@ -43,7 +43,12 @@ async function main(flags: Flags): Promise<void> {
     const threads = flags.threads || Math.min(USUAL_THREADS, availableParallelism());
     const language = facts.voices[0]?.language ?? '';
     const order = { kind: 'load', modules, directory: path.resolve(flags.model), engine: facts.engine, threads, language } as const;
-    const started = createEngine({ order, pieceMs: flags.timeout * 1000, log: (message) => process.stderr.write(`${message}\n`) });
+    const started = createEngine({
+      order,
+      directory,
+      pieceMs: flags.timeout * 1000,
+      log: (message) => process.stderr.write(`${message}\n`),
+    });
     engine = started;
     void started.failed.then((why) =>
       giveUp(`Download the model "${flags.model}" again, or choose another one: the engine cannot load it: ${why}`),

@@ -14,7 +14,8 @@ export interface LoadOrder {
 
 export interface ListenOrder {
   readonly kind: 'listen';
-  readonly samples: Float32Array;
+  /** How many samples are in the file that both have open (`shared-sound.ts`). */
+  readonly samples: number;
   readonly rate: number;
   /** Empty lets the model decide. */
   readonly language: string;

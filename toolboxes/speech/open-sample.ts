@@ -1,11 +1,9 @@
 /** Reads the recording of a voice that a model is to imitate. */
-import { randomUUID } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { Speech } from './decide/parse-speech.ts';
 import { RefusalError } from './decide/refusal.ts';
 import type { VoiceSample } from './messages.ts';
 import { openSound } from './open-sound.ts';
+import { recordingOf, type Recording } from './recording.ts';
 
 /** Of the recording. Less says too little about a voice; more makes every sentence slower and no better. */
 const LEAST_SECONDS = 1;
@@ -21,26 +19,25 @@ export interface SampleOptions {
 /** Throws a `RefusalError` if it contains no sound, or too little or too much of it. */
 export async function openSample(sample: Speech['sample'], options: SampleOptions): Promise<VoiceSample | undefined> {
   if (sample === undefined) return undefined;
-  const file = path.join(options.directory, `${randomUUID()}.sample`);
+  const recording = recordingOf(sample.bytes, options.directory);
   try {
-    await writeFile(file, sample.bytes, { mode: 0o600 });
-    return { ...(await readSample(file, sample.bytes.length, options)), text: sample.text };
+    return { ...(await readSample(recording, options)), text: sample.text };
   } catch (error) {
     throw error instanceof RefusalError ? new RefusalError({ ...error.refusal, param: 'ref_audio' }) : error;
   } finally {
-    await rm(file, { force: true });
+    await recording.remove();
   }
 }
 
-async function readSample(file: string, size: number, { ffmpeg, signal }: SampleOptions): Promise<Omit<VoiceSample, 'text'>> {
-  const sound = await openSound(file, size, ffmpeg);
+async function readSample(recording: Recording, { ffmpeg, signal }: SampleOptions): Promise<Omit<VoiceSample, 'text'>> {
+  const sound = await openSound(recording, ffmpeg);
   const close = (): void => sound.close();
   signal.addEventListener('abort', close, { once: true });
   try {
     const parts: Float32Array[] = [];
     let length = 0;
     for await (const part of sound.samples) {
-      parts.push(part);
+      parts.push(part.slice());
       length += part.length;
       if (length > MOST_SECONDS * sound.rate) throw wrongLength('longer');
     }

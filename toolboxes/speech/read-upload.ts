@@ -1,34 +1,18 @@
-/** Reads a form with a file. The file goes to disk as it arrives, so that its size takes no memory. */
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { randomUUID } from 'node:crypto';
-import path from 'node:path';
+/** Reads a form with a file. */
 import type { IncomingMessage } from 'node:http';
-import { finished } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
 import { RefusalError, type Refusal } from './decide/refusal.ts';
 import type { FormParser, FormParserClass } from './native.ts';
+import { keepRecording, type Recording, type RecordingOptions } from './recording.ts';
 
 export interface Upload {
   readonly fields: readonly (readonly [name: string, value: string])[];
-  readonly file: string;
-  readonly size: number;
-  remove(): Promise<void>;
+  /** The caller removes it. */
+  readonly recording: Recording;
 }
 
-export interface UploadOptions {
+export interface UploadOptions extends RecordingOptions {
   readonly Parser: FormParserClass;
-  readonly directory: string;
-  /** Bytes of the file. */
-  readonly limit: number;
-  /** Bytes of all uploads together, which wait on disk. */
-  readonly budget: DiskBudget;
-}
-
-export interface DiskBudget {
-  used: number;
-  readonly most: number;
 }
 
 const MOST_PARTS = 100;
@@ -42,18 +26,12 @@ const NOT_MULTIPART: Refusal = {
   code: 'request.media_type',
   message: 'Send the fields as "multipart/form-data" with a boundary, as "curl -F" does',
 };
-const DISK_FULL: Refusal = {
-  status: 429,
-  code: 'engine.queue_full',
-  message: 'Send the request again later: too much audio is waiting already',
-  retryAfter: 5,
-};
 
 /** Throws a `RefusalError` if the form is wrong or too large. */
 export async function readUpload(request: IncomingMessage, options: UploadOptions): Promise<Upload> {
   const parser = createParser(request, options);
   const fields: (readonly [string, string])[] = [];
-  const files: { readonly path: string; readonly stream: Readable; readonly done: Promise<number> }[] = [];
+  const files: { readonly stream: Readable; readonly done: Promise<Recording> }[] = [];
   const problem = Promise.withResolvers<never>();
   problem.promise.catch(() => undefined);
   let failed = false;
@@ -70,34 +48,25 @@ export async function readUpload(request: IncomingMessage, options: UploadOption
     stream.on('error', fail);
     if (name !== 'file') return void stream.resume();
     if (files.length > 0) return fail(bad('Send one file only', 'file'));
-    const target = path.join(options.directory, `${randomUUID()}.audio`);
-    const done = store(stream, target, options);
+    const done = keepRecording(stream, options);
     done.catch(fail);
-    files.push({ path: target, stream, done });
+    files.push({ stream, done });
   });
   for (const event of ['partsLimit', 'fieldsLimit', 'filesLimit'] as const)
     parser.on(event, () => fail(bad(`Send at most ${MOST_PARTS} fields and one file`)));
   const whole = new Promise<void>((resolve) => parser.on('finish', resolve));
   // What the parser says is about its own terms.
   parser.on('error', () => fail(bad('End the multipart body with its last boundary: the body is damaged or ends too early')));
-  let size = 0;
-  const remove = async (): Promise<void> => {
-    options.budget.used -= size;
-    size = 0;
-    await Promise.all(files.map(async (file) => rm(file.path, { force: true })));
-  };
   try {
     await Promise.race([feed(request, parser, () => failed), problem.promise]);
     await Promise.race([whole, problem.promise]);
     const [file] = files;
     if (file === undefined) throw bad('Add the audio as a file in the field "file"', 'file');
-    size = await Promise.race([file.done, problem.promise]);
-    return { fields, file: file.path, size, remove };
+    return { fields, recording: await Promise.race([file.done, problem.promise]) };
   } catch (error) {
     // The parser does not end a file whose client has left.
     for (const { stream } of files) stream.destroy();
-    await Promise.allSettled(files.map(async (file) => file.done.then((bytes) => (size += bytes))));
-    await remove();
+    await Promise.allSettled(files.map(async (file) => file.done.then(async (recording) => recording.remove())));
     throw error;
   }
 }
@@ -129,33 +98,4 @@ async function feed(request: IncomingMessage, parser: FormParser, stopped: () =>
     if (!parser.write(chunk)) await new Promise<void>((resolve) => parser.once('drain', resolve));
   }
   parser.end();
-}
-
-/** Returns the bytes of the file. */
-async function store(stream: Readable & { truncated: boolean }, target: string, { limit, budget }: UploadOptions): Promise<number> {
-  const out = createWriteStream(target, { flags: 'wx', mode: 0o600 });
-  // A full disk is noticed below; an error after the end of the request concerns nobody.
-  out.on('error', () => undefined);
-  let size = 0;
-  try {
-    for await (const chunk of stream) {
-      if (out.errored !== null) throw out.errored;
-      size += chunk.length;
-      budget.used += chunk.length;
-      if (budget.used > budget.most) throw new RefusalError(DISK_FULL);
-      if (!out.write(chunk)) await once(out, 'drain');
-    }
-    if (stream.truncated) {
-      const message = `Send at most ${limit} bytes of audio, or compress it: the file is larger`;
-      throw new RefusalError({ status: 413, code: 'request.too_large', message, param: 'file' });
-    }
-    out.end();
-    await finished(out);
-    return size;
-  } catch (error) {
-    budget.used -= size;
-    out.destroy();
-    stream.resume();
-    throw error;
-  }
 }

@@ -8,7 +8,8 @@ import { RefusalError, type Outcome, type Refusal } from './decide/refusal.ts';
 import type { Loaded } from './loaded.ts';
 import { openSound } from './open-sound.ts';
 import { openSample } from './open-sample.ts';
-import { readUpload, type DiskBudget } from './read-upload.ts';
+import type { Budget } from './recording.ts';
+import { readUpload } from './read-upload.ts';
 import { speak } from './speak.ts';
 import { transcribe } from './transcribe.ts';
 
@@ -20,7 +21,8 @@ export interface Exchange extends Loaded {
   readonly response: ServerResponse;
   /** Aborted when the client leaves or the server stops. */
   readonly client: AbortSignal;
-  readonly budget: DiskBudget;
+  readonly disk: Budget;
+  readonly memory: Budget;
   turn(signal: AbortSignal): Promise<void>;
 }
 
@@ -52,12 +54,12 @@ export async function handleRoute(route: Route, exchange: Exchange): Promise<voi
 
 async function handleTranscription(task: 'transcribe' | 'translate', exchange: Exchange): Promise<void> {
   const { request, response, client, facts, flags } = exchange;
-  const upload = await readUpload(request, { ...exchange, limit: flags.limit });
+  const { fields, recording } = await readUpload(request, { ...exchange, limit: flags.limit });
   try {
-    const wanted = unwrap(parseTranscription(upload.fields, task, facts));
+    const wanted = unwrap(parseTranscription(fields, task, facts));
     await exchange.turn(client);
     await withinTime(exchange, async (signal) => {
-      const sound = await openSound(upload.file, upload.size, exchange.ffmpeg);
+      const sound = await openSound(recording, exchange.ffmpeg);
       const close = (): void => sound.close();
       signal.addEventListener('abort', close, { once: true });
       try {
@@ -67,7 +69,7 @@ async function handleTranscription(task: 'transcribe' | 'translate', exchange: E
       }
     });
   } finally {
-    await upload.remove();
+    await recording.remove();
   }
 }
 

@@ -19,6 +19,8 @@ export interface SpeechServer {
 const WORKING = 4;
 /** Bytes of uploads on disk, at least. */
 const DISK_BYTES = 1024 ** 3;
+/** Bytes of small uploads in memory, most of which wait for their turn; further ones go to disk. */
+const MEMORY_BYTES = 32 * 2 ** 20;
 /** What a client may take to send a body. */
 const BODY_MS = 600_000;
 /** Clients close an idle connection earlier; one that the server closed just when a request is sent would lose that request. */
@@ -40,7 +42,8 @@ const ROUTES: Readonly<Record<Flags['task'], Readonly<Record<string, Route>>>> =
 
 export function createSpeechServer(flags: Flags, now: () => number): SpeechServer {
   const turns = createTurns(WORKING, flags.queue);
-  const budget = { used: 0, most: Math.max(DISK_BYTES, 4 * flags.limit) };
+  const disk = { used: 0, most: Math.max(DISK_BYTES, 4 * flags.limit) };
+  const memory = { used: 0, most: MEMORY_BYTES };
   const running = new Set<{ readonly abort: AbortController; readonly done: Promise<void> }>();
   let loaded: Loaded | undefined;
 
@@ -67,7 +70,7 @@ export function createSpeechServer(flags: Flags, now: () => number): SpeechServe
     const place = turns.enter();
     if (place === undefined) return sendRefusal(response, FULL);
     try {
-      const exchange: Exchange = { ...loaded, flags, request, response, client, budget, turn: place.turn };
+      const exchange: Exchange = { ...loaded, flags, request, response, client, disk, memory, turn: place.turn };
       await handleRoute(route, exchange);
     } finally {
       place.leave();

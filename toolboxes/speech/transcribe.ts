@@ -26,8 +26,8 @@ export async function transcribe(sound: Sound, response: ServerResponse, options
   if (wanted.stream) beginStream(response, EVENT_STREAM);
   const segments: Segment[] = [];
   let language = wanted.language ?? options.facts.languages[0] ?? '';
-  const cutter = createCutter(sound.rate, options.facts.mostSeconds);
-  const hear = async (pieces: readonly Piece[]): Promise<void> => {
+  const cutter = createCutter(sound.rate, options.facts.mostSeconds, sound.most);
+  const hear = async (pieces: Iterable<Piece>): Promise<void> => {
     for (const piece of pieces) {
       const heard = await hearPiece(piece, sound.rate, options);
       if (heard.language !== '') language = heard.language;
@@ -41,6 +41,7 @@ export async function transcribe(sound: Sound, response: ServerResponse, options
     await hear(cutter.push(samples));
   }
   await hear(cutter.end());
+  cutter.free();
   const transcript: Transcript = { task, language: task === 'translate' ? 'en' : language, duration: cutter.seconds(), segments };
   if (!wanted.stream) return sendText(response, 200, formatTranscript(wanted.format, transcript, wanted.granularities));
   await writePart(response, eventText(doneEvent(transcript)), signal);
@@ -51,7 +52,7 @@ async function hearPiece(piece: Piece, rate: number, { engine, task, wanted, sig
   const end = piece.start + piece.samples.length / rate;
   const samples = padded(piece.samples, rate * LEAST_SECONDS);
   const { language = '', prompt, temperature } = wanted;
-  const heard = await engine.listen({ kind: 'listen', samples, rate, language, task, prompt, temperature }, signal);
+  const heard = await engine.listen({ samples, rate, language, task, prompt, temperature }, signal);
   const words = joinWords(heard.tokens, heard.timestamps, piece.start, end);
   const segment: Segment = { start: piece.start, end, text: heard.text.trim(), words };
   return { segment, language: heard.language };

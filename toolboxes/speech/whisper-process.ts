@@ -9,6 +9,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readWhisperAnswer, whisperFlags, whisperForm } from './decide/ask-whisper.ts';
 import type { Answer, ListenOrder, LoadOrder, Order } from './messages.ts';
+import { openSharedSound, type SharedSoundReader } from './shared-sound.ts';
 
 const PROGRAM = 'whisper-server';
 const LOOK_EVERY_MS = 50;
@@ -19,6 +20,7 @@ const MISSING = `Install whisper.cpp, or choose a model of another format: the p
 interface Whisper {
   readonly url: string;
   readonly child: ChildProcess;
+  readonly sound: SharedSoundReader;
 }
 
 function send(answer: Answer): void {
@@ -49,7 +51,7 @@ async function start({ directory, threads }: LoadOrder): Promise<Whisper> {
     process.stderr.write(error instanceof Error ? error.message : String(error));
     process.exit(1);
   });
-  return { url, child };
+  return { url, child, sound: openSharedSound() };
 }
 
 /** It listens once the model is loaded. */
@@ -70,12 +72,16 @@ async function freePort(): Promise<number> {
 
 /** A server that breaks the connection has ended, or is no use any more: this process ends with it instead of answering, so that the order is given once more. */
 async function ask(
-  { url, child }: Whisper,
+  { url, child, sound }: Whisper,
   order: ListenOrder,
   signal: AbortSignal,
 ): Promise<{ readonly status: number; readonly text: string }> {
   try {
-    const response = await fetch(`${url}/inference`, { method: 'POST', body: whisperForm(order), signal });
+    const response = await fetch(`${url}/inference`, {
+      method: 'POST',
+      body: whisperForm({ ...order, samples: sound.read(order.samples) }),
+      signal,
+    });
     return { status: response.status, text: await response.text() };
   } catch (error) {
     if (!signal.aborted) {

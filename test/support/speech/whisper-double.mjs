@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 /**
  * Stands in for `whisper-server` of whisper.cpp 1.9.5, as far as the speech server can notice: it listens once its model is loaded, answers below its prefix only, puts a space
- * before its text and an end of a line behind each segment, names languages in English, and replaces the bodies of errors. What it hears is what it was asked.
+ * before its text and an end of a line behind each segment, names languages in English, and replaces the bodies of errors. What it hears is what it was asked, or with the prompt "digest"
+ * the SHA-256 of the samples that it was given.
  */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
@@ -27,7 +29,8 @@ async function answer(request, response) {
     const value = form.get(name);
     return typeof value === 'string' ? value : '';
   };
-  const text = `${fieldOf('language')}/${fieldOf('translate')}/${fieldOf('temperature')}/${fieldOf('prompt')}`;
+  const asked = `${fieldOf('language')}/${fieldOf('translate')}/${fieldOf('temperature')}/${fieldOf('prompt')}`;
+  const text = fieldOf('prompt') === 'digest' ? createHash('sha256').update(head.subarray(44)).digest('hex') : asked;
   const words = text
     .split(' ')
     .map((word, index) => ({ word: ` ${word}`, start: index / 10, end: (index + 1) / 10, t_dtw: -1, probability: 1 }));

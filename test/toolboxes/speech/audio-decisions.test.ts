@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createCutter } from '../../../toolboxes/speech/decide/cut-at-pauses.ts';
+import { createCutter, type Piece } from '../../../toolboxes/speech/decide/cut-at-pauses.ts';
 import { clockTime, formatTranscript, type Transcript } from '../../../toolboxes/speech/decide/format-transcript.ts';
 import { joinWords } from '../../../toolboxes/speech/decide/join-words.ts';
 import { nameFormat, readWavHead, toMono } from '../../../toolboxes/speech/decide/read-wav.ts';
@@ -183,13 +183,16 @@ describe('createCutter()', () => {
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 1, max: 30 }), fc.constantFrom(0, 0.3)), { maxLength: 12 }),
         fc.integer({ min: 1, max: 5000 }),
-        (parts, step) => {
+        fc.boolean(),
+        (parts, step, isKnown) => {
           const rate = 1000;
           const samples = Float32Array.from(parts.flatMap(([tenths, level]) => Array.from({ length: tenths * 100 }, () => level)));
-          const cutter = createCutter(rate, 5);
-          const pieces = [];
-          for (let at = 0; at < samples.length; at += step) pieces.push(...cutter.push(samples.subarray(at, at + step)));
-          pieces.push(...cutter.end());
+          const cutter = createCutter(rate, 5, isKnown ? samples.length : undefined);
+          const pieces: Piece[] = [];
+          const add = (piece: Piece): void => void pieces.push({ ...piece, samples: piece.samples.slice() });
+          for (let at = 0; at < samples.length; at += step) for (const piece of cutter.push(samples.subarray(at, at + step))) add(piece);
+          cutter.end().forEach(add);
+          cutter.free();
           const loud = (values: Float32Array): number => values.filter((value) => value > 0).length;
           let end = 0;
           for (const { start, samples: own } of pieces) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -172,12 +172,23 @@ describe('The speech server, for speech-to-text, on the real library', () => {
     });
   }, 60_000);
 
-  test('a client that leaves during its upload leaves nothing behind', async () => {
+  test('a short recording is never written to a file', async () => {
+    const [directory = ''] = await readdir(temporary);
+    // The time of a directory says when a name in it last came or went.
+    const before = (await stat(path.join(temporary, directory))).mtimeMs;
+    for (let run = 0; run < 3; run += 1) await stillHealthy();
+    expect((await stat(path.join(temporary, directory))).mtimeMs).toBe(before);
+  });
+
+  test.each([
+    ['in memory', 100_000],
+    ['on disk', 2_000_000],
+  ])('a client that leaves during its upload leaves nothing behind %s', async (_, bytes) => {
     const socket = createConnection({ port: Number(new URL(server.url).port), host: '127.0.0.1' });
     socket.write(
-      `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=x\r\ncontent-length: 999999\r\n\r\n${head}`,
+      `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=x\r\ncontent-length: 9999999\r\n\r\n${head}`,
     );
-    await new Promise((resolve) => socket.write(Buffer.alloc(100_000), resolve));
+    await new Promise((resolve) => socket.write(Buffer.alloc(bytes), resolve));
     socket.destroy();
     await stillHealthy();
     const uploads = async (): Promise<readonly string[]> => {

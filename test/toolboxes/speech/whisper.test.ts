@@ -1,5 +1,6 @@
 /** Models of whisper.cpp: the speech server with a stand-in for `whisper-server`, which behaves as version 1.9.5 was seen to. The real one is tested in the toolbox image. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,7 +9,11 @@ import { readGgmlHead as readInService } from '../../../src/providers/stt/decide
 import { readGgmlHead as readInServer } from '../../../toolboxes/speech/decide/read-ggml.ts';
 import { encodeTinyWhisper } from '../../support/speech/tiny-whisper.ts';
 import { startSpeechServer, transcribe, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
-import { wavFile } from './sounds.ts';
+import { createCutter } from '../../../toolboxes/speech/decide/cut-at-pauses.ts';
+import { toMono } from '../../../toolboxes/speech/decide/read-wav.ts';
+import { toPcm } from '../../../toolboxes/speech/decide/write-wav.ts';
+import { SMALL_BYTES } from '../../../toolboxes/speech/recording.ts';
+import { wavFile, type Part } from './sounds.ts';
 
 const STAND_IN = path.resolve(import.meta.dirname, '../../support/speech/whisper-double.mjs');
 const TWO = wavFile([
@@ -74,6 +79,31 @@ describe('The speech server, with a model of whisper.cpp,', () => {
       text: expect.stringMatching(/^auto\/false\/0\.5\/Names: Ada .*auto/),
     });
     expect(JSON.stringify(answer)).toContain('"words":[{"word":"auto/false/0.5/Names:","start":0,');
+  });
+
+  test.each<readonly [string, number, readonly Part[]]>([
+    [
+      'in memory',
+      1,
+      [
+        [3, 0.3],
+        [2, 0],
+        [2, 0.2],
+      ],
+    ],
+    ['on disk', 2, [[40, 0.3]]],
+  ])('gets exactly the samples of each piece of a recording that is %s', async (_, megabytes, parts) => {
+    const file = wavFile(parts);
+    expect(Math.ceil(file.length / SMALL_BYTES)).toBe(megabytes);
+    const samples = toMono(file.subarray(44), { encoding: 'int', width: 2, channels: 1, rate: 16_000, from: 44, to: file.length });
+    const cutter = createCutter(16_000, 28);
+    const digests: string[] = [];
+    const add = (piece: Float32Array): void => void digests.push(createHash('sha256').update(toPcm(piece)).digest('hex'));
+    for (const piece of cutter.push(samples)) add(piece.samples);
+    for (const piece of cutter.end()) add(piece.samples);
+    expect(digests).toHaveLength(2);
+    const { text } = await transcribe(server, file, { prompt: 'digest' });
+    expect(JSON.parse(text)).toMatchObject({ text: digests.join(' ') });
   });
 
   test('passes on which language is spoken, and translates', async () => {

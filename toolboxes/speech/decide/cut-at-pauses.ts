@@ -6,15 +6,19 @@
 export interface Piece {
   /** Seconds from the begin of the recording. */
   readonly start: number;
+  /** Valid until the next piece is asked for. */
   readonly samples: Float32Array;
 }
 
 export interface Cutter {
-  push(samples: Float32Array): readonly Piece[];
+  /** All pieces must be taken before the next call. */
+  push(samples: Float32Array): Iterable<Piece>;
   /** The last piece, if there is one. */
   end(): readonly Piece[];
   /** Seconds of the recording so far. */
   seconds(): number;
+  /** Frees the memory of the samples. There are no pieces afterwards. */
+  free(): void;
 }
 
 const FRAME_SECONDS = 0.02;
@@ -36,12 +40,18 @@ const NOISE_RISE = 1.01;
 /** Levels up to this factor apart are alike. */
 const ABOUT = 1.3;
 
-/** `most`: seconds of a piece at most. */
-export function createCutter(rate: number, most: number): Cutter {
+/** Frames at the begin of the buffer: those of a piece, and those that leave the buffer with it. */
+interface Cut {
+  readonly count: number;
+  readonly used: number;
+}
+
+/** `most`: seconds of a piece at most. `expected`: samples of the recording at most, if that is known, so that a short one takes little memory. */
+export function createCutter(rate: number, most: number, expected = Number.POSITIVE_INFINITY): Cutter {
   const frame = Math.max(1, Math.round(rate * FRAME_SECONDS));
   const frames = (seconds: number): number => Math.round(seconds / FRAME_SECONDS);
   const mostFrames = frames(most);
-  const buffer = new Float32Array((mostFrames + 1) * frame);
+  const buffer = new Float32Array(Math.min((mostFrames + 1) * frame, expected));
   /** Of the whole frames in the buffer. */
   let levels: number[] = [];
   let loud: boolean[] = [];
@@ -66,16 +76,14 @@ export function createCutter(rate: number, most: number): Cutter {
     quiet = Math.min(quiet, levels.length);
   };
   const isSound = (): boolean => sounding >= frames(LEAST_SOUND_SECONDS) || (sounding > 0 && (continued || passed === 0));
-  /** The first `count` frames become a piece, and the first `used` ones leave the buffer. */
-  const take = (count: number, used: number): readonly Piece[] => {
-    const enough = isSound();
+  /** The first `count` frames are a piece, if there is sound in them, and the first `used` ones leave the buffer. */
+  function* take({ count, used }: Cut): Generator<Piece> {
+    if (isSound()) yield { start: passed / rate, samples: buffer.subarray(0, count * frame) };
     continued = count === used;
-    const piece: Piece = { start: passed / rate, samples: buffer.slice(0, count * frame) };
     drop(used);
-    return enough ? [piece] : [];
-  };
+  }
 
-  const endFrame = (): readonly Piece[] => {
+  const endFrame = (): Cut | undefined => {
     const level = rms(buffer, filled - frame, filled);
     levels.push(level);
     noise = Math.min(level, noise * NOISE_RISE + 1e-6);
@@ -86,18 +94,18 @@ export function createCutter(rate: number, most: number): Cutter {
     if (sounding === 0) {
       continued = false;
       if (levels.length > frames(MARGIN_SECONDS)) drop(levels.length - frames(MARGIN_SECONDS));
-      return [];
+      return undefined;
     }
     const pause = levels.length >= frames(ENOUGH_SECONDS) ? PAUSE_SECONDS : LONG_PAUSE_SECONDS;
-    if (quiet >= frames(pause)) return take(levels.length - quiet + frames(MARGIN_SECONDS), levels.length - frames(MARGIN_SECONDS));
-    if (levels.length < mostFrames) return [];
+    if (quiet >= frames(pause))
+      return { count: levels.length - quiet + frames(MARGIN_SECONDS), used: levels.length - frames(MARGIN_SECONDS) };
+    if (levels.length < mostFrames) return undefined;
     const cut = quietestFrame(levels, Math.floor(mostFrames / 2)) + 1;
-    return take(cut, cut);
+    return { count: cut, used: cut };
   };
 
   return {
-    push(samples) {
-      const pieces: Piece[] = [];
+    *push(samples) {
       let at = 0;
       while (at < samples.length) {
         const room = frame - (filled % frame);
@@ -105,15 +113,17 @@ export function createCutter(rate: number, most: number): Cutter {
         buffer.set(part, filled);
         filled += part.length;
         at += part.length;
-        if (filled % frame === 0) pieces.push(...endFrame());
+        const cut = filled % frame === 0 ? endFrame() : undefined;
+        if (cut !== undefined) yield* take(cut);
       }
-      return pieces;
     },
     end() {
       const rest = filled;
-      return isSound() && rest > 0 ? [{ start: passed / rate, samples: buffer.slice(0, rest) }] : [];
+      return isSound() && rest > 0 ? [{ start: passed / rate, samples: buffer.subarray(0, rest) }] : [];
     },
     seconds: () => (passed + filled) / rate,
+    // Its memory would wait for a collection of garbage, see `free-memory.ts`.
+    free: () => void buffer.buffer.transfer(0),
   };
 }
 

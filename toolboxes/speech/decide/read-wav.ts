@@ -73,10 +73,13 @@ function describe(format: Buffer, from: number, to: number): WavHead {
 
 const damaged = (why: string): WavHead => ({ kind: 'damaged', why });
 
-/** The mean of all channels. `bytes` contains whole blocks of samples. */
-export function toMono(bytes: Buffer, { encoding, width, channels }: WavSound): Float32Array {
-  const count = Math.floor(bytes.length / (width * channels));
-  const mono = new Float32Array(count);
+/** The mean of all channels, written to `mono`. `bytes` contains whole blocks of samples. */
+export function toMono(
+  bytes: Buffer,
+  { encoding, width, channels }: WavSound,
+  mono = new Float32Array(Math.floor(bytes.length / (width * channels))),
+): Float32Array {
+  const count = mono.length;
   // What most recordings are. Every computer that runs this stores numbers as such a file does.
   if (encoding === 'int' && width === 2 && channels === 1 && bytes.byteOffset % 2 === 0) {
     const values = new Int16Array(bytes.buffer, bytes.byteOffset, count);
