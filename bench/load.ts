@@ -3,8 +3,9 @@ import { execFile, type ChildProcess } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { parseWrk } from './decide/parse-wrk.ts';
+import { parseWrk, type WrkReport } from './decide/parse-wrk.ts';
 import type { Run } from './decide/summarise.ts';
+import { median } from './measure.ts';
 import { cpuSeconds } from './service-process.ts';
 
 export interface Server {
@@ -13,6 +14,8 @@ export interface Server {
   /** Processes whose CPU time counts as well. Default: none. */
   readonly morePids?: readonly number[];
   readonly port: number;
+  /** Servers beside this one, which get the same load at the same time; `connections` are those of all. Default: none. */
+  readonly morePorts?: readonly number[];
 }
 
 export interface Started extends Server {
@@ -35,29 +38,39 @@ export async function drive(server: Server, load: Load): Promise<Run> {
 }
 
 /** Counts requests that fail. */
-export async function driveAndCount({ pid, morePids = [], port }: Server, { script, connections, seconds = 2 }: Load): Promise<Run> {
+export async function driveAndCount(
+  { pid, morePids = [], port, morePorts = [] }: Server,
+  { script, connections, seconds = 2 }: Load,
+): Promise<Run> {
   const pids = pid === undefined ? [] : [pid, ...morePids];
   const before = await cpuOf(pids);
-  const url = `http://127.0.0.1:${port}/v1/chat/completions`;
-  const args = ['-t1', `-c${connections}`, `-d${seconds}`, '--latency', '--timeout', '30', '-s', script, url];
-  const { stdout } = await promisify(execFile)('wrk', args);
+  const ports = [port, ...morePorts];
+  const each = Math.ceil(connections / ports.length);
+  const reports = await Promise.all(ports.map((at) => runWrk(at, ['-t1', `-c${each}`, `-d${seconds}`, '-s', script])));
   const cpu = (await cpuOf(pids)) - before;
-  const report = parseWrk(stdout);
+  const requests = sum(reports.map((report) => report.requests));
   return {
-    requests: report.requests,
-    failures: report.failures,
-    requestsPerSecond: report.requests / report.seconds,
-    medianUs: report.medianUs,
-    cpu: cpu / report.requests,
-    busy: cpu / report.seconds,
+    requests,
+    failures: sum(reports.map((report) => report.failures)),
+    requestsPerSecond: sum(reports.map((report) => report.requests / report.seconds)),
+    medianUs: median(reports.map((report) => report.medianUs)),
+    cpu: cpu / requests,
+    busy: cpu / Math.max(...reports.map((report) => report.seconds)),
   };
 }
+
+async function runWrk(port: number, args: readonly string[]): Promise<WrkReport> {
+  const url = `http://127.0.0.1:${port}/v1/chat/completions`;
+  const { stdout } = await promisify(execFile)('wrk', [...args, '--latency', '--timeout', '30', url]);
+  return parseWrk(stdout);
+}
+
+const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
 /** Not a number if nobody's time is measured, or if a process has ended: then its requests failed. */
 async function cpuOf(pids: readonly number[]): Promise<number> {
   if (pids.length === 0) return Number.NaN;
-  const all = await Promise.all(pids.map((pid) => cpuSeconds(pid).catch(() => Number.NaN)));
-  return all.reduce((sum, seconds) => sum + seconds, 0);
+  return sum(await Promise.all(pids.map((pid) => cpuSeconds(pid).catch(() => Number.NaN))));
 }
 
 interface Body {

@@ -63,6 +63,13 @@ export function doubtOf(compared: readonly Summary[], what: 'throughput' | 'cpu'
   return `invalid: "${waiting.name}" had ${((waiting.busy ?? 0) * 100).toFixed(0)} % of its core`;
 }
 
+/** For the terminal. */
+export function summaryLine({ name, requestsPerSecond, cpuUs, busy, failures, validity }: Summary): string {
+  const own = cpuUs === undefined ? '' : `${cpuUs.toFixed(1)} µs of CPU each, ${((busy ?? 0) * 100).toFixed(0)} % of its core`;
+  const verdict = { valid: '', waited: 'INVALID: it waited', void: `VOID: ${voidText(failures)}` }[validity];
+  return [name.padEnd(21), `${requestsPerSecond.toFixed(0)}/s`.padStart(10), own.padEnd(42), verdict].join('  ').trimEnd();
+}
+
 export function voidText(failures: number): string {
   return failures === 0 ? 'nothing was answered' : `${failures} requests failed`;
 }

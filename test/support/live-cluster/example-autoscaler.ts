@@ -8,6 +8,8 @@ import { kubectl } from '../require/require-cluster.ts';
 const EXAMPLE = join(import.meta.dirname, '../../../manifests/autoscaling/horizontal-pod-autoscaler.yaml');
 const VERSIONS = ['autoscaling/v2', 'autoscaling/v2beta2'] as const;
 
+const Events = z.object({ items: z.array(z.object({ count: z.number() })) });
+
 const Autoscaler = z.looseObject({
   spec: z.looseObject({
     metrics: z.tuple([z.looseObject({ external: z.looseObject({ target: z.looseObject({ averageValue: z.string() }) }) })]),
@@ -38,4 +40,13 @@ export async function exampleAutoscaler({ namespace, averageValue }: Autoscaling
       behavior: { scaleUp: atOnce, scaleDown: atOnce },
     },
   });
+}
+
+/** How often the autoscaler says that it changed the number of replicas. */
+export async function rescales(namespace: string, autoscaler: string): Promise<number> {
+  const selector = `involvedObject.kind=HorizontalPodAutoscaler,involvedObject.name=${autoscaler},reason=SuccessfulRescale`;
+  const { items } = Events.parse(
+    JSON.parse(await kubectl(['--namespace', namespace, 'get', 'events', '--field-selector', selector, '--output', 'json'])),
+  );
+  return items.reduce((sum, { count }) => sum + count, 0);
 }
