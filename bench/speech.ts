@@ -46,11 +46,11 @@ async function measureTranscription({ service }: SpeechBed, library: Library): P
   const file = await writeRecording(path.join(service.dir, 'short.wav'), 10);
   const direct = async (): Promise<number> => library.transcribe(samples, RATE);
   const served = async (): Promise<number> => transcribe(service.url, file);
-  const times = await inRounds(ROUNDS, { direct, served });
+  const of = await inRounds(ROUNDS, { direct, served });
   process.stdout.write(
-    `  transcription of 10 s: library ${median(times.direct).toFixed(1)} ms, served ${median(times.served).toFixed(1)} ms\n`,
+    `  transcription of 10 s: library ${median(of('direct')).toFixed(1)} ms, served ${median(of('served')).toFixed(1)} ms\n`,
   );
-  return median(beyond(times.served, times.direct));
+  return median(beyond(of('served'), of('direct')));
 }
 
 async function transcribe(url: string, file: string): Promise<number> {
@@ -68,11 +68,11 @@ async function transcribe(url: string, file: string): Promise<number> {
 async function measureFirstByte({ service }: SpeechBed, library: Library): Promise<number> {
   const sentence = async (): Promise<number> => library.speakSlowly(SENTENCE);
   const served = async (): Promise<number> => (await speak(service.url, { model: 'slow', sentences: 2, format: 'pcm' })).firstMs;
-  const times = await inRounds(ROUNDS, { sentence, served });
+  const of = await inRounds(ROUNDS, { sentence, served });
   process.stdout.write(
-    `  first sentence: library ${median(times.sentence).toFixed(1)} ms, first byte after ${median(times.served).toFixed(1)} ms\n`,
+    `  first sentence: library ${median(of('sentence')).toFixed(1)} ms, first byte after ${median(of('served')).toFixed(1)} ms\n`,
   );
-  return median(times.served.map((ms, round) => ms / (times.sentence[round] ?? Number.NaN)));
+  return median(of('served').map((ms, round) => ms / (of('sentence')[round] ?? Number.NaN)));
 }
 
 /**
@@ -82,24 +82,22 @@ async function measureWhole({ service }: SpeechBed, library: Library) {
   const whole = async (format: string): Promise<number> =>
     (await speak(service.url, { model: 'tts', sentences: SENTENCES, format })).wholeMs;
   const direct = async (): Promise<number> => speakAll(library);
-  const times = await inRounds(ROUNDS, { direct, pcm: async () => whole('pcm'), wav: async () => whole('wav') });
-  const { direct: alone } = times;
+  const of = await inRounds(ROUNDS, { direct, pcm: async () => whole('pcm'), wav: async () => whole('wav') });
+  const alone = of('direct');
   process.stdout.write(
-    `  whole text: library ${median(alone).toFixed(1)} ms, pcm ${median(times.pcm).toFixed(1)} ms, wav ${median(times.wav).toFixed(1)} ms\n`,
+    `  whole text: library ${median(alone).toFixed(1)} ms, pcm ${median(of('pcm')).toFixed(1)} ms, wav ${median(of('wav')).toFixed(1)} ms\n`,
   );
   const added = (served: readonly number[]): number => median(beyond(served, alone)) / (SENTENCES * SOUND_SECONDS);
-  return { pcm: added(times.pcm), wav: added(times.wav) };
+  return { pcm: added(of('pcm')), wav: added(of('wav')) };
 }
 
-/** Milliseconds of each subject in each round. All of them are measured in each round, so that they meet the same machine, in turning order; each is rested before. */
+/** Returns the milliseconds of a subject in each round. All of them are measured in each round, so that they meet the same machine, in turning order; each is rested before. */
 async function inRounds<K extends string>(
   rounds: number,
   subjects: Readonly<Record<K, () => Promise<number>>>,
-): Promise<Readonly<Record<K, readonly number[]>>> {
+): Promise<(name: K) => readonly number[]> {
   const runs = await alternate(new Map(Object.entries<() => Promise<number>>(subjects)), rounds, rested);
-  const of = (name: string): readonly number[] => runs.get(name) ?? [];
-  // oxlint-disable-next-line typescript/consistent-type-assertions -- The keys of a record are known to the compiler only before they are listed
-  return Object.fromEntries(Object.keys(subjects).map((name) => [name, of(name)])) as Record<K, readonly number[]>;
+  return (name) => runs.get(name) ?? [];
 }
 
 /** The differences within each round. */

@@ -108,7 +108,7 @@ export async function keepRecording(stream: Readable & { readonly truncated: boo
   }
 }
 
-/** In memory of its own, and from its begin, so that samples of 16 bits can be read as such. */
+/** In memory of its own that starts at offset 0, so that samples of 16 bits can be read as such. */
 function joined(chunks: readonly Buffer[], size: number): Buffer {
   const bytes = Buffer.allocUnsafeSlow(size);
   let at = 0;
