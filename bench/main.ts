@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- [NAME ...] [--save] [--check] [--rounds N] [--seconds N]`: runs all measurements or the named ones, and prints a row for each goal. Missed goals do not
+ * `npm run bench -- [NAME ...] [--save] [--check] [--starts N] [--rounds N] [--seconds N]`: runs all measurements or the named ones, and prints a row for each goal. Missed goals do not
  * change the exit code. `--save` writes what was measured to `bench/results`. `--check` compares the ratios with the last saved ones of the same kind of machine
  * (without names: of all measurements that were saved), and exits with 1 if one is worse, or if there is nothing to compare with.
  */
@@ -32,16 +32,19 @@ const { values, positionals } = parseArgs({
   options: {
     save: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '5' },
+    starts: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '2' },
   },
 });
-const pace = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
+const pace = { starts: Number(values.starts), rounds: Number(values.rounds), seconds: Number(values.seconds) };
 const unknown = positionals.filter((name) => MEASUREMENTS[name] === undefined);
-if (unknown.length > 0 || !(pace.rounds >= 1) || !(pace.seconds >= 1)) {
+if (unknown.length > 0 || Object.values(pace).some((count) => !(count >= 1))) {
   const names = `use ${Object.keys(MEASUREMENTS).join(', ')}`;
   process.stderr.write(
-    unknown.length > 0 ? `Unknown measurement "${unknown.join('", "')}": ${names}\n` : 'Give --rounds and --seconds numbers from 1\n',
+    unknown.length > 0
+      ? `Unknown measurement "${unknown.join('", "')}": ${names}\n`
+      : 'Give --starts, --rounds and --seconds numbers from 1\n',
   );
   process.exit(64);
 }

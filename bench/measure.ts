@@ -23,7 +23,9 @@ export interface Outcome {
 
 /** How long the measurement of the gateway lasts. Others have their own numbers. */
 export interface Pace {
-  /** How often each proxy is measured, after one run to warm up. */
+  /** How often everything is started anew. */
+  readonly starts: number;
+  /** How often each proxy is measured in each start, after one run to warm up. */
   readonly rounds: number;
   /** Of one run. */
   readonly seconds: number;

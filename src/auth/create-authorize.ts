@@ -54,7 +54,7 @@ export function createAuthorize({
         return decideScope(access, { identity: credential.email, scope: 'admin' });
       default: {
         if (!isReady()) return NOT_READY;
-        const verdict = verifier.verify(credential.token);
+        const verdict = verifier.verify(credential.token, socket);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }
     }

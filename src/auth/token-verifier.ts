@@ -19,8 +19,18 @@ export interface VerifiedToken extends Caller {
 export type TokenVerdict = VerifiedToken | 'busy' | undefined;
 
 export interface TokenVerifier {
-  /** Returns at once for a token that was checked before. */
-  verify(token: string): TokenVerdict | Promise<TokenVerdict>;
+  /**
+   * Returns at once for a token that was checked before. `connection`: the one on which it came, so that the next request with it costs no digest. The token itself stays in memory
+   * for as long as the connection does. Default: none.
+   */
+  verify(token: string, connection?: object): TokenVerdict | Promise<TokenVerdict>;
+}
+
+/** The token that a connection has sent last, of those that are valid. */
+interface Seen {
+  readonly token: string;
+  readonly row: TokenRow;
+  readonly caller: VerifiedToken;
 }
 
 interface Remembered {
@@ -45,6 +55,7 @@ export interface VerifierOptions {
 
 export function createTokenVerifier({ store, matches = matchesHash }: VerifierOptions): TokenVerifier {
   const remembered = new Map<string, Remembered>();
+  const seen = new WeakMap<object, Seen>();
   const underWay = new Map<string, Promise<TokenVerdict>>();
   const perId = new Map<string, number>();
   const existing = createCheckLane(EXISTING);
@@ -85,14 +96,20 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   }
 
   return {
-    verify(token) {
+    verify(token, connection) {
+      const last = connection === undefined ? undefined : seen.get(connection);
+      // A row that was changed or revoked is another one, or none.
+      if (last?.token === token && store.current().get(last.caller.id) === last.row) return last.caller;
       const parts = parseToken(token);
       if (parts === undefined) return undefined;
       const row = store.current().get(parts.id);
       const digest = digestOf('sha256', token, 'base64');
       const entry = remembered.get(digest);
       if (entry !== undefined && entry.hash === (row?.hash ?? DUMMY_HASH)) {
-        return entry.matches && row !== undefined ? callerOf(parts.id, row) : undefined;
+        if (!entry.matches || row === undefined) return undefined;
+        const caller = callerOf(parts.id, row);
+        if (connection !== undefined) seen.set(connection, { token, row, caller });
+        return caller;
       }
       // It was valid, and has been revoked: there is nothing to compare it with.
       if (entry?.matches === true && row === undefined) return undefined;

@@ -130,6 +130,27 @@ describe('verification', () => {
     expect(verify(token)).toMatchObject({ scope: 'read-only' });
   });
 
+  test('looks at the token and at the file with each request of one connection', async () => {
+    const store = open();
+    const tokens = manage(store);
+    const [{ id, token }, other] = [await create(tokens), await create(tokens, 'other')];
+    const { verify } = createTokenVerifier({ store });
+    const [connection, second] = [{}, {}];
+    for (const each of [token, other.token]) await verify(each, connection);
+    for (let turn = 0; turn < 3; turn += 1) {
+      expect(verify(token, connection)).toEqual({ id, identity: 'ci', scope: 'v1-only' });
+      expect(verify(other.token, connection)).toMatchObject({ id: other.id });
+      expect(verify(token, second)).toMatchObject({ id });
+      expect(await verify(`${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`, second)).toBeUndefined();
+    }
+    await verify(token, connection);
+    await writeFile(path, (await readFile(path, 'utf8')).replace('v1-only', 'read-only'), { mode: 0o600 });
+    expect([verify(token, connection), verify(token, connection)]).toMatchObject([{ scope: 'read-only' }, { scope: 'read-only' }]);
+    await manage(open()).revoke(id);
+    expect([verify(token, connection), verify(token, second)]).toEqual([undefined, undefined]);
+    expect(verify(other.token, connection)).toMatchObject({ id: other.id });
+  });
+
   test('refuses everything else', async () => {
     const store = open();
     const { id, token } = await create(manage(store));
