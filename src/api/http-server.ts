@@ -9,6 +9,7 @@ import { answerClientError, refuseConnection, REQUEST_TIMEOUT } from './connecti
 import { HEADERS_MS, KEEP_ALIVE_MS, REQUEST_MS } from './connection-limits.ts';
 import { createFastPath, type FastPathDeps } from './fast-path/fast-path.ts';
 import { createOpenConnections } from './open-connections.ts';
+import { NodeRequest } from './node-request.ts';
 import { newRequestId } from './request-id.ts';
 import type { UpgradePath } from './upgrade-path.ts';
 import { writeError } from './write-error.ts';
@@ -45,6 +46,7 @@ export function createHttpServer(
       requireHostHeader: false,
       noDelay: true,
       shouldUpgradeCallback: upgrades.serves,
+      IncomingMessage: NodeRequest,
     },
     listener,
   );

@@ -25,8 +25,8 @@ export interface ClientRequest {
   pause(): unknown;
   resume(): unknown;
   /**
-   * Frees the memory of bytes that a listener of `data` got, at once: they must be of no more use to anything. Memory that holds other bytes, too, stays until it is collected. Undefined where each piece has
-   * memory of its own, or nobody knows what else it holds.
+   * Frees the memory of bytes that a listener of `data` got, at once: they must be of no more use to anything. Memory that holds other bytes, too, stays until it is collected. Undefined where the reader of the
+   * connection does not know that.
    */
   free?(bytes: Buffer): void;
 }

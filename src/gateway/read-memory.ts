@@ -18,16 +18,13 @@ export class ReadMemory {
 
   /** Notes a piece that was read. */
   add(piece: Buffer): void {
-    if (piece.length >= FREED_BYTES) this.#pieces.push(piece);
+    if (piece.length >= FREED_BYTES && this.#req.free !== undefined) this.#pieces.push(piece);
   }
 
   /** Nothing will read what was noted, and the kernel has all of it that was written anywhere. */
   free(): void {
     if (this.#pieces.length === 0) return;
-    for (const piece of this.#pieces) {
-      if (this.#req.free === undefined) freeOwn(piece);
-      else this.#req.free(piece);
-    }
+    for (const piece of this.#pieces) this.#req.free?.(piece);
     this.#pieces = [];
   }
 
@@ -35,9 +32,4 @@ export class ReadMemory {
   leave(): void {
     this.#pieces = [];
   }
-}
-
-/** Node's HTTP parser copies each piece of a body into memory of its own. Memory that is larger than the piece holds something else, too. */
-function freeOwn({ buffer, byteLength }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
 }

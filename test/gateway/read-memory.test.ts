@@ -34,11 +34,8 @@ test('what was left is never freed, and what is noted later is', () => {
   expect(freed).toEqual([later]);
 });
 
-test('a reader that does not free anything: a piece is freed if it has memory of its own', () => {
+test('a reader that frees nothing is asked for nothing', () => {
   const memory = new ReadMemory({});
-  const own = Buffer.from(new ArrayBuffer(LARGE));
-  const shared = Buffer.from(new ArrayBuffer(LARGE + 1), 0, LARGE);
-  for (const piece of [own, own, shared]) memory.add(piece);
+  memory.add(Buffer.alloc(LARGE));
   expect(() => memory.free()).not.toThrow();
-  expect([own.length, shared.length]).toEqual([0, LARGE]);
 });
