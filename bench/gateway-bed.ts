@@ -6,8 +6,9 @@ import { warmByMixedShapes } from './mixed-shapes.ts';
 import { hasProgram, startLlamaSwap, startNginxProxy, startNode, startRealService, type Bed, type RealService } from './proxies.ts';
 import { workersOf } from '../test/workers/support/worker-processes.ts';
 
-const WARM_SECONDS = 5;
-/** Of the load itself. Two processes share it, and each has its own code to compile. */
+/** Of requests of all kinds, to warm each gateway. */
+const MIXED_SECONDS = 5;
+/** Of the load itself, afterwards. Two processes share it, and each has its own code to compile. */
 const LOAD_SECONDS = 4;
 
 export interface Load {
@@ -73,7 +74,7 @@ export async function startGateways(bed: Bed, services: RealService[]): Promise<
   const doubleServer = { pid: double.service.pid, morePids: await workersOf(double.service.pid), port: double.port };
   const otherServer = { pid: other.service.pid, port: other.port };
   const gateways: readonly Measured[] = [stripped, realServer, slowServer, guardedServer, doubleServer, otherServer];
-  for (const gateway of gateways) await warmByMixedShapes(gateway.port, WARM_SECONDS, gateway.token);
+  for (const gateway of gateways) await warmByMixedShapes(gateway.port, MIXED_SECONDS, gateway.token);
   const proxies = new Map<string, Measured>([
     ...(hasNginx ? [['nginx', await startNginxProxy(bed, primary)] as const] : []),
     ['bare forwarder', await startNode(bed, 'bare-forwarder.ts', [String(primary)])],

@@ -2,7 +2,7 @@
  * What the gateway costs: the real service (`svcctl serve` with its loop on, warmed by requests of all kinds), with and without authentication and the fast path, against nginx (one process,
  * keep-alive to the upstream), a bare forwarder on Node, the gateway stripped of everything else, the bare upstream, and llama-swap where it is on the PATH. All are in front
  * of the same upstream, which is nginx answering from memory, or for streams a server on Node. Where there are two cores or more, each proxy has the same core to itself,
- * and `wrk` and the upstreams have the others. Everything is started several times, because two processes of the same program differ: V8 compiles what it happens to see first.
+ * and `wrk` and the upstreams have the others. Everything is started several times, because two processes of the same program differ: V8 optimises each for the requests that it happens to get first.
  * Needs `wrk`, Linux's `/proc`, and for most rows `nginx`; reports what is missing.
  */
 import type { ChildProcess } from 'node:child_process';

@@ -12,7 +12,7 @@ const SAMPLE_BYTES = 2;
 const AUDIO_LIMIT = String(200 * 2 ** 20);
 const KB = 1024;
 const MATRIX_SIDE = 1024;
-/** The voice then takes about a tenth of the time that it sounds: Kokoro takes 0.36 to 0.55 of it on a laptop's CPU (kokoro-onnx on an M3 Pro). The measurement prints what it was. */
+/** The voice then takes about a tenth of the time that it sounds. Kokoro is slower on a CPU: "near real-time" on an M1 (https://pypi.org/project/kokoro-onnx). The measurement prints the share. */
 const MATRIX_PRODUCTS = 110;
 
 export interface SpeechBed {

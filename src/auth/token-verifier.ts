@@ -1,7 +1,7 @@
 /**
  * Checks tokens against their hashes. That takes tens of milliseconds of CPU in a thread pool, so a token that was checked is remembered by a digest of what was sent, together
- * with the hash that it was compared with: a row that is revoked or replaced makes what is remembered worthless. Few checks run at a time, so that a flood of tokens
- * that match nothing leaves the service its CPU, and tokens that exist do not wait behind it.
+ * with the hash that it was compared with: a row that is revoked or replaced makes what is remembered worthless. Only the last valid token of an open connection is kept as it was
+ * sent. Few checks run at a time, so that a flood of tokens that match nothing leaves the service its CPU, and tokens that exist do not wait behind it.
  */
 import { hash as digestOf } from 'node:crypto';
 import type { Caller } from './decide/decide-access.ts';

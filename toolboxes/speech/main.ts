@@ -17,8 +17,8 @@ const STOP_MS = 3000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 /**
- * The young generation of V8's heap stays small. What is read of an upload is outside of it and freed with each collection of the young generation, which would become the rarer the more it has
- * grown: an hour of sound left up to 50 MB of it.
+ * The young generation of V8's heap stays small. What is read of an upload is outside of it, and freed when the young generation is collected, which happens less often the more it has grown:
+ * an hour of sound left up to 40 MB otherwise.
  */
 const YOUNG_STAYS = '--semi-space-growth-factor=1';
 
