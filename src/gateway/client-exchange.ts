@@ -40,7 +40,10 @@ export interface ClientResponse {
   readonly destroyed: boolean;
   readonly writableNeedDrain: boolean;
   setHeader(name: string, value: string): unknown;
-  /** Names and values in turn, or an object. They are sent with the first bytes of the body. Throws if a value contains control characters. */
+  /**
+   * They are sent with the first bytes of the body. Names and values in turn must be well-formed, as the parser of an upstream's answer leaves them: the fast path does not check them again.
+   * Throws if a name or value in an object is not well-formed.
+   */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
   writeContinue(): void;
   /** Returns false if the caller should wait for `drain`. The head must have been written, also before `end`. */

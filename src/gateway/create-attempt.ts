@@ -7,8 +7,8 @@ import { TranslatedForward } from './translated-forward.ts';
 
 export function createAttempt(
   plan: Exclude<ForwardPlan, { kind: 'refuse' }>,
-  request: Omit<ForwardRequest, 'path'> & { readonly asked: InferRequest },
+  request: ForwardRequest & { readonly asked: InferRequest },
   owner: AttemptOwner,
 ): Attempt {
-  return plan.kind === 'forward' ? new Forward({ ...request, path: plan.path }, owner) : new TranslatedForward({ ...request, plan }, owner);
+  return plan.kind === 'forward' ? new Forward(request, plan.path, owner) : new TranslatedForward({ ...request, plan }, owner);
 }

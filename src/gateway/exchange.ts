@@ -70,7 +70,7 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     this.#deps = deps;
     this.#request = request;
-    this.#answer = new ClientAnswer({ ...request, dialect: request.path.dialect ?? OPENAI }, deps.batcher);
+    this.#answer = openAnswer(deps, request);
     ({ requestBody: this.#requestBody, voice: this.#voice } = openBody(deps, request, this));
     this.#bodyAt = deps.tick();
     this.#member = deps.active.add(this);
@@ -217,6 +217,10 @@ export class Exchange implements ActiveExchange, RequestBodyOwner, Holder, Attem
       tokens: this.#attempt?.usage(),
     });
   }
+}
+
+function openAnswer({ batcher }: ExchangeDeps, { req, res, requestId, path }: ExchangeRequest): ClientAnswer {
+  return new ClientAnswer({ req, res, requestId, dialect: path.dialect ?? OPENAI }, batcher);
 }
 
 function openBody(deps: ExchangeDeps, { req, head, path }: ExchangeRequest, owner: RequestBodyOwner & SpokenVoiceOwner) {

@@ -22,7 +22,6 @@ import { CONNECT_MS } from './decide/attempt-limits.ts';
 import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
 
 export interface ForwardRequest extends AttemptRequest {
-  readonly path: string;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
 }
@@ -31,13 +30,12 @@ export interface ForwardRequest extends AttemptRequest {
 export class Forward implements UpstreamSink, Attempt {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
+  readonly #path: string;
   readonly #owner: AttemptOwner;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   /** The upstream's head has arrived. */
   #head: ResponseHead | undefined;
-  /** The head has been passed on to the client. */
-  #begun = false;
   #ended = false;
   #clientStalled = false;
   /** The body was not complete when the request was sent, so it follows as it arrives. */
@@ -46,18 +44,19 @@ export class Forward implements UpstreamSink, Attempt {
   #collected: CollectedAnswer | undefined;
   readonly #tail = new AnswerTail();
 
-  constructor(request: ForwardRequest, owner: AttemptOwner) {
+  constructor(request: ForwardRequest, path: string, owner: AttemptOwner) {
     this.#request = request;
+    this.#path = path;
     this.#owner = owner;
     this.#progressAt = request.deps.tick();
   }
 
   start(fresh = false): void {
-    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, headerLines, requestId, requestBody } = this.#request;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    const head = `POST ${this.#path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
     if (requestBody.inMemory) {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
@@ -148,8 +147,7 @@ export class Forward implements UpstreamSink, Attempt {
 
   /** Passes the head on. Nothing is sent again from here on, so the body's memory can be released. */
   #begin(): void {
-    if (this.#begun || this.#head === undefined) return;
-    this.#begun = true;
+    if (this.ttftMs !== undefined || this.#head === undefined) return;
     const { requestBody, answer, startedAt } = this.#request;
     requestBody.releaseIfSent(this.#connection?.hasWrittenAll === true);
     this.ttftMs = performance.now() - startedAt;

@@ -7,7 +7,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 /** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
-const NATIVE_SEARCH_FROM = 48;
+const NATIVE_SEARCH_FROM = 8;
 
 /** A class for speed, since it holds the state between the pieces. */
 export class JsonSkipper {

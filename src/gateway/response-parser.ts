@@ -15,6 +15,7 @@ const HEAD_LIMIT = 64 * 1024;
 /** A chunk-size line holds a few hexadecimal digits; extensions are allowed and ignored. */
 const CHUNK_LINE_LIMIT = 1024;
 const EMPTY = Buffer.alloc(0);
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
@@ -64,7 +65,7 @@ export class ResponseParser {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.state = 'head';
-    const end = bytes.indexOf('\r\n\r\n', Math.max(0, this.#pending.length - 3), 'latin1');
+    const end = bytes.indexOf(END_OF_HEAD, Math.max(0, this.#pending.length - 3));
     if (end === -1) {
       this.#pending = bytes;
       if (bytes.length > HEAD_LIMIT) this.#break('its head is too large');
@@ -76,7 +77,7 @@ export class ResponseParser {
       this.#break(head);
       return undefined;
     }
-    const rest = bytes.subarray(end + 4);
+    const rest = bytes.subarray(end + END_OF_HEAD.length);
     if (head.status < 200) {
       if (head.status === 101) this.#break('it switches protocols without a request');
       return this.state === 'head' ? rest : undefined;

@@ -46,8 +46,8 @@ export class FastConnection {
   #rest: Buffer[] = [];
   #restBytes = 0;
   #hasServed = false;
-  /** Since when there is no request. */
-  #idleSince = performance.now();
+  /** When the present request, or the time without one, was first seen: at most one look later than it began, so no request reads the clock. */
+  #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
   readonly #onDrain = (): void => this.#response?.onDrain();
   readonly #onEnd = (): void => this.#clientEnded();
@@ -69,15 +69,14 @@ export class FastConnection {
     return this.#request !== undefined;
   }
 
+  /** To be called about once a second. */
   checkTimeouts(now: number, limits: ConnectionLimits): void {
-    const request = this.#request;
-    if (request !== undefined) {
-      if (!request.complete && now - request.startedAt > limits.requestMs) this.#refuse('timeout');
-      return;
-    }
-    const idleMs = now - this.#idleSince;
-    if (!this.#hasServed && idleMs > limits.silentMs) this.#handOver();
-    else if (idleMs > limits.keepAliveMs) this.#socket.destroy();
+    this.#since ??= now;
+    const ms = now - this.#since;
+    if (this.#request !== undefined) {
+      if (!this.#request.complete && ms > limits.requestMs) this.#refuse('timeout');
+    } else if (!this.#hasServed && ms > limits.silentMs) this.#handOver();
+    else if (ms > limits.keepAliveMs) this.#socket.destroy();
   }
 
   #receive(bytes: Buffer): void {
@@ -98,10 +97,12 @@ export class FastConnection {
     const response = new FastResponse({ socket, date, keepAliveSeconds, onSent: (last) => this.#sent(last) });
     response.shouldKeepAlive = scanned.keepAlive;
     this.#hasServed = true;
+    this.#since = undefined;
     this.#request = request;
     this.#response = response;
     if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes), isShared);
     listener(request, response);
+    request.release();
   }
 
   #push(request: FastRequest, bytes: Buffer, isShared: boolean): void {
@@ -126,7 +127,7 @@ export class FastConnection {
 
   #next(): void {
     this.#request = undefined;
-    this.#idleSince = performance.now();
+    this.#since = undefined;
     if (this.#socket.isPaused()) this.#socket.resume();
     if (this.#rest.length === 0 || !this.#socket.writable) return;
     const rest = Buffer.concat(this.#rest);

@@ -16,8 +16,6 @@ export class FastRequest implements ClientRequest {
   readonly rawHeaders: readonly string[];
   readonly headers: ClientRequest['headers'];
   readonly socket: Socket;
-  /** `performance.now()` of its arrival. */
-  readonly startedAt = performance.now();
   readableDidRead = false;
   /** Bytes of the body that have not arrived yet. */
   #missing: number;
@@ -26,6 +24,8 @@ export class FastRequest implements ClientRequest {
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #flows = false;
+  /** The listener of requests has not returned yet. */
+  #isHeld = true;
   #isScheduled = false;
   #ended = false;
   /** Memory that also holds bytes of another request. */
@@ -52,7 +52,7 @@ export class FastRequest implements ClientRequest {
       this.#waiting.push(own);
       this.#waitingBytes += own.length;
     }
-    if (this.#flows && !this.#isScheduled) this.#flow();
+    if (this.#flows && !this.#isScheduled && !this.#isHeld) this.#flow();
     if (this.#waitingBytes >= WAITING_BYTES) this.socket.pause();
     return own.length === bytes.length ? undefined : bytes.subarray(own.length);
   }
@@ -76,13 +76,19 @@ export class FastRequest implements ClientRequest {
   resume(): this {
     this.readableDidRead = true;
     this.#flows = true;
-    if (this.#isScheduled) return this;
+    if (this.#isScheduled || this.#isHeld) return this;
     this.#isScheduled = true;
     process.nextTick(() => {
       this.#isScheduled = false;
       this.#flow();
     });
     return this;
+  }
+
+  /** The listener of requests has returned: what it asked for can be read at once. */
+  release(): void {
+    this.#isHeld = false;
+    if (this.#flows && !this.#isScheduled) this.#flow();
   }
 
   free({ buffer }: Buffer): void {

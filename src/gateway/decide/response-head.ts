@@ -21,6 +21,7 @@ export interface ResponseHead {
 
 /** Matches the whole head, because that costs less than a match per line. Excludes folded lines, bare line ends and control characters. */
 const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
+const LINE_END = '\r\n'.length;
 const LENGTH = /^\d{1,15}$/;
 const NO_BODY: BodyFraming = { kind: 'none' };
 const CHUNKED: BodyFraming = { kind: 'chunked' };
@@ -32,20 +33,22 @@ const UNTIL_CLOSE: BodyFraming = { kind: 'close' };
  */
 export function parseResponseHead(text: string): ResponseHead | string {
   if (!HEAD.test(text)) return 'its head is malformed';
-  const lines = text.split('\r\n');
   const status = Number(text.slice(9, 12));
   const headers: string[] = [];
   let contentType: string | undefined;
   let length: string | undefined;
   let encoding: string | undefined;
-  let keepAlive = text.charAt(7) === '1';
+  let keepAlive = text.charCodeAt(7) === 0x31;
   let keepAliveSeconds: number | undefined;
   let dropped: string[] | undefined;
-  for (let index = 1; index < lines.length; index += 1) {
-    const line = lines[index] ?? '';
-    const colon = line.indexOf(':');
-    const name = line.slice(0, colon);
-    const value = trimBlank(line, colon + 1);
+  const statusEnd = text.indexOf('\r');
+  for (let at = statusEnd === -1 ? text.length : statusEnd + LINE_END; at < text.length;) {
+    const colon = text.indexOf(':', at);
+    const lineEnd = text.indexOf('\r', colon);
+    const end = lineEnd === -1 ? text.length : lineEnd;
+    const name = text.slice(at, colon);
+    const value = trimBlank(text, colon + 1, end);
+    at = end + LINE_END;
     const lower = name.toLowerCase();
     switch (lower) {
       case 'content-length':
@@ -60,8 +63,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
         encoding = encoding === undefined ? value.toLowerCase() : `${encoding}, ${value.toLowerCase()}`;
         continue;
       case 'connection':
-        if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) keepAlive = false;
-        else if (/(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value)) keepAlive = true;
+        keepAlive = isKept(value) ?? keepAlive;
         (dropped ??= []).push(...(namesInConnection(value) ?? []));
         continue;
       case 'keep-alive':
@@ -85,6 +87,13 @@ export function parseResponseHead(text: string): ResponseHead | string {
     keepAlive: keepAlive && framing.kind !== 'close',
     keepAliveSeconds,
   };
+}
+
+/** What `Connection` says; undefined: nothing. */
+function isKept(value: string): boolean | undefined {
+  if (value === 'keep-alive') return true;
+  if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) return false;
+  return /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value) ? true : undefined;
 }
 
 /** Removes the headers that the upstream declared hop-by-hop. */
@@ -116,10 +125,10 @@ function secondsOf(value: string): number | undefined {
   return found === null ? undefined : Number(found[1]);
 }
 
-function trimBlank(line: string, from: number): string {
+function trimBlank(text: string, from: number, to: number): string {
   let start = from;
-  let end = line.length;
-  while (start < end && (line.charCodeAt(start) === 0x20 || line.charCodeAt(start) === 0x09)) start += 1;
-  while (end > start && (line.charCodeAt(end - 1) === 0x20 || line.charCodeAt(end - 1) === 0x09)) end -= 1;
-  return line.slice(start, end);
+  let end = to;
+  while (start < end && (text.charCodeAt(start) === 0x20 || text.charCodeAt(start) === 0x09)) start += 1;
+  while (end > start && (text.charCodeAt(end - 1) === 0x20 || text.charCodeAt(end - 1) === 0x09)) end -= 1;
+  return text.slice(start, end);
 }

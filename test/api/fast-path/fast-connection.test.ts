@@ -68,6 +68,7 @@ test('a connection that has been used is closed after the time for keeping it', 
   client.resume();
   client.write(`${HEAD}\r\n`);
   await until(() => events.includes('request') && !connection.isBusy);
+  look(0);
   look(70_000);
   expect(accepted.destroyed).toBe(false);
   look(75_001);
@@ -78,6 +79,7 @@ test('a connection that has been used is closed after the time for keeping it', 
 test('a request whose body takes too long is refused, and one that waits for its answer is not', async () => {
   client.write(`${HEAD}Content-Length: 2\r\n\r\n{`);
   await until(() => events.includes('request'));
+  look(0);
   look(590_000);
   expect(events).toEqual(['request']);
   look(600_001);

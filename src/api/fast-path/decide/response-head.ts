@@ -6,6 +6,7 @@ export interface HeadFacts {
   readonly reason: string;
   /** Names and values in turn that were set earlier. One of the same name in `headers` replaces them. */
   readonly own: readonly string[];
+  /** A list, of names and values in turn, is not checked: it comes from a parser that has done so, or has fixed names and values. */
   readonly headers: readonly string[] | Readonly<Record<string, string | number>>;
 }
 
@@ -27,13 +28,13 @@ export interface WrittenHead {
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Throws a `TypeError` for a header that is not well-formed. */
+/** Throws a `TypeError` for a header that is not well-formed, except in a list. */
 export function responseHead(
   { status, reason, own, headers }: HeadFacts,
   { date, keepAlive, keepAliveSeconds }: ConnectionFacts,
 ): WrittenHead {
-  const given = isList(headers) ? headers : Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
-  const all = own.length === 0 ? given : [...ownOf(own, given), ...given];
+  const given = isList(headers) ? headers : checked(Object.entries(headers).flatMap(([name, value]) => [name, String(value)]));
+  const all = own.length === 0 ? given : [...checked(ownOf(own, given)), ...given];
   let lines = '';
   let isDated = false;
   let isDelimited = status === 204 || status === 304;
@@ -42,18 +43,29 @@ export function responseHead(
   for (let index = 0; index < all.length; index += 2) {
     const name = all[index] ?? '';
     const value = all[index + 1] ?? '';
-    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`Send a well-formed header instead of "${name}"`);
     lines += `${name}: ${value}\r\n`;
-    const lower = name.toLowerCase();
-    if (lower === 'date') isDated = true;
-    else if (lower === 'connection') connection = value.toLowerCase();
-    else if (lower === 'content-length' || lower === 'transfer-encoding') isDelimited = true;
+    if (isSame(name, 'date')) isDated = true;
+    else if (isSame(name, 'connection')) connection = value.toLowerCase();
+    else if (isSame(name, 'content-length') || isSame(name, 'transfer-encoding')) isDelimited = true;
   }
   const isLast = connection === 'close' || !keepAlive || !isDelimited;
   if (!isDated) lines += `Date: ${date}\r\n`;
   if (connection === undefined)
     lines += isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
   return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
+}
+
+/** `known`: in lower case. */
+function isSame(name: string, known: string): boolean {
+  return name.length === known.length && name.toLowerCase() === known;
+}
+
+function checked(headers: readonly string[]): readonly string[] {
+  for (let index = 0; index < headers.length; index += 2) {
+    const [name = '', value = ''] = [headers[index], headers[index + 1]];
+    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`Send a well-formed header instead of "${name}"`);
+  }
+  return headers;
 }
 
 function ownOf(own: readonly string[], given: readonly string[]): readonly string[] {

@@ -39,14 +39,19 @@ export type ScanResult = ScannedRequest | { readonly kind: 'handOver'; readonly 
 const MOST_HEAD_BYTES = 8 * 1024;
 const MOST_HEADERS = 64;
 const START = Buffer.from('POST /');
-const END = '\r\n\r\n';
+const END = Buffer.from('\r\n\r\n');
 /** Matches the whole head without the empty line at its end, because that costs less than a match per line. Values begin and end with visible characters. */
 const HEAD = /^POST \/[\w./-]*(?:\?[\w.~%&=+,:@-]*)? HTTP\/1\.1(?:\r\n[\w-]+: ?[!-~](?:[ -~]*[!-~])?)+$/;
 /** Further digits would exceed every limit. */
 const LENGTH = /^(?:0|[1-9][0-9]{0,11})$/;
 const VERSION_LENGTH = ' HTTP/1.1'.length;
+const LINE_END = '\r\n'.length;
 
-const HANDED_OVER: ReadonlySet<string> = new Set([
+/** The headers that matter here, in lower case. Any but the first three change how the connection or the body is read. */
+const HEADERS = [
+  'host',
+  'connection',
+  'content-length',
   'expect',
   'http2-settings',
   // Node's parser treats it like `Connection`.
@@ -55,7 +60,12 @@ const HANDED_OVER: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
-]);
+];
+/** Most headers have another length, and cost next to nothing. */
+const BY_LENGTH: readonly (readonly string[] | undefined)[] = Array.from({ length: 20 }, (_, length) => {
+  const found = HEADERS.filter((name) => name.length === length);
+  return found.length === 0 ? undefined : found;
+});
 
 const MORE = { kind: 'more' } as const;
 
@@ -70,52 +80,77 @@ export interface ScanRules {
 
 /** `bytes`: all that has arrived since the last request. What follows the body is the next request, and is not looked at. */
 export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules): ScanResult {
-  const compared = Math.min(bytes.length, START.length);
-  if (bytes.compare(START, 0, compared, 0, compared) !== 0) return handOver('target');
-  const end = bytes.indexOf(END, 0, 'latin1');
+  if (!startsRight(bytes)) return handOver('target');
+  const end = bytes.indexOf(END);
   const headBytes = end === -1 ? bytes.length : end + END.length;
   if (headBytes > Math.min(headerLimit, MOST_HEAD_BYTES)) return handOver('large');
   if (end === -1) return MORE;
   const head = bytes.toString('latin1', 0, end);
   if (!HEAD.test(head)) return handOver('grammar');
-  const lines = head.split('\r\n');
-  const url = (lines[0] ?? '').slice(START.length - 1, -VERSION_LENGTH);
+  const firstLine = head.indexOf('\r');
+  const url = head.slice(START.length - 1, firstLine - VERSION_LENGTH);
   const query = url.indexOf('?');
   if (!serves(query === -1 ? url : url.slice(0, query))) return handOver('target');
-  if (lines.length - 1 > MOST_HEADERS) return handOver('large');
-  const headers = readHeaders(lines);
+  const headers = readHeaders(head, firstLine + LINE_END);
   if (typeof headers === 'string') return handOver(headers);
   if (Number(headers.contentLength ?? 0) > mostBodyBytes) return handOver('large');
-  return { kind: 'request', url, headBytes, ...headers };
+  const { rawHeaders, contentLength, keepAlive } = headers;
+  return { kind: 'request', url, rawHeaders, headBytes, contentLength, keepAlive };
+}
+
+/** As far as the bytes have arrived. */
+function startsRight(bytes: Buffer): boolean {
+  const compared = Math.min(bytes.length, START.length);
+  for (let index = 0; index < compared; index += 1) if (bytes[index] !== START[index]) return false;
+  return true;
 }
 
 type Headers = Pick<ScannedRequest, 'rawHeaders' | 'contentLength' | 'keepAlive'>;
 
-/** The first line is not a header. */
-function readHeaders(lines: readonly string[]): Headers | HandOverReason {
+/** `from`: where the first header begins. */
+function readHeaders(head: string, from: number): Headers | HandOverReason {
   const rawHeaders: string[] = [];
-  const names = new Set<string>();
+  let host: string | undefined;
+  let connection: string | undefined;
   let contentLength: string | undefined;
-  let keepAlive = true;
-  for (let index = 1; index < lines.length; index += 1) {
-    const line = lines[index] ?? '';
-    const colon = line.indexOf(':');
-    const name = line.slice(0, colon);
-    const value = line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1);
-    const lower = name.toLowerCase();
-    if (HANDED_OVER.has(lower)) return 'header';
-    if (lower === 'connection') {
-      keepAlive = value.toLowerCase() !== 'close';
-      if (keepAlive && value.toLowerCase() !== 'keep-alive') return 'header';
-    } else if (lower === 'content-length') {
-      if (!LENGTH.test(value)) return 'length';
-      contentLength = value;
-    }
-    names.add(lower);
+  for (let at = from; at < head.length;) {
+    const colon = head.indexOf(':', at);
+    const lineEnd = head.indexOf('\r', colon);
+    const end = lineEnd === -1 ? head.length : lineEnd;
+    const name = head.slice(at, colon);
+    const value = head.slice(head.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1, end);
     rawHeaders.push(name, value);
+    at = end + LINE_END;
+    switch (roleOf(name)) {
+      case undefined:
+        break;
+      case 'host':
+        if (host !== undefined) return 'repeated';
+        host = value;
+        break;
+      case 'connection':
+        if (connection !== undefined) return 'repeated';
+        connection = value.toLowerCase();
+        if (connection !== 'keep-alive' && connection !== 'close') return 'header';
+        break;
+      case 'content-length':
+        if (contentLength !== undefined) return 'repeated';
+        if (!LENGTH.test(value)) return 'length';
+        contentLength = value;
+        break;
+      default:
+        return 'header';
+    }
   }
-  if (names.size !== lines.length - 1) return 'repeated';
-  return names.has('host') ? { rawHeaders, contentLength, keepAlive } : 'host';
+  if (rawHeaders.length > 2 * MOST_HEADERS) return 'large';
+  return host === undefined ? 'host' : { rawHeaders, contentLength, keepAlive: connection !== 'close' };
+}
+
+function roleOf(name: string): string | undefined {
+  const candidates = BY_LENGTH[name.length];
+  if (candidates === undefined) return undefined;
+  const lower = name.toLowerCase();
+  return candidates.includes(lower) ? lower : undefined;
 }
 
 function handOver(reason: HandOverReason): ScanResult {

@@ -32,6 +32,7 @@ describe('a request of the ordinary form', () => {
     ['of a page', withHeaders('Origin: https://chat.example.com', 'Sec-Fetch-Mode: cors'), { keepAlive: true }],
     ['that is followed by another', `${withHeaders('Content-Length: 2')}{}POST`, { contentLength: '2' }],
     ['without a body that is followed by another', `${withHeaders()}POST`, { contentLength: undefined }],
+    ['with two credentials', withHeaders('Authorization: Bearer a', 'authorization: Bearer b'), { contentLength: undefined }],
     ['with 64 headers', withHeaders(...Array.from({ length: 63 }, (_, index) => `x-${index}: 1`)), { keepAlive: true }],
   ])('%s is read', (_name, text, expected) => {
     expect(scan(text)).toMatchObject({ kind: 'request', ...expected });
@@ -57,8 +58,8 @@ describe('a request that Node is to judge', () => {
     ['an empty host', 'grammar', head(FIRST, 'Host:')],
     ['two hosts', 'repeated', withHeaders('host: localhost:8080')],
     ['two equal lengths', 'repeated', withHeaders('Content-Length: 2', 'content-length: 2')],
-    ['two credentials', 'repeated', withHeaders('Authorization: Bearer a', 'authorization: Bearer b')],
-    ['a header that may be repeated', 'repeated', withHeaders('Accept: a/b', 'Accept: c/d')],
+    ['two connections', 'repeated', withHeaders('Connection: close', 'connection: keep-alive')],
+    ['two hosts with others between them', 'repeated', withHeaders('Accept: a/b', 'HOST: localhost:8080')],
     ['a folded header', 'grammar', withHeaders('X-A: 1\r\n 2')],
     ['a folded header with a tab', 'grammar', withHeaders('X-A: 1\r\n\t2')],
     ['a blank before the colon', 'grammar', withHeaders('Content-Length : 2')],
@@ -95,6 +96,16 @@ describe('a request that Node is to judge', () => {
   test.each(CASES)('because of %s is handed over: %s', (_name, reason, text) => {
     expect(scan(text)).toEqual({ kind: 'handOver', reason });
   });
+
+  test.each(['Expect', 'HTTP2-Settings', 'Proxy-Connection', 'TE', 'Trailer', 'Transfer-Encoding', 'Upgrade'])(
+    'because of %s is handed over, however it is written and wherever it is',
+    (name) => {
+      for (const written of [name, name.toLowerCase(), name.toUpperCase()]) {
+        expect(scan(withHeaders(`${written}: a`, 'Accept: a/b'))).toEqual({ kind: 'handOver', reason: 'header' });
+        expect(scan(withHeaders('Accept: a/b', `${written}: a`))).toEqual({ kind: 'handOver', reason: 'header' });
+      }
+    },
+  );
 
   test('because its head is larger than the limit is handed over', () => {
     const text = withHeaders(`X-A: ${'a'.repeat(1000)}`);

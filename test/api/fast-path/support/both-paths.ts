@@ -157,7 +157,7 @@ function finish({ gateway, clients }: Service): Outcome {
 
 /** Replaces what differs from request to request. */
 function withoutChance(sent: string): string {
-  return sent.replaceAll(/req_[0-9a-f-]{36}/g, 'req_').replaceAll(/(\r\n(?:date|retry-after|openai-processing-ms)): [^\r]*/gi, '$1: ');
+  return sent.replaceAll(/req_[0-9a-f]{32}/g, 'req_').replaceAll(/(\r\n(?:date|retry-after|openai-processing-ms)): [^\r]*/gi, '$1: ');
 }
 
 async function turn(): Promise<void> {
