@@ -7,8 +7,8 @@ import { median } from './measure.ts';
 
 const BODY = JSON.stringify({ model: 'streams', stream: true, slowly: true, messages: [{ role: 'user', content: 'z'.repeat(500) }] });
 
-/** So many times shorter rounds than elsewhere, and more of them: a busy machine is equally fast for all that are compared within one second, but not within six. */
-export const FIRST_TOKEN_ROUNDS = 8;
+/** So many times shorter rounds than elsewhere, and more of them: a busy machine is equally fast for all that are compared within one second, but not within three. */
+export const FIRST_TOKEN_ROUNDS = 4;
 
 export interface FirstTokens {
   /** Median, in milliseconds. */

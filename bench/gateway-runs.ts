@@ -17,7 +17,7 @@ export type Runs = ReadonlyMap<string, readonly Run[]>;
 
 export async function runLoad({ directory }: GatewayBed, load: Load, proxies: ReadonlyMap<string, Measured>, pace: Pace): Promise<Runs> {
   const seconds = load.connections > MANY ? 2 * pace.seconds : pace.seconds;
-  return alternate(proxies, pace.rounds, async (proxy) => {
+  return alternate(proxies, pace.rounds * (load.moreRounds ?? 1), async (proxy) => {
     const warm = await runOnce(directory, proxy, load, WARM_SECONDS);
     const run = await runOnce(directory, proxy, load, seconds);
     return { ...run, failures: run.failures + warm.failures };
@@ -67,7 +67,7 @@ export function compareRuns(runs: Runs, title: string, { mayWait }: { readonly m
   const summaries = new Map([...runs].map(([name, of]) => [name, summarise(name, of, { mayWait })] as const));
   process.stdout.write(`  ${title}\n`);
   for (const summary of summaries.values()) process.stdout.write(`    ${summaryLine(summary)}\n`);
-  const against = ['upstream alone', 'nginx', 'bare forwarder'].find((name) => summaries.has(name)) ?? '';
+  const against = ['upstream alone', 'nginx', 'bare forwarder', 'real service'].find((name) => summaries.has(name)) ?? '';
   return {
     table: { title, against, rows: [...summaries.values()] },
     compare(mine, other) {

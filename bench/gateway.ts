@@ -9,7 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { SHORT, startGateways, type GatewayBed, type Load } from './gateway-bed.ts';
+import { SHORT, SHORT_OTHERWISE, startGateways, type GatewayBed, type Load } from './gateway-bed.ts';
 import { addedRows, compareRuns, join, runLoad, timeRequests, type Runs, type Times } from './gateway-runs.ts';
 import { reserveCore } from './machine.ts';
 import { atLeast, atMost, note, type Outcome, type Pace } from './measure.ts';
@@ -26,10 +26,13 @@ const STREAMS: readonly Load[] = [16, 200].map((connections) => ({
   bytes: 600,
   connections,
   stream: true,
+  moreRounds: connections > 16 ? 1 : 2,
 }));
 
-/** With large bodies, only these are compared. */
-const WITH_BODIES: ReadonlySet<string> = new Set(['nginx', 'bare forwarder', 'real service', 'without the fast path']);
+/** Which proxies are compared with which. Fewer of them follow each other sooner, while the machine is equally fast. */
+const WITH_SHORT = ['nginx', 'bare forwarder', 'stripped process', 'real service', 'with authentication', 'llama-swap'];
+const WITH_SHORT_OTHERWISE = ['real service', 'without the fast path', 'two services', 'two processes'];
+const WITH_BODIES = ['nginx', 'bare forwarder', 'real service', 'without the fast path'];
 
 /** What was measured in one start of everything. */
 interface Start {
@@ -73,10 +76,14 @@ async function measureStart(cores: Bed['cores'], pace: Pace): Promise<Start> {
   };
   try {
     const gateways = await startGateways(bed, services);
-    const withBodies = new Map([...gateways.proxies].filter(([name]) => WITH_BODIES.has(name)));
-    const runs = new Map([[SHORT.name, await runLoad(gateways, SHORT, gateways.proxies, pace)]]);
-    for (const load of BODIES) runs.set(load.name, await runLoad(gateways, load, withBodies, pace));
-    for (const load of STREAMS) runs.set(load.name, await runLoad(gateways, load, gateways.streams, pace));
+    const runs = new Map<string, Runs>();
+    const run = async (load: Load, proxies: GatewayBed['proxies']): Promise<unknown> =>
+      runs.set(load.name, await runLoad(gateways, load, proxies, pace));
+    const proxiesIn = (names: readonly string[]) => new Map([...gateways.proxies].filter(([name]) => names.includes(name)));
+    await run(SHORT, proxiesIn(WITH_SHORT));
+    await run(SHORT_OTHERWISE, proxiesIn(WITH_SHORT_OTHERWISE));
+    for (const load of BODIES) await run(load, proxiesIn(WITH_BODIES));
+    for (const load of STREAMS) await run(load, gateways.streams);
     const times = await timeRequests(gateways, pace);
     await stopAll();
     return { bed: gateways, runs, times, stalls: await measurePassStall(bed) };
@@ -113,10 +120,11 @@ function titleOf([first]: readonly Start[], load: Load): string {
 
 function reportShort(starts: readonly Start[]): Outcome {
   const { table, compare } = compareRuns(runsOf(starts, SHORT), titleOf(starts, SHORT), { mayWait: false });
+  const otherwise = compareRuns(runsOf(starts, SHORT_OTHERWISE), titleOf(starts, SHORT_OTHERWISE), { mayWait: false });
   const [nginx, forwarder] = [compare('real service', 'nginx'), compare('real service', 'bare forwarder')];
   const guarded = compare('with authentication', 'real service');
-  const fast = compare('real service', 'without the fast path');
-  const [alone] = compare('real service', 'two processes').onTwoCores(1.7);
+  const fast = otherwise.compare('real service', 'without the fast path');
+  const [alone] = otherwise.compare('real service', 'two processes').onTwoCores(1.7);
   const rows = [
     atLeast('600 B, 32 connections: requests/s against nginx', ...nginx.throughput(0.4)),
     atLeast('  requests/s against a bare forwarder on Node', ...forwarder.throughput(0.6)),
@@ -131,11 +139,11 @@ function reportShort(starts: readonly Start[]): Outcome {
     // Both pairs share one core here, which costs the one what it costs the other. With a core each, two services answer twice as much.
     atLeast(
       '  requests/s of two processes on two cores, from CPU per request: against two services',
-      ...compare('two services', 'two processes').onTwoCores(1.7),
+      ...otherwise.compare('two services', 'two processes').onTwoCores(1.7),
     ),
     note('    the same against one service that has this core to itself', typeof alone === 'number' ? `${alone.toFixed(2)} ×` : alone),
   ];
-  return { rows, tables: [table] };
+  return { rows, tables: [table, otherwise.table] };
 }
 
 function reportBody(starts: readonly Start[], body: (typeof BODIES)[number]): Outcome {

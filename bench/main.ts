@@ -33,8 +33,8 @@ const { values, positionals } = parseArgs({
     save: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
     starts: { type: 'string', default: '3' },
-    rounds: { type: 'string', default: '2' },
-    seconds: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '4' },
+    seconds: { type: 'string', default: '1' },
   },
 });
 const pace = { starts: Number(values.starts), rounds: Number(values.rounds), seconds: Number(values.seconds) };

@@ -1,8 +1,10 @@
 /** What `svcctl.mjs` runs. Loads only what the verb needs. */
 import { codeOf } from '../platform/error-text.ts';
 import { keepYoungHeapSmall } from '../wiring/heap/heap-limits.ts';
+import { keepTickShape } from '../wiring/heap/keep-tick-shape.ts';
 
 keepYoungHeapSmall();
+keepTickShape();
 const { createCli } = await import('./cli.ts');
 const { runSvcctl } = await import('./program.ts');
 
