@@ -48,6 +48,11 @@ const HEADERS = [
   'X-Two: 2',
   'Cookie: a=b',
   'x-api-key: svc_other',
+  // The same header twice is read on both paths, unless it decides how the connection or the body is read.
+  'authorization: Bearer svc_other',
+  'content-type: text/plain',
+  'X-Request-Id: mine-3',
+  'Accept: text/event-stream',
   'Origin: https://chat.example.com',
   'Origin: https://elsewhere.example.com',
   'Sec-Fetch-Mode: cors',
