@@ -10,7 +10,7 @@ import { createHeapLimits } from './heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { sleep } from '../platform/pause.ts';
-import { createBreather } from '../platform/slices.ts';
+import { createBreather, type Breather } from '../platform/slices.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
 import { shareLimits } from '../workers/decide/share-limits.ts';
@@ -36,7 +36,9 @@ export async function createController(options: ServiceOptions, world: World, pr
   const heap = createHeapLimits();
   const board = createBoard();
   const local = createTraffic({ board, now: clock.now, settings: limits });
+  const breather = (): Breather => createBreather({ sliceMs: PASS_SLICE_MS, turn: async () => await sleep(PASS_PAUSE_MS) });
   const metrics = createMetrics({
+    breather,
     version,
     runtime: runtime.traits.kind,
     board,
@@ -70,7 +72,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     settings,
     log,
     metrics: metrics.reconcile,
-    breather: () => createBreather({ sliceMs: PASS_SLICE_MS, turn: async () => await sleep(PASS_PAUSE_MS) }),
+    breather,
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory) }),
   });

@@ -1,12 +1,14 @@
 /** Creates the metrics of the table: counters and histograms in one registry or in plain numbers, and gauges, which are read when they are asked for. */
 import { Counter, Histogram, type Registry } from 'prom-client';
+import { createBreather, type Breather } from '../../platform/slices.ts';
 import { writeGauge, type AddSample } from './gauge-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
 import { createOwnCounter, createOwnHistogram, type OwnCounter, type OwnHistogram } from './own-series.ts';
 
 export type MetricFactory = ReturnType<typeof createMetricFactory>;
 
-export function createMetricFactory(registry: Registry) {
+/** `breather`: makes what is called between two metrics, since many slots have many series. */
+export function createMetricFactory(registry: Registry, breather: () => Breather = createBreather) {
   const own: (() => string)[] = [];
   const gauges: (() => string)[] = [];
   const optionsOf = (name: keyof typeof METRICS) => {
@@ -45,8 +47,19 @@ export function createMetricFactory(registry: Registry) {
     },
     /** Everything as Prometheus reads it. */
     async text() {
+      const breathe = breather();
+      const writeAll = async (writers: readonly (() => string)[]): Promise<readonly string[]> => {
+        const texts: string[] = [];
+        for (const write of writers) {
+          texts.push(write());
+          await breathe();
+        }
+        return texts;
+      };
+      const owned = await writeAll(own);
       const registered = await registry.metrics();
-      return `${own.map((write) => `${write()}\n\n`).join('')}${registered}\n${gauges.map((write) => write()).join('\n')}`;
+      const read = await writeAll(gauges);
+      return `${owned.map((text) => `${text}\n\n`).join('')}${registered}\n${read.join('\n')}`;
     },
   };
 }

@@ -1,5 +1,6 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
 import { Registry } from 'prom-client';
+import type { Breather } from '../../platform/slices.ts';
 import type { Board } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
@@ -19,11 +20,13 @@ export interface MetricsDeps extends SlotSources {
   readonly leads: () => boolean;
   /** Undefined on a host. */
   readonly cluster?: ClusterSources | undefined;
+  /** Makes what is called between two metrics of a text. Default: `createBreather`. */
+  readonly breather?: () => Breather;
 }
 
 export function createMetrics(deps: MetricsDeps) {
   const registry = new Registry();
-  const factory = createMetricFactory(registry);
+  const factory = createMetricFactory(registry, deps.breather);
   const requests = createRequestSeries(factory);
   const reconcile = createReconcileSeries(factory);
   const cluster = createClusterSeries(factory, deps.cluster);
