@@ -17,7 +17,7 @@ export interface Load {
   readonly bytes: number;
   readonly connections: number;
   readonly stream?: boolean;
-  /** So many times the rounds of others, where goals are a few per cent from what is measured. Default: 1. */
+  /** So many times the rounds of others, where what is measured is close to its goal. Default: 1. */
   readonly moreRounds?: number;
 }
 

@@ -77,8 +77,9 @@ async function measureStart(cores: Bed['cores'], pace: Pace): Promise<Start> {
   try {
     const gateways = await startGateways(bed, services);
     const runs = new Map<string, Runs>();
-    const run = async (load: Load, proxies: GatewayBed['proxies']): Promise<unknown> =>
+    const run = async (load: Load, proxies: GatewayBed['proxies']): Promise<void> => {
       runs.set(load.name, await runLoad(gateways, load, proxies, pace));
+    };
     const proxiesIn = (names: readonly string[]) => new Map([...gateways.proxies].filter(([name]) => names.includes(name)));
     await run(SHORT, proxiesIn(WITH_SHORT));
     await run(SHORT_OTHERWISE, proxiesIn(WITH_SHORT_OTHERWISE));

@@ -41,7 +41,7 @@ export interface ClientResponse {
   readonly writableNeedDrain: boolean;
   setHeader(name: string, value: string): unknown;
   /**
-   * They are sent with the first bytes of the body. Names and values in turn must be well-formed, as the parser of an upstream's answer leaves them: the fast path does not check them again.
+   * They are sent with the first bytes of the body. Names and values in turn must be well-formed, as the parser of upstreams' answers and the check of translations leave them: the fast path does not check them again.
    * Throws if a name or value in an object is not well-formed.
    */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;

@@ -46,7 +46,7 @@ export class FastConnection {
   #rest: Buffer[] = [];
   #restBytes = 0;
   #hasServed = false;
-  /** When the present request, or the time without one, was first seen: at most one look later than it began, so no request reads the clock. */
+  /** When `checkTimeouts` first saw the present request, or that there is none: about a second late at most, and no request has to read the clock. */
   #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
   readonly #onDrain = (): void => this.#response?.onDrain();
@@ -102,7 +102,7 @@ export class FastConnection {
     this.#response = response;
     if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes), isShared);
     listener(request, response);
-    request.release();
+    request.dispatched();
   }
 
   #push(request: FastRequest, bytes: Buffer, isShared: boolean): void {

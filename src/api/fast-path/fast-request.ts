@@ -25,7 +25,7 @@ export class FastRequest implements ClientRequest {
   #waitingBytes = 0;
   #flows = false;
   /** The listener of requests has not returned yet. */
-  #isHeld = true;
+  #isDispatching = true;
   #isScheduled = false;
   #ended = false;
   /** Memory that also holds bytes of another request. */
@@ -52,7 +52,7 @@ export class FastRequest implements ClientRequest {
       this.#waiting.push(own);
       this.#waitingBytes += own.length;
     }
-    if (this.#flows && !this.#isScheduled && !this.#isHeld) this.#flow();
+    if (this.#flows && !this.#isScheduled && !this.#isDispatching) this.#flow();
     if (this.#waitingBytes >= WAITING_BYTES) this.socket.pause();
     return own.length === bytes.length ? undefined : bytes.subarray(own.length);
   }
@@ -76,7 +76,7 @@ export class FastRequest implements ClientRequest {
   resume(): this {
     this.readableDidRead = true;
     this.#flows = true;
-    if (this.#isScheduled || this.#isHeld) return this;
+    if (this.#isScheduled || this.#isDispatching) return this;
     this.#isScheduled = true;
     process.nextTick(() => {
       this.#isScheduled = false;
@@ -86,8 +86,8 @@ export class FastRequest implements ClientRequest {
   }
 
   /** The listener of requests has returned: what it asked for can be read at once. */
-  release(): void {
-    this.#isHeld = false;
+  dispatched(): void {
+    this.#isDispatching = false;
     if (this.#flows && !this.#isScheduled) this.#flow();
   }
 

@@ -38,7 +38,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
   let contentType: string | undefined;
   let length: string | undefined;
   let encoding: string | undefined;
-  let keepAlive = text.charCodeAt(7) === 0x31;
+  let keepAlive = text.charAt(7) === '1';
   let keepAliveSeconds: number | undefined;
   let dropped: string[] | undefined;
   const statusEnd = text.indexOf('\r');
@@ -63,7 +63,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
         encoding = encoding === undefined ? value.toLowerCase() : `${encoding}, ${value.toLowerCase()}`;
         continue;
       case 'connection':
-        keepAlive = isKept(value) ?? keepAlive;
+        keepAlive = keepsAlive(value) ?? keepAlive;
         (dropped ??= []).push(...(namesInConnection(value) ?? []));
         continue;
       case 'keep-alive':
@@ -90,7 +90,7 @@ export function parseResponseHead(text: string): ResponseHead | string {
 }
 
 /** What `Connection` says; undefined: nothing. */
-function isKept(value: string): boolean | undefined {
+function keepsAlive(value: string): boolean | undefined {
   if (value === 'keep-alive') return true;
   if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) return false;
   return /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value) ? true : undefined;

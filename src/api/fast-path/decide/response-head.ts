@@ -6,7 +6,7 @@ export interface HeadFacts {
   readonly reason: string;
   /** Names and values in turn that were set earlier. One of the same name in `headers` replaces them. */
   readonly own: readonly string[];
-  /** A list, of names and values in turn, is not checked: it comes from a parser that has done so, or has fixed names and values. */
+  /** A list, of names and values in turn, is not checked again: the parser of upstreams' answers has done so, or the check of what translations write. */
   readonly headers: readonly string[] | Readonly<Record<string, string | number>>;
 }
 
