@@ -3,8 +3,8 @@
  * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the two files. Sends the ports, and answers each message with its CPU time in microseconds.
  */
 import { allowEveryone } from '../src/api/authorize.ts';
-import { buildServer } from '../src/api/server.ts';
-import { createSiteGuard } from '../src/api/site-guard.ts';
+import { buildServer } from '../src/api/server/server.ts';
+import { createSiteGuard } from '../src/api/server/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
 import { createAuthorize, type Authorize } from '../src/auth/create-authorize.ts';
 import { oncePerPoll } from '../src/auth/once-per-poll.ts';
@@ -12,10 +12,10 @@ import { createTokenStore } from '../src/auth/token-store.ts';
 import { createTokenVerifier } from '../src/auth/token-verifier.ts';
 import { createProxyMatcher, createSecretMatcher } from '../src/auth/trusted-proxies.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
-import { createTraffic } from '../src/gateway/traffic.ts';
+import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
-import { parseSettings } from '../src/schema/settings.ts';
+import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 import type { KubeApi, KubeManifest, ResourceType } from '../src/cluster/client/ports.ts';
-import { createKubeApi } from '../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../src/cluster/client/api-client.ts';
 import { CONNECTIONS, unwrap } from './cluster-bed.ts';
 import { waitUntil } from './wait-until.ts';
 

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { KubeObject } from '../src/cluster/client/ports.ts';
 import { PODS } from '../src/cluster/client/resource-types.ts';
-import { SERVER_CONTAINER } from '../src/cluster/workloads/decide/kube-names.ts';
+import { SERVER_CONTAINER } from '../src/cluster/workloads/decide/object-names.ts';
 import { LABELS } from '../src/schema/object-labels.ts';
 import { unwrap, type Bed } from './cluster-bed.ts';
 

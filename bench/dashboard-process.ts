@@ -2,7 +2,7 @@
  * The API with slots in memory and the built dashboard, in its own process, so that its CPU time is its own. Argument: the number of slots. Prints its address. A message
  * with a number sets how many events there are a second, over all slots; at first there are none.
  */
-import { SlotName } from '../src/schema/names.ts';
+import { SlotName } from '../src/schema/words/names.ts';
 import { startWorld } from '../test/api/manage/world.ts';
 
 const TICK_MS = 20;

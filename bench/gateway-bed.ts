@@ -4,7 +4,7 @@ import type { Run } from './decide/summarise.ts';
 import { driveAndCount, writeScript, type Server } from './load.ts';
 import { warmByMixedShapes } from './mixed-shapes.ts';
 import { hasProgram, startLlamaSwap, startNginxProxy, startNode, startRealService, type Bed, type RealService } from './proxies.ts';
-import { workersOf } from '../test/workers/support/worker-processes.ts';
+import { workersOf } from '../test/turbo/workers/support/worker-processes.ts';
 
 /** Of requests of all kinds, to warm each gateway. */
 const MIXED_SECONDS = 5;

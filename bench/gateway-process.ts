@@ -4,14 +4,14 @@
  */
 import { allowEveryone } from '../src/api/authorize.ts';
 import { createMetrics } from '../src/api/metrics/metrics.ts';
-import { buildServer } from '../src/api/server.ts';
-import { createSiteGuard } from '../src/api/site-guard.ts';
+import { buildServer } from '../src/api/server/server.ts';
+import { createSiteGuard } from '../src/api/server/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
-import { createTraffic } from '../src/gateway/traffic.ts';
+import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
-import { parseSettings } from '../src/schema/settings.ts';
+import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 

@@ -1,7 +1,7 @@
 /** Reads the model `m.gguf` of a directory after a small one, as a service that has read others before, and prints how many milliseconds that took and by how many bytes the memory of the process grew at most. Arguments: DIRECTORY. */
 import { createModelReader } from '../src/models/read-model.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
-import { ModelId } from '../src/schema/names.ts';
+import { ModelId } from '../src/schema/words/names.ts';
 
 const KIB = 1024;
 const [directory = ''] = process.argv.slice(2);

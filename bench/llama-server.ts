@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { findProgram } from '../src/platform/find-program.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../src/providers/provider.ts';
-import type { SlotName } from '../src/schema/names.ts';
-import type { SlotSpec } from '../src/schema/slot-spec.ts';
+import type { SlotName } from '../src/schema/words/names.ts';
+import type { SlotSpec } from '../src/schema/slot/slot-spec.ts';
 
 const run = promisify(execFile);
 const IMAGE = process.env['SVC_BENCH_IMAGE'] ?? 'localhost/svc-toolbox-gguf-cpu:v1';

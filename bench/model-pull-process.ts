@@ -2,9 +2,9 @@
  * Downloads one file as the service does: `node model-pull-process.ts URL SHA256 SIZE TARGET [KILLED_AT]`. Prints milliseconds, and the memory that it took in bytes. With `KILLED_AT`,
  * it kills itself once it has that many bytes.
  */
-import { createDiskRoom } from '../src/models/pull/disk-room.ts';
-import { pullFile } from '../src/models/pull/pull-file.ts';
-import { UNLIMITED } from '../src/models/pull/throttle.ts';
+import { createDiskRoom } from '../src/models/download/disk-room.ts';
+import { pullFile } from '../src/models/download/pull-file.ts';
+import { UNLIMITED } from '../src/platform/throttle.ts';
 
 const [url = '', sha256 = '', size = '', target = '', killedAt = 'Infinity'] = process.argv.slice(2);
 const before = process.memoryUsage.rss();

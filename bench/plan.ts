@@ -1,7 +1,7 @@
 /** Duration of a plan of a thousand slots: at rest, after an edit of one of them, and with nothing remembered. Runs in memory, since the planner does no I/O. */
 import { inspect } from '../src/reconciler/decide/inspect.ts';
 import { plan } from '../src/reconciler/decide/plan.ts';
-import type { Hardware } from '../src/schema/hardware.ts';
+import type { Hardware } from '../src/schema/status/hardware.ts';
 import { createWorld } from '../test/support/simulation/world.ts';
 import { atMost, median, type Row } from './measure.ts';
 

@@ -2,7 +2,7 @@
 import { execFile, fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { createKubeApi } from '../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../src/cluster/client/ports.ts';
 import { DEPLOYMENTS, PODS, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
 import { openPodAccount, type PodAccount } from './cluster-account.ts';

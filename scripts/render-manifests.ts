@@ -7,7 +7,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
-import { isTable } from '../src/schema/key-case.ts';
+import { isTable } from '../src/schema/words/key-case.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

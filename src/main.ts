@@ -8,11 +8,11 @@
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
  */
 import type { ListenFacts } from './api/decide/describe-listening.ts';
-import { createLocalSocket } from './api/local-socket.ts';
-import { collectWhenIdle } from './wiring/heap/collect-when-idle.ts';
+import { createLocalSocket } from './api/server/local-socket.ts';
+import { collectWhenIdle } from './turbo/heap/collect-when-idle.ts';
 import { sleep } from './platform/pause.ts';
 import type { Runtime } from './reconciler/ports.ts';
-import { ok, type Result } from './schema/failure.ts';
+import { ok, type Result } from './schema/words/failure.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
 import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';

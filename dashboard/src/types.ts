@@ -1,9 +1,9 @@
 /** The answers of the API, from the schemas that the service itself is built from. */
 import type { z } from 'zod';
 import type { Scope } from '../../src/schema/access.ts';
-import type * as answers from '../../src/schema/answers.ts';
+import type * as answers from '../../src/schema/status/answers.ts';
 import type { Cluster as ClusterSchema } from '../../src/schema/cluster-answers.ts';
-import type * as profiles from '../../src/schema/profile-answers.ts';
+import type * as profiles from '../../src/schema/status/resource-answers.ts';
 import type { RequestEntries as RequestEntriesSchema } from '../../src/schema/request-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;

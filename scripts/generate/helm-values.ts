@@ -1,9 +1,9 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
 import { z } from 'zod';
-import { SettingsSchema } from '../../src/schema/settings.ts';
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/name-rules.ts';
-import { SlotDocument } from '../../src/schema/slot-spec.ts';
-import { ToolboxManifest } from '../../src/schema/toolbox-images.ts';
+import { SettingsSchema } from '../../src/schema/settings/settings.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/words/name-rules.ts';
+import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
+import { ToolboxManifest } from '../../src/schema/slot/toolbox-images.ts';
 
 const Labels = z.record(z.string(), z.string());
 /** Keys as Kubernetes has them: a name, with or without a domain before it. */

@@ -1,5 +1,5 @@
 /** Rewrites a JSON Schema that zod generated, node by node. Pure. */
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 /** `path` consists of the names of the properties above the node, and "[]" for the items of a list. */

@@ -1,13 +1,13 @@
 /** Publishes the shipped catalogue: the providers of its ids for the schema of slots, the table for `docs/models.md`, and the keys of `models.toml`. */
 import type { z } from 'zod';
-import { CatalogueRecord, providerOf } from '../../src/models/decide/catalogue-document.ts';
-import { parseCatalogue, type CatalogueRecords } from '../../src/models/decide/parse-catalogue.ts';
-import { formatProblem } from '../../src/schema/spec-problem.ts';
-import { DEMO_CATALOGUE } from '../../src/models/catalogue.ts';
+import { CatalogueRecord, providerOf } from '../../src/models/catalogue/decide/catalogue-document.ts';
+import { parseCatalogue, type CatalogueRecords } from '../../src/models/catalogue/decide/parse-catalogue.ts';
+import { formatProblem } from '../../src/schema/slot/spec-problem.ts';
+import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
 import { entryOf } from '../../src/models/decide/catalogue-entry.ts';
-import { renameKey } from '../../src/schema/key-case.ts';
+import { renameKey } from '../../src/schema/words/key-case.ts';
 import { MODEL_KINDS, type ModelKind } from '../../src/schema/model-kinds.ts';
-import { formatSize } from '../../src/schema/quantities.ts';
+import { formatSize } from '../../src/schema/words/quantities.ts';
 import { alignedTable } from './publish-reference.ts';
 
 /** Throws if the text has a mistake. */
@@ -17,7 +17,7 @@ function shippedRecords(text: string): CatalogueRecords {
   return records;
 }
 
-/** The text of `src/schema/catalogue-providers.ts`. */
+/** The text of `src/schema/slot/catalogue-providers.ts`. */
 export function catalogueProviders(text: string): string {
   const demo = [...DEMO_CATALOGUE.values()].map(({ id, provider }) => [id, provider] as const);
   const rows = [...demo, ...[...shippedRecords(text).values()].map((record) => [record.id, providerOf(record)] as const)];

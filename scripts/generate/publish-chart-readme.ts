@@ -1,6 +1,6 @@
 /** Generates helm/svc/README.md: the description of a value is the comment above its key in values.yaml, its type is that of the schema of the values. Pure. */
 import { isCollection, isMap, isScalar, parseDocument, type YAMLMap } from 'yaml';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import type { Json } from './map-schema.ts';
 import { code, page, table } from './publish-reference.ts';
 

@@ -1,7 +1,7 @@
 /** Converts a zod schema to a structural schema of Kubernetes, which API servers use to prune, default and validate objects. Pure. */
 import { z } from 'zod';
-import { isTable } from '../../src/schema/key-case.ts';
-import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/name-rules.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
+import { MODEL_ID_PATTERN, MODEL_ID_RULE } from '../../src/schema/words/name-rules.ts';
 import {
   BYTES,
   DURATION_PATTERN,
@@ -11,7 +11,7 @@ import {
   parseSizeBytes,
   QUANTITY_RULES,
   SIZE_PATTERN,
-} from '../../src/schema/quantities.ts';
+} from '../../src/schema/words/quantities.ts';
 import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 
 export function structuralSchema(schema: z.ZodType): Json {

@@ -1,16 +1,16 @@
 /** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/name-rules.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/words/name-rules.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/provider-kinds.ts';
-import { celKnowsProvider } from '../../src/schema/model-providers.ts';
-import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot-resource.ts';
-import { KEYED_LISTS } from '../../src/schema/pod-rules.ts';
-import { SLOT_RULES } from '../../src/schema/slot-rules.ts';
-import type { ConditionType } from '../../src/schema/slot-status.ts';
-import { writeKeys } from '../../src/schema/key-case.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/slot/provider-kinds.ts';
+import { celKnowsProvider } from '../../src/schema/slot/model-providers.ts';
+import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
+import { KEYED_LISTS } from '../../src/schema/pod/pod-rules.ts';
+import { SLOT_RULES } from '../../src/schema/slot/slot-rules.ts';
+import type { ConditionType } from '../../src/schema/status/slot-status.ts';
+import { writeKeys } from '../../src/schema/words/key-case.ts';
 import { ENV_NAME_PATTERN, ENV_NAME_RULE } from '../../src/schema/env-variables.ts';
-import { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 
 export function slotCrd(): Json {
   const { group, version, kind, listKind, plural, singular, shortNames } = SLOT_RESOURCE;

@@ -1,7 +1,7 @@
 /** Generates the JSON Schema with which editors validate and complete slot files. Its keys are those of TOML. Pure. */
 import { z } from 'zod';
-import { isTable, renameKey } from '../../src/schema/key-case.ts';
-import { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { isTable, renameKey } from '../../src/schema/words/key-case.ts';
+import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 
 /** Taplo and the editor extensions based on it read draft 7. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { HelmValues } from './helm-values.ts';
 import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 
 /** All versions of Helm read draft 7. No value is required, because the chart has defaults. */
 export function helmValuesSchema(): Json {

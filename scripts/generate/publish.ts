@@ -34,7 +34,7 @@ export interface PublishedTexts {
 export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 'benchResults'>): readonly PublishedFile[] {
   return [
     // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
-    { path: 'src/schema/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
+    { path: 'src/schema/slot/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
     { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     // Helm installs the files in this folder before anything else.
     { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },

@@ -12,7 +12,7 @@ const KUBERNETES_LEASE = [
   'src/cli/checks/',
   'src/cli/connect/',
   'src/schema/object-labels.ts',
-  'src/schema/settings.ts',
+  'src/schema/settings/settings.ts',
   'src/platform/',
   'test/cluster/',
   'test/live-cluster/',

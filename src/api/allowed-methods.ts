@@ -1,5 +1,5 @@
 /** Lists the methods of a path: for `Allow`, and to distinguish a wrong method from a wrong path. Used only if no route matched. */
-import type { Route } from './route.ts';
+import type { Route } from './server/route.ts';
 
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
   const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }));

@@ -1,5 +1,5 @@
 /** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
-import type { ErrorCode } from '../schema/error-codes.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
 
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */

@@ -1,6 +1,6 @@
 /** Answers a request that cannot be read, in the documented shape, and closes its connection. */
 import type { Duplex } from 'node:stream';
-import type { Settings } from '../schema/settings.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import { writeError } from './write-error.ts';
 
 /** Node's code for a request that was not complete in time. */

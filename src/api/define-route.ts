@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Caller } from '../auth/decide/decide-access.ts';
 import { ApiError } from './api-error.ts';
-import type { Answers, ReplyTo } from './answer.ts';
-import type { DocumentedRoute, Route } from './route.ts';
+import type { Answers, ReplyTo } from './server/answer.ts';
+import type { DocumentedRoute, Route } from './server/route.ts';
 
 interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<Route, 'raw' | 'handler'> {
   readonly input: Input;

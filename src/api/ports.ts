@@ -1,15 +1,15 @@
 /** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
 import type { Readable } from 'node:stream';
-import type { ClusterListing } from '../schema/cluster-listing.ts';
-import type { Failure, Result } from '../schema/failure.ts';
-import type { HostFacts } from '../schema/hardware.ts';
+import type { ClusterListing } from '../schema/status/cluster-listing.ts';
+import type { Failure, Result } from '../schema/words/failure.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
 import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
-import type { ModelId, SlotName } from '../schema/names.ts';
-import type { Backend } from '../schema/provider-kinds.ts';
-import type { ProfileStore } from '../schema/profile-store.ts';
-import type { SlotEditor } from '../schema/slot-editor.ts';
-import type { SlotDocument } from '../schema/slot-spec.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { ModelId, SlotName } from '../schema/words/names.ts';
+import type { Backend } from '../schema/slot/provider-kinds.ts';
+import type { ProfileStore } from '../schema/slot/profile-store.ts';
+import type { SlotEditor } from '../schema/slot/slot-editor.ts';
+import type { SlotDocument } from '../schema/slot/slot-spec.ts';
+import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 

@@ -1,7 +1,7 @@
 /** The request id in answers, logs and the upstream's log: the client's own if it is well-formed, else a new one. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { parseRequestHead } from '../gateway/decide/request-head.ts';
+import { parseRequestHead } from '../gateway/upstream/decide/request-head.ts';
 
 const ID_BYTES = 16;
 /** Random bytes for many ids, since asking for them each time costs more than the rest of an id. */

@@ -1,7 +1,7 @@
 /** Writes an error in the documented shape to a connection that has no answer of an HTTP server, and closes it. */
 import type { Duplex } from 'node:stream';
 import { errorAnswer } from '../gateway/decide/error-answer.ts';
-import { ERROR_CODES, type ErrorCode } from '../schema/error-codes.ts';
+import { ERROR_CODES, type ErrorCode } from '../schema/words/error-codes.ts';
 import { newRequestId } from './request-id.ts';
 
 interface ErrorOptions {

@@ -1,5 +1,5 @@
-/** The interface to the tokens that all replicas of a service in a cluster share. The adapter is `cluster/tokens/token-secret.ts`. */
-import type { Result } from '../schema/failure.ts';
+/** The interface to the tokens that all replicas of a service in a cluster share. The adapter is `cluster/token-secret.ts`. */
+import type { Result } from '../schema/words/failure.ts';
 
 /** The text of the tokens, as `decide/token-file-text.ts` reads and writes it. */
 export interface SharedText {

@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/pause.ts';
-import type { Failure } from '../schema/failure.ts';
+import type { Failure } from '../schema/words/failure.ts';
 import { compareTokens, type StoreChange } from './decide/compare-tokens.ts';
 import { HEADER, parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
 import type { SharedText, SharedTokenText } from './ports.ts';

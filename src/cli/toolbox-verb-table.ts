@@ -1,5 +1,5 @@
 /** The verbs of the group "toolbox" as data. */
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbArgument, VerbOption } from './verb.ts';
 

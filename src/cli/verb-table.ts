@@ -1,6 +1,6 @@
 /** All verbs of `svcctl` as data. The files in `verbs/` implement them. */
-import { CONDITION_TYPES, SLOT_STATES } from '../schema/slot-status.ts';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
+import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import { MODEL_VERBS } from './model-verb-table.ts';
 import { OUTPUTS } from './output/output.ts';
 import { PROFILE_VERBS } from './profile-verb-table.ts';

@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../platform/decide/parse-json.ts';
-import { SlotName } from '../schema/names.ts';
-import { CONDITION_TYPES, SLOT_STATES } from '../schema/slot-status.ts';
+import { SlotName } from '../schema/words/names.ts';
+import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
 
 const Earlier = z.object({
   name: SlotName,

@@ -1,7 +1,7 @@
 /** Holds the latest timeline entries in memory for the event stream, and reads whole timelines from their files. Sequence numbers continue after a restart. */
 import type { Report } from '../reconciler/ports.ts';
-import type { SlotName } from '../schema/names.ts';
-import type { TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import type { TimelineEntry } from '../schema/status/slot-status.ts';
 import { listTimelines, readTimeline } from './timeline-files.ts';
 
 /** A client that missed more entries than this is notified of the gap and fetches the state again. */

@@ -2,9 +2,9 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Report } from '../reconciler/ports.ts';
-import type { SlotName } from '../schema/names.ts';
-import { isSameValue } from '../schema/same-value.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
+import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { appendTimeline, removeOldTimelines } from './timeline-files.ts';

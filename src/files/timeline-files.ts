@@ -2,8 +2,8 @@
 import { type FileHandle, appendFile, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { SlotName } from '../schema/names.ts';
-import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/slot-status.ts';
+import { SlotName } from '../schema/words/names.ts';
+import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { makeSubdirectory } from './subdirectory.ts';
 

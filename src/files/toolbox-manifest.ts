@@ -5,11 +5,11 @@
 import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
-import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/provider-kinds.ts';
-import { checkDocument, formatProblem, type SpecProblem } from '../schema/spec-problem.ts';
-import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/toolbox-images.ts';
+import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { checkDocument, formatProblem, type SpecProblem } from '../schema/slot/spec-problem.ts';
+import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/slot/toolbox-images.ts';
 import { findPositions } from './toml/decide/toml-positions.ts';
-import { isSameValue } from '../schema/same-value.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { writeJsonAtomically } from './write-file.ts';

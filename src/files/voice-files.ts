@@ -10,8 +10,8 @@ import path from 'node:path';
 import { z } from 'zod';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/keyed-lock.ts';
-import { VoiceName } from '../schema/names.ts';
-import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/voice-store.ts';
+import { VoiceName } from '../schema/words/names.ts';
+import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/slot/voice-store.ts';
 import { makeSubdirectory } from './subdirectory.ts';
 import { syncDirectory } from './write-file.ts';
 

@@ -1,10 +1,10 @@
 /** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
-import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/error-codes.ts';
-import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
+import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
+import { BATCH_MS, type BatchedWriter, type WriteBatcher } from '../platform/write-batcher.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
-import type { Dialect } from './decide/dialect.ts';
+import type { Dialect } from './route/decide/dialects.ts';
 import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
-import type { ResponseHead } from './decide/response-head.ts';
+import type { ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors } from './decide/stream-errors.ts';
 
 /** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */

@@ -1,11 +1,11 @@
 /** One attempt to get an answer to a request from one endpoint: by passing it on (`Forward`), or by a translation of the provider (`TranslatedForward`). */
-import type { ErrorCode } from '../schema/error-codes.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
 import type { Usage } from './decide/find-usage.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
-import type { Hold } from './hold.ts';
-import type { LostAttempt } from './parked-request.ts';
-import type { RequestBody } from './request-body.ts';
+import type { Hold } from './traffic/hold.ts';
+import type { LostAttempt } from './traffic/parked-request.ts';
+import type { RequestBody } from './body/request-body.ts';
 
 export interface AttemptOwner {
   onAttemptDone(): void;

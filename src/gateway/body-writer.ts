@@ -1,6 +1,6 @@
 /** Writes the body of a request to a connection piece by piece, in chunks if its length was not known when the request began. */
 import type { ReadMemory } from './read-memory.ts';
-import type { UpstreamConnection } from './upstream-connection.ts';
+import type { UpstreamConnection } from './upstream/upstream-connection.ts';
 
 export class BodyWriter {
   readonly #connection: UpstreamConnection;

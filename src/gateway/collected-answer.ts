@@ -1,5 +1,5 @@
 /** An answer that is kept until it is complete, because it is an error or must be translated. */
-import type { ResponseHead } from './decide/response-head.ts';
+import type { ResponseHead } from './upstream/decide/response-head.ts';
 
 /** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
 const ERROR_BYTES = 64 * 1024;

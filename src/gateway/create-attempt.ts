@@ -3,7 +3,7 @@ import type { InferRequest } from '../providers/provider.ts';
 import type { Attempt, AttemptOwner } from './attempt.ts';
 import type { ForwardPlan } from './decide/forward-plan.ts';
 import { Forward, type ForwardRequest } from './forward.ts';
-import { TranslatedForward } from './translated-forward.ts';
+import { TranslatedForward } from './translate/translated-forward.ts';
 
 export function createAttempt(
   plan: Exclude<ForwardPlan, { kind: 'refuse' }>,

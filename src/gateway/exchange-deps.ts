@@ -2,16 +2,16 @@
 import type { RoutedBoard } from '../reconciler/board.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { KeptImage } from '../providers/translation.ts';
-import type { SlotName } from '../schema/names.ts';
-import type { Settings } from '../schema/settings.ts';
-import type { VoiceStore } from '../schema/voice-store.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { VoiceStore } from '../schema/slot/voice-store.ts';
 import type { BufferBudget } from './buffer-budget.ts';
-import type { WriteBatcher } from './write-batcher.ts';
+import type { WriteBatcher } from '../platform/write-batcher.ts';
 import type { Usage } from './decide/find-usage.ts';
-import type { DenseSet } from './dense-set.ts';
-import type { FetchImage } from './fetch-image.ts';
-import type { GatewayTraffic } from './traffic.ts';
-import type { Upstreams } from './upstreams.ts';
+import type { DenseSet } from '../platform/dense-set.ts';
+import type { FetchImage } from './translate/fetch-image.ts';
+import type { GatewayTraffic } from './traffic/traffic.ts';
+import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface FinishedRequest {
   /** Undefined if the request did not reach a slot. */

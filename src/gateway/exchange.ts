@@ -1,5 +1,5 @@
 /**
- * One inference request from its first byte to the end of its answer. `api/hot-path.ts` has found the route, checked the access and calls `Gateway.handle`,
+ * One inference request from its first byte to the end of its answer. `api/server/hot-path.ts` has found the route, checked the access and calls `Gateway.handle`,
  * which creates an exchange and starts it. From then on each part calls back when its work is done:
  *
  *   start ─► body in        RequestBody reads until `model` is known                       onBodyReady
@@ -15,27 +15,27 @@
  * releases what the exchange holds.
  */
 import type { RoutedSlot } from '../reconciler/board.ts';
-import type { ErrorCode } from '../schema/error-codes.ts';
-import type { SlotName } from '../schema/names.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
+import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './answer.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { RequestBodyOwner } from './read-request.ts';
-import { RequestBody } from './request-body.ts';
+import { RequestBody } from './body/request-body.ts';
 import { bodyLimitOf } from './decide/body-limit.ts';
-import { OPENAI } from './decide/dialect.ts';
-import type { InferencePath } from './decide/inference-paths.ts';
-import type { RequestHead } from './decide/request-head.ts';
-import { route } from './decide/route.ts';
+import { OPENAI } from './route/decide/dialects.ts';
+import type { InferencePath } from './route/decide/inference-paths.ts';
+import type { RequestHead } from './upstream/decide/request-head.ts';
+import { route } from './route/decide/route.ts';
 import type { Attempt, AttemptOwner } from './attempt.ts';
-import { BODY_SILENCE_MS } from './decide/attempt-limits.ts';
-import { createBodyScan } from './create-body-scan.ts';
+import { BODY_SILENCE_MS } from './route/decide/request-limits.ts';
+import { createBodyScan } from './body/create-body-scan.ts';
 import { createAttempt } from './create-attempt.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import { planForward } from './decide/forward-plan.ts';
-import type { Hold, Holder } from './hold.ts';
-import type { Member } from './dense-set.ts';
-import { SpokenVoice, type SpokenVoiceOwner } from './spoken-voice.ts';
-import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './parked-request.ts';
+import type { Hold, Holder } from './traffic/hold.ts';
+import type { Member } from '../platform/dense-set.ts';
+import { SpokenVoice, type SpokenVoiceOwner } from './translate/spoken-voice.ts';
+import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './traffic/parked-request.ts';
 
 export interface ExchangeRequest {
   readonly req: ClientRequest;

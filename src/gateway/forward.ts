@@ -10,16 +10,16 @@
  * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
  * body, because a server that dies between the two would otherwise take the request with it.
  */
-import type { ErrorCode } from '../schema/error-codes.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
 import { AnswerTail } from './answer-tail.ts';
 import { CollectedAnswer } from './collected-answer.ts';
 import type { Usage } from './decide/find-usage.ts';
 import { authorityOf } from './decide/forward-plan.ts';
-import { judgeAnswer } from './decide/judge-answer.ts';
-import type { ResponseHead } from './decide/response-head.ts';
-import { CONNECT_MS } from './decide/attempt-limits.ts';
-import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
+import { judgeAnswer } from './upstream/decide/judge-answer.ts';
+import type { ResponseHead } from './upstream/decide/response-head.ts';
+import { CONNECT_MS } from './route/decide/request-limits.ts';
+import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream/upstream-connection.ts';
 
 export interface ForwardRequest extends AttemptRequest {
   /** Header lines for the upstream, each with its line end. */

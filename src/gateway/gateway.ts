@@ -5,12 +5,12 @@
  */
 import { sleep } from '../platform/pause.ts';
 import { createBufferBudget } from './buffer-budget.ts';
-import { createWriteBatcher } from './write-batcher.ts';
+import { createWriteBatcher } from '../platform/write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
-import { createDenseSet } from './dense-set.ts';
-import { createImageFetcher } from './fetch-image.ts';
-import { createUpstreams } from './upstreams.ts';
+import { createDenseSet } from '../platform/dense-set.ts';
+import { createImageFetcher } from './translate/fetch-image.ts';
+import { createUpstreams } from './upstream/upstreams.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
 

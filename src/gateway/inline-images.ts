@@ -1,8 +1,8 @@
 /** Replaces the URLs of images in a chat by the images. The rest of the body stays as it is, byte for byte. */
-import type { BodyProblem } from './body-scan.ts';
+import type { BodyProblem } from './body/body-scan.ts';
 import { shorten } from '../schema/shorten.ts';
-import type { FetchImage } from './fetch-image.ts';
-import type { FoundUrl } from './media-scanner.ts';
+import type { FetchImage } from './translate/fetch-image.ts';
+import type { FoundUrl } from './body/media-scanner.ts';
 
 /** Of a URL in a message. */
 const SHOWN = 120;

@@ -1,7 +1,7 @@
 /** What is left to do at the server when a translated request has ended: read a request that must finish to its end, and send what the translation asked for. */
 import type { UpstreamRequest } from '../providers/translation.ts';
-import type { Settings } from '../schema/settings.ts';
-import { UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import { UpstreamCall, type UpstreamCallDeps } from './upstream/upstream-call.ts';
 
 export interface Leaving {
   readonly call: UpstreamCall | undefined;

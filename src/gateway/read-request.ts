@@ -1,9 +1,9 @@
 /** What a request body is read from, and what its reader calls. */
-import type { ErrorCode } from '../schema/error-codes.ts';
-import type { BodyScan } from './body-scan.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
+import type { BodyScan } from './body/body-scan.ts';
 import type { ClientRequest } from './client-exchange.ts';
 import type { BodyLimit } from './decide/body-limit.ts';
-import type { RequestHead } from './decide/request-head.ts';
+import type { RequestHead } from './upstream/decide/request-head.ts';
 
 export interface ReadRequest {
   readonly req: ClientRequest;

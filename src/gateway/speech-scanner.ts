@@ -1,6 +1,6 @@
 /** Reads the whole body of a request for speech, which is short, checks the length of its text, and finds its voice. `model` is found as in other bodies. */
-import type { BodyProblem, BodyScan } from './body-scan.ts';
-import { BodyScanner } from './body-scanner.ts';
+import type { BodyProblem, BodyScan } from './body/body-scan.ts';
+import { BodyScanner } from './body/body-scanner.ts';
 import { checkSpeech } from './decide/check-speech.ts';
 
 /** `\ud83d\ude00`: the longest way to write one character in JSON. */

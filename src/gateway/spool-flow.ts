@@ -1,5 +1,5 @@
 /** Sends a body from disk to a connection, also while its end is still on its way. */
-import type { BodySpool } from './body-spool.ts';
+import type { BodySpool } from './body/body-spool.ts';
 
 export interface SpoolFlowSink {
   /** Returns false if the flow should wait for `resume`. */

@@ -1,8 +1,8 @@
 /** Reads a complete request body into what a translation is given. */
 import type { FormField, FormFile, TranslatableBody } from '../providers/translation.ts';
 import { messageOf } from '../platform/error-text.ts';
-import type { ErrorCode } from '../schema/error-codes.ts';
-import type { RequestBody } from './request-body.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
+import type { RequestBody } from './body/request-body.ts';
 
 export interface BodyRefusal {
   readonly kind: 'refuse';

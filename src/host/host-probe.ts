@@ -3,8 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { HostProbe } from '../reconciler/ports.ts';
-import type { HostFacts } from '../schema/hardware.ts';
-import type { Hardware } from '../schema/hardware.ts';
+import type { HostFacts, Hardware } from '../schema/status/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
 
 export interface HostProbeOptions {

@@ -1,7 +1,7 @@
 /** Checks whether a loopback port is free. Some servers (whisper.cpp's) would otherwise silently share an occupied one. */
 import { createServer } from 'node:net';
 import { codeOf } from '../platform/error-text.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
 
 /** Succeeds if nothing listens on `127.0.0.1:port` or on all addresses. The result may be out of date at once; the start itself decides. */
 export async function checkPortFree(port: number): Promise<Result<void>> {

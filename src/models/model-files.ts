@@ -3,14 +3,14 @@ import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
 import type { ModelFormat } from '../providers/provider.ts';
-import type { ModelId } from '../schema/names.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import { bytesOf, readFileList } from './archive/file-list.ts';
-import type { ArchiveFormat, CatalogueFile } from './catalogue.ts';
+import type { ArchiveFormat, CatalogueFile } from './catalogue/catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { encodeDemoModel } from './demo/demo-models.ts';
 import type { ModelSources } from './model-sources.ts';
-import { archivePath } from './pull/fetch-archive.ts';
-import { removePart } from './pull/part-blocks.ts';
+import { archivePath } from './download/fetch-archive.ts';
+import { removePart } from './download/part-blocks.ts';
 import { hashFile } from './pull/hash-file.ts';
 import { createHash } from 'node:crypto';
 

@@ -2,9 +2,9 @@
  * Where the files of a model come from, whatever its name is: an id of the catalogue, a name on the Hub, or a file that was pulled or imported under a name of its
  * own. A name on the Hub is resolved once, at its first pull; what it was resolved to is kept as a pin.
  */
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
-import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { ModelId } from '../schema/words/names.ts';
+import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue/catalogue.ts';
 import { needsAcceptance } from './decide/needs-acceptance.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import type { Pin, PinnedFile } from './decide/pin.ts';

@@ -1,13 +1,13 @@
 /** Gives a file at an address a name in the store, so that it can be pulled like any other model: asks for its size, and keeps its hash. */
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { connectTo } from './pull/connect-to.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { explainRefusal } from './decide/explain-refusal.ts';
 import type { Pin } from './decide/pin.ts';
 import type { ModelSources } from './model-sources.ts';
-import { discard, openUrl } from './pull/open-url.ts';
+import { discard, openUrl } from './download/open-url.ts';
 
 export interface UrlModel {
   /** The name of the model, which is the path of its file in the store. */

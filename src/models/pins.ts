@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';
-import type { ModelId } from '../schema/names.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import { failUnlessWritable } from './pull/check-writable.ts';
 import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
 

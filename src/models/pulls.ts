@@ -3,8 +3,8 @@
  * ends and keeps what it has. Someone who asks through the API waits as a slot does, until the download ends or is cancelled.
  */
 import type { Progress } from '../reconciler/ports.ts';
-import { fail, type Failure, type Result } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
+import { fail, type Failure, type Result } from '../schema/words/failure.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface ModelPull {

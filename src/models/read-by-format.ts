@@ -1,6 +1,6 @@
 /** Which provider reads a model. By the names of its files alone, a model may belong to several. */
 import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
-import type { ProviderKind } from '../schema/provider-kinds.ts';
+import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 
 /**
  * Reads a model with the first provider that knows files like its own and can use them, or with `provider` alone if that knows such files. Returns the last refusal

@@ -2,8 +2,8 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.ts';
-import type { ModelId } from '../schema/names.ts';
-import type { ProviderKind } from '../schema/provider-kinds.ts';
+import type { ModelId } from '../schema/words/names.ts';
+import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { openModelFiles, UnreadableFile, type SeenFile } from './model-file-access.ts';
 import { readByFormat } from './read-by-format.ts';

@@ -7,7 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, type Result } from '../schema/failure.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export interface Engine {

@@ -1,5 +1,5 @@
 /** Models that programs bring themselves. Types only. */
-import type { ModelId } from '../schema/names.ts';
+import type { ModelId } from '../schema/words/names.ts';
 
 /** A model that comes with a program or its toolbox image: it has a name there, and no file in the store. */
 export interface OwnModel {

@@ -2,12 +2,12 @@
  * The provider contract. A provider knows one kind of inference server: how to start it, how to check its health, and which path serves
  * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
-import type { Result } from '../schema/failure.ts';
-import type { Machine, ProgramBackends } from '../schema/hardware.ts';
+import type { Result } from '../schema/words/failure.ts';
+import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
 import type { ModelAbility } from '../schema/model-kinds.ts';
-import type { ModelId, SlotName } from '../schema/names.ts';
-import type { Backend, Capability, ProviderKind } from '../schema/provider-kinds.ts';
-import type { SlotSpec } from '../schema/slot-spec.ts';
+import type { ModelId, SlotName } from '../schema/words/names.ts';
+import type { Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';
 

@@ -13,8 +13,8 @@
  * It may run more than once for one request: if the server dies before anything was written, the gateway starts it again on another one. A translation that throws, or that
  * never ends, fails its own request with `upstream.failed` or `upstream.timeout` and nothing else.
  */
-import type { ErrorCode } from '../schema/error-codes.ts';
-import type { Capability } from '../schema/provider-kinds.ts';
+import type { ErrorCode } from '../schema/words/error-codes.ts';
+import type { Capability } from '../schema/slot/provider-kinds.ts';
 
 export interface TranslatableRequest {
   /** The canonical path of the route. */

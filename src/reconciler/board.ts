@@ -4,12 +4,12 @@
  */
 import type { Endpoint, ModelFacts, Voice } from '../providers/provider.ts';
 import type { MemoryVerdict } from './decide/rules/share-memory.ts';
-import type { SlotName, WorkloadId } from '../schema/names.ts';
-import type { Capability } from '../schema/provider-kinds.ts';
-import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotStatus } from '../schema/slot-status.ts';
+import type { SlotName, WorkloadId } from '../schema/words/names.ts';
+import type { Capability } from '../schema/slot/provider-kinds.ts';
+import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
+import type { SlotStatus } from '../schema/status/slot-status.ts';
 
-/** Whether a request may enter a slot now. Decided by `decide/rules/admission.ts`; `gateway/decide/route.ts` lists where every refusal comes from. */
+/** Whether a request may enter a slot now. Decided by `decide/rules/admission.ts`; `gateway/route/decide/route.ts` lists where every refusal comes from. */
 export type Admission =
   /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }

@@ -1,8 +1,8 @@
 /** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import { fail, type Failure } from '../schema/failure.ts';
-import type { SlotName, WorkloadId } from '../schema/names.ts';
-import { isSameValue } from '../schema/same-value.ts';
+import { fail, type Failure } from '../schema/words/failure.ts';
+import type { SlotName, WorkloadId } from '../schema/words/names.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
 import type { ProbeFact } from './decide/facts/workload-history.ts';
 import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';

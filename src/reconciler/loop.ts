@@ -8,27 +8,27 @@
  * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe"
  * and "publish", in parts between which a pass over many slots pauses.
  */
-import type { HostFacts } from '../schema/hardware.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import type { SlotName } from '../schema/names.ts';
-import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
-import type { Settings } from '../schema/settings.ts';
-import type { SlotDocument } from '../schema/slot-spec.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import { passResult } from './decide/outcome/pass-result.ts';
 import type { Change } from './decide/outcome/explain.ts';
 import type { EarlierStatus } from './decide/outcome/resume-times.ts';
-import type { NewEntry } from './decide/outcome/slot-status.ts';
+import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
 import { createDeadline } from './deadline.ts';
 import { createObjectionLog } from './log-objections.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
-import { rememberBackends } from './desire.ts';
-import { observedFacts } from './merge-observation.ts';
+import { rememberBackends } from './remember/desire.ts';
+import { observedFacts } from './remember/merge-observation.ts';
 import { observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {

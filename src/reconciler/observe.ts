@@ -1,9 +1,9 @@
 /** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
 import type { ProviderRegistry } from '../providers/provider.ts';
-import type { HostFacts } from '../schema/hardware.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { ModelId, SlotName } from '../schema/names.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type {
   DesiredSlot,
   DesiredState,
@@ -15,7 +15,7 @@ import type {
   RuntimeFacts,
   SlotSource,
 } from './ports.ts';
-import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
+import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { withBackends, type giveBackend } from './decide/rules/choose-backend.ts';
 import type { Deadline } from './deadline.ts';
 import { messageOf } from '../platform/error-text.ts';

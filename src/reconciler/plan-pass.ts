@@ -10,15 +10,15 @@ import type { Objection } from './decide/facts/inspection.ts';
 import { isOvertaken, isTreatedOtherwise } from './decide/facts/overtaken.ts';
 import { withoutBroken } from './decide/hold-up.ts';
 import { planInParts, type plan } from './decide/plan.ts';
-import { desire, rememberTemplating, templatingOf, type DesireDeps } from './desire.ts';
-import { observedFacts, trackObservation } from './merge-observation.ts';
+import { desire, rememberTemplating, templatingOf, type DesireDeps } from './remember/desire.ts';
+import { observedFacts, trackObservation } from './remember/merge-observation.ts';
 import type { Observation } from './observe.ts';
 import type { Parts } from '../platform/decide/parts.ts';
 import type { Clock, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
-import { rememberSteps } from './remember-plans.ts';
+import { rememberSteps } from './remember/remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
-import type { HostFacts } from '../schema/hardware.ts';
-import type { SlotName } from '../schema/names.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
+import type { SlotName } from '../schema/words/names.ts';
 import type { Tracker } from './tracker.ts';
 
 export interface Decide {

@@ -1,12 +1,12 @@
 /** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
 import type { Endpoint, ModelFacts, PinReference } from '../providers/provider.ts';
-import type { Result } from '../schema/failure.ts';
-import type { HostFacts } from '../schema/hardware.ts';
-import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/names.ts';
-import type { Backend, ProviderKind } from '../schema/provider-kinds.ts';
-import type { Reason } from '../schema/reasons.ts';
-import type { SlotSpec, SpecProblem } from '../schema/slot-spec.ts';
-import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
+import type { Result } from '../schema/words/failure.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
+import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
+import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Reason } from '../schema/status/reasons.ts';
+import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
 /** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;

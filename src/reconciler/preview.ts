@@ -1,12 +1,12 @@
 /** Shows what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
-import type { SlotName } from '../schema/names.ts';
-import { formatProblem } from '../schema/spec-problem.ts';
-import { parseSlot, type SlotDocument } from '../schema/slot-spec.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import { formatProblem } from '../schema/slot/spec-problem.ts';
+import { parseSlot, type SlotDocument } from '../schema/slot/slot-spec.ts';
 import { explain, listChanges, type Change } from './decide/outcome/explain.ts';
 import type { Observed } from './decide/facts/facts.ts';
 import { classifyEdit } from './decide/facts/slot-edit.ts';
 import { plan } from './decide/plan.ts';
-import { desire, templatingOf, type DesireDeps } from './desire.ts';
+import { desire, templatingOf, type DesireDeps } from './remember/desire.ts';
 import { observe, readDesired, type Observation, type Senses } from './observe.ts';
 import type { Clock, DesiredSlot, DesiredState } from './ports.ts';
 

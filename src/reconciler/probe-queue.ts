@@ -2,7 +2,7 @@
  * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the probes of thousands of servers are due in the same
  * pass; all at once they would hold up requests for seconds, take over 100 MB, and time out because of each other.
  */
-import { createPlaces } from '../platform/places.ts';
+import { createPlaces } from '../platform/semaphore.ts';
 import type { Clock } from './ports.ts';
 
 /** Resolves with undefined if the signal aborts while the work still waits for its turn. */

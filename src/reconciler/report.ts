@@ -3,9 +3,9 @@
  * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
  */
 import { PIECES_PER_PART, type Parts } from '../platform/decide/parts.ts';
-import type { SlotName } from '../schema/names.ts';
-import { isSameExcept, isSameValue, reuse } from '../schema/same-value.ts';
-import type { SlotStatus, StateMove, TimelineEntry } from '../schema/slot-status.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import { isSameExcept, isSameValue, reuse } from '../schema/words/same-value.ts';
+import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
@@ -16,7 +16,7 @@ import { boardSlot } from './decide/outcome/board-slot.ts';
 import { beginText, doneText } from './decide/outcome/explain.ts';
 import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-swap.ts';
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
-import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/slot-status.ts';
+import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/published-status.ts';
 import type { Outcome } from './execute.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 

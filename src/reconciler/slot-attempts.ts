@@ -1,6 +1,6 @@
 /** The failures and starts of each slot since its last edit other than a change of its replicas: one part of the tracker. */
-import type { Failure } from '../schema/failure.ts';
-import type { SlotName, WorkloadId } from '../schema/names.ts';
+import type { Failure } from '../schema/words/failure.ts';
+import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import type { Attempt, AttemptKind, Attempts } from './decide/facts/facts.ts';
 import { classifyEdit, type SlotEdit } from './decide/facts/slot-edit.ts';
 import type { DesiredSlot, LogLine } from './ports.ts';

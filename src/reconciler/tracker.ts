@@ -2,14 +2,14 @@
  * What the loop has learned itself and no adapter can tell: histories of workloads, failed attempts, actions under way, when a slot was last used. In memory
  * only: after a restart the next passes learn it again. Holds facts and decides nothing.
  */
-import type { SlotName, WorkloadId } from '../schema/names.ts';
+import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { keyOfAction, type Action } from './decide/facts/actions.ts';
 import type { Observed, Origin, RunningAction } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/rules/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress } from './ports.ts';
 import { createSlotAttempts, type SlotAttempts } from './slot-attempts.ts';
-import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './workload-histories.ts';
+import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './remember/workload-histories.ts';
 
 export interface Tracker {
   readonly histories: Omit<WorkloadHistories, 'beginObservation' | 'observe' | 'markDraining' | 'started' | 'stopBegun'>;

@@ -1,7 +1,7 @@
 /** The answer of `/api/cluster` as a schema. */
 import { z } from 'zod';
-import { POD_PHASES } from './cluster-listing.ts';
-import { SlotName } from './names.ts';
+import { POD_PHASES } from './status/cluster-listing.ts';
+import { SlotName } from './words/names.ts';
 
 const Count = z.int().min(0);
 

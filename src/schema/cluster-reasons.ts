@@ -2,7 +2,7 @@
  * The reasons that only occur in a cluster, or that end up in the log only. Kubernetes' own words are kept where it has one, so that they
  * can be searched for. Each text is a row of `docs/reference/conditions.md`.
  */
-import { reason, stalling } from './slot-reasons.ts';
+import { reason, stalling } from './status/slot-reasons.ts';
 
 /** Why a pod of a slot does not start, run or stay. */
 export const POD_REASONS = {

@@ -1,6 +1,6 @@
 /** The failures of slots as they outlive a controller. Statuses hold them, so whatever writes statuses writes them. */
-import type { SlotName } from './names.ts';
-import type { SlotStatus } from './slot-status.ts';
+import type { SlotName } from './words/names.ts';
+import type { SlotStatus } from './status/slot-status.ts';
 
 /** The part of a status that the next controller reads. */
 export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures' | 'failedSpec'>;

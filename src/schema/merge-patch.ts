@@ -1,5 +1,5 @@
 /** Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a key, any other value replaces the old one. */
-import { isTable } from './key-case.ts';
+import { isTable } from './words/key-case.ts';
 
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isTable(patch)) return patch;

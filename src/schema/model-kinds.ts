@@ -1,5 +1,5 @@
 /** What models are for, as the catalogue sorts them. Pure. */
-import type { ProviderKind } from './provider-kinds.ts';
+import type { ProviderKind } from './slot/provider-kinds.ts';
 
 /** The provider that serves the models of each kind, unless an entry names another one. */
 export const PROVIDER_OF_MODEL_KIND = {

@@ -1,6 +1,6 @@
 /** Affinity and topology spread of the pods of a slot: on which nodes, and near which pods, they run. */
 import { z } from 'zod';
-import { LabelKey, LabelSelector } from './kube-fields.ts';
+import { LabelKey, LabelSelector } from './pod/kube-fields.ts';
 
 const TopologyKey = LabelKey.describe('Label of nodes; all nodes with the same value are one topology, such as a zone');
 const Weight = z.int().min(1).max(100).describe('How much this preference counts, from 1 to 100');

@@ -1,6 +1,6 @@
 /** Security contexts of the pods of a slot and of their containers. */
 import { z } from 'zod';
-import { NumericId } from './kube-fields.ts';
+import { NumericId } from './pod/kube-fields.ts';
 
 const Confinement = z.strictObject({
   type: z.enum(['RuntimeDefault', 'Localhost', 'Unconfined']).describe('Which profile is used'),

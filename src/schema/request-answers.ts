@@ -1,6 +1,6 @@
 /** The answer of `/api/requests` as a schema. */
 import { z } from 'zod';
-import { SlotName } from './names.ts';
+import { SlotName } from './words/names.ts';
 
 export const RequestEntries = z.object({
   requests: z

@@ -1,7 +1,7 @@
 /** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
 import { existsSync } from 'node:fs';
 import { createProcessRuntime, type ProcessRuntimeOptions } from '../host/process/process-runtime.ts';
-import { fail, type Result } from '../schema/failure.ts';
+import { fail, type Result } from '../schema/words/failure.ts';
 import { createHostWorld } from './host-world.ts';
 import type { ServiceOptions, World } from './world.ts';
 

@@ -1,6 +1,6 @@
 /** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
-import type { LocalSocket } from '../api/local-socket.ts';
+import type { LocalSocket } from '../api/server/local-socket.ts';
 import type { Authorize } from '../auth/create-authorize.ts';
 import type { StoreChange } from '../auth/decide/compare-tokens.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';

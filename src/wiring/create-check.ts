@@ -6,7 +6,7 @@ import { oncePerPoll } from '../auth/once-per-poll.ts';
 import { createTokenStore, type TokenStore } from '../auth/token-store.ts';
 import { createTokenVerifier } from '../auth/token-verifier.ts';
 import { createProxyMatcher, createSecretMatcher } from '../auth/trusted-proxies.ts';
-import type { Settings } from '../schema/settings.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 
 interface CheckParts extends Pick<AuthorizeDeps, 'isLocal' | 'isReady' | 'onUse'> {
   readonly store: Pick<TokenStore, 'current'>;

@@ -4,8 +4,8 @@ import type { ModelFormat } from '../providers/provider.ts';
 import { suggestModels } from '../models/decide/suggest-models.ts';
 import { filesOf, storedBytes } from '../models/model-files.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import type { World } from './world.ts';
 
 /** Pure. */

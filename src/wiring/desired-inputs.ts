@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { SlotSource } from '../reconciler/ports.ts';
 import { createToolboxSource } from '../files/toolbox-manifest.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import type { CatalogueSource } from '../models/catalogue-source.ts';
-import { ok } from '../schema/failure.ts';
+import type { CatalogueSource } from '../models/catalogue/catalogue-source.ts';
+import { ok } from '../schema/words/failure.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** `lastGoodFile` keeps the last valid `toolboxes.toml`. Without it, that is kept in memory only. */

@@ -4,18 +4,18 @@ import { parseHubName } from '../models/decide/parse-model-name.ts';
 import type { Provider, ModelFacts, ProviderRegistry } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
-import { budgetOf } from '../reconciler/desire.ts';
+import { budgetOf } from '../reconciler/remember/desire.ts';
 import { findPools, largestDeviceBytes, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
 import { findFit, type FitQuestion } from '../reconciler/decide/fit.ts';
 import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
 import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
 import { tooSmallFor } from '../reconciler/decide/rules/least-device.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import { SlotName, type ModelId } from '../schema/names.ts';
-import { PROVIDER_KINDS, type ProviderKind } from '../schema/provider-kinds.ts';
-import type { Settings } from '../schema/settings.ts';
-import { parseSlot } from '../schema/slot-spec.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import { SlotName, type ModelId } from '../schema/words/names.ts';
+import { PROVIDER_KINDS, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import { parseSlot } from '../schema/slot/slot-spec.ts';
 import type { World } from './world.ts';
 
 /** How long the Hub may take to say what a repository has. */

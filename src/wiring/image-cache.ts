@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { ImageSource } from '../api/ports.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { KeepImage } from '../gateway/exchange-deps.ts';
-import type { Settings } from '../schema/settings.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 
 /** An image may outlive its time by this much on disk; nobody gets it then. */
 const TIDY_MS = 3_600_000;

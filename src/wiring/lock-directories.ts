@@ -1,8 +1,8 @@
 /** Makes this the only service that uses its state directory and its configuration directory, or says which process already does. */
 import { lockDirectory, type DirectoryLock, type LockAnswer } from '../files/directory-lock.ts';
 import type { Log } from '../platform/log.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { Settings } from '../schema/settings.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 
 export interface DirectoryLocks {
   readonly state: DirectoryLock;

@@ -1,9 +1,9 @@
 /** Pulls and removes models for the management API in a cluster. What is pulled there is the decision which files the pods fetch; removing a model forgets it. */
 import type { Manage } from '../api/ports.ts';
-import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
+import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
-import { fail, ok } from '../schema/failure.ts';
+import { fail, ok } from '../schema/words/failure.ts';
 
 /** How long the Hub may take to say what a name means. */
 const RESOLVE_TIMEOUT_MS = 30_000;

@@ -6,8 +6,8 @@ import { storageFailure } from '../models/pull/storage-failure.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
 import type { Board } from '../reconciler/board.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { ModelId } from '../schema/names.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { ModelId } from '../schema/words/names.ts';
 import { manageClusterModels } from './manage-cluster-models.ts';
 import type { World } from './world.ts';
 

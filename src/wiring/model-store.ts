@@ -1,16 +1,16 @@
 /** Creates the catalogue, and the model store of a host, from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { Catalogue } from '../models/catalogue.ts';
-import { createCatalogueSource, type CatalogueSource } from '../models/catalogue-source.ts';
+import type { Catalogue } from '../models/catalogue/catalogue.ts';
+import { createCatalogueSource, type CatalogueSource } from '../models/catalogue/catalogue-source.ts';
 import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
-import { createDiskRoom } from '../models/pull/disk-room.ts';
-import { createThrottle } from '../models/pull/throttle.ts';
+import { createDiskRoom } from '../models/download/disk-room.ts';
+import { createThrottle } from '../platform/throttle.ts';
 import { createModelStore, type DirectoryModelStore, type OwnModelSource } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
-import { PROVIDER_KIND_NAMES } from '../schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
 
 /** What a model may have of the memory for slots. The rest is for its context and for computing. */

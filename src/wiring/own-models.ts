@@ -7,9 +7,9 @@ import type { OwnModelSource } from '../models/store.ts';
 import type { OwnModel, OwnModels } from '../providers/own-models.ts';
 import type { Provider, ProviderRegistry } from '../providers/provider.ts';
 import type { ImageReference, ModelPresence, Runtime } from '../reconciler/ports.ts';
-import type { Hardware } from '../schema/hardware.ts';
-import type { ModelId } from '../schema/names.ts';
-import type { ProviderKind } from '../schema/provider-kinds.ts';
+import type { Hardware } from '../schema/status/hardware.ts';
+import type { ModelId } from '../schema/words/names.ts';
+import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { OwnProgram } from './world.ts';
 
 export interface OwnModelDeps {

@@ -1,13 +1,13 @@
 /** Joins the parts of a worker in a process of its own, which ends with its controller. */
 import type { Socket } from 'node:net';
-import { createSiteGuard } from '../api/site-guard.ts';
+import { createSiteGuard } from '../api/server/site-guard.ts';
 import type { Authorize } from '../auth/create-authorize.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
-import type { Settings } from '../schema/settings.ts';
-import type { FromWorker, ToWorker, WorkerStart } from '../workers/messages.ts';
-import { startWorker, type Worker } from '../workers/worker.ts';
-import { collectWhenIdle } from './heap/collect-when-idle.ts';
-import { createHeapLimits, keepYoungHeapSmall } from './heap/heap-limits.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { FromWorker, ToWorker, WorkerStart } from '../turbo/workers/messages.ts';
+import { startWorker, type Worker } from '../turbo/workers/worker.ts';
+import { collectWhenIdle } from '../turbo/heap/collect-when-idle.ts';
+import { createHeapLimits, keepYoungHeapSmall } from '../turbo/heap/heap-limits.ts';
 import { readSitePolicy } from './site-policy.ts';
 
 export interface WorkerParts {

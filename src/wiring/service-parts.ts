@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { describeListening, type ListenFacts } from '../api/decide/describe-listening.ts';
 import type { Manage } from '../api/ports.ts';
 import { LOCAL_SOCKET } from '../schema/state-files.ts';
-import type { LocalSocket } from '../api/local-socket.ts';
-import type { HttpApi } from '../api/server.ts';
+import type { LocalSocket } from '../api/server/local-socket.ts';
+import type { HttpApi } from '../api/server/server.ts';
 import { untilFree } from './shared-port.ts';
 import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import type { Settings } from '../schema/settings.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 

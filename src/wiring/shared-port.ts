@@ -5,7 +5,7 @@
 import { createServer } from 'node:net';
 import { codeOf } from '../platform/error-text.ts';
 import { sleep } from '../platform/pause.ts';
-import type { Settings } from '../schema/settings.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 
 type Address = Settings['SVC_LISTEN'];
 

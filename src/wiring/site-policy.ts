@@ -1,9 +1,9 @@
 /** Reads what the machine says about its names, for the check of where requests come from. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { SitePolicy } from '../api/decide/decide-site.ts';
-import { collectHostNames } from '../api/decide/host-names.ts';
-import type { Settings } from '../schema/settings.ts';
+import type { SitePolicy } from '../api/server/decide/decide-site.ts';
+import { collectHostNames } from '../api/server/decide/host-names.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 
 type SiteSettings = Pick<
   Settings,

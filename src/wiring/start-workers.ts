@@ -3,9 +3,9 @@ import { getCompileCacheDir } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { fail, ok, type Result } from '../schema/failure.ts';
-import { shareLimits } from '../workers/decide/share-limits.ts';
-import type { WorkerPool } from '../workers/worker-pool.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
+import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import { canSharePorts } from './shared-port.ts';
 import type { ServiceOptions, World } from './world.ts';
 

@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { AuditTrail } from '../api/manage/audit-trail.ts';
 import type { V1Deps } from '../api/v1/v1-routes.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
-import { imitatesVoices } from '../gateway/decide/plan-voice.ts';
-import type { VoiceStore } from '../schema/voice-store.ts';
+import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
+import type { VoiceStore } from '../schema/slot/voice-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

@@ -1,20 +1,20 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
-import type { ClusterModelStore } from '../cluster/cluster-model-store.ts';
-import type { KubeObserver } from '../cluster/client/kube-observer.ts';
-import type { TokenSecret } from '../cluster/tokens/token-secret.ts';
-import type { ClusterListing } from '../schema/cluster-listing.ts';
+import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
+import type { KubeObserver } from '../cluster/client/client-observer.ts';
+import type { TokenSecret } from '../cluster/token-secret.ts';
+import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { FailureRecords } from '../schema/failure-records.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
-import type { ProviderKind } from '../schema/provider-kinds.ts';
+import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ToolboxImages } from '../files/toolbox-manifest.ts';
-import type { Settings } from '../schema/settings.ts';
-import type { ProfileStore } from '../schema/profile-store.ts';
-import type { SlotEditor } from '../schema/slot-editor.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { ProfileStore } from '../schema/slot/profile-store.ts';
+import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 
 /** What the whole service, and so every world, is made from. */
 export interface ServiceOptions {

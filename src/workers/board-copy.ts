@@ -1,6 +1,6 @@
 /** The board of a worker, which follows that of the controller. */
 import type { RoutedBoard, RoutedView } from '../reconciler/board.ts';
-import { applyBoardChange, NO_BOARD, type BoardChange } from './decide/board-changes.ts';
+import { applyBoardChange, NO_BOARD, type BoardChange } from '../turbo/workers/decide/board-changes.ts';
 
 export interface BoardCopy extends RoutedBoard {
   change(change: BoardChange): void;

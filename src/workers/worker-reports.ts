@@ -1,6 +1,6 @@
 /** When a worker reports, and what: its traffic, the requests that have ended, and what it costs. */
-import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
-import type { TrafficRows, WorkerReport } from './messages.ts';
+import { packRequests, type ReportedRequest } from '../turbo/workers/decide/request-batch.ts';
+import type { TrafficRows, WorkerReport } from '../turbo/workers/messages.ts';
 
 export interface WorkerReportSources {
   /** What has changed since the last call. */

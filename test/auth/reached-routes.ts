@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request, type RequestOptions } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Route } from '../../src/api/route.ts';
+import type { Route } from '../../src/api/server/route.ts';
 import type { Authorize } from '../../src/auth/create-authorize.ts';
 import { pageRoutes } from '../api/manage/page-routes.ts';
 import { startWorld } from '../api/manage/world.ts';
-import { buildServer } from '../../src/api/server.ts';
-import { createSiteGuard } from '../../src/api/site-guard.ts';
-import { parseSettings } from '../../src/schema/settings.ts';
+import { buildServer } from '../../src/api/server/server.ts';
+import { createSiteGuard } from '../../src/api/server/site-guard.ts';
+import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../../src/wiring/site-policy.ts';
 
 export interface ReachedRoutes {

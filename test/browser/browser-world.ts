@@ -1,7 +1,7 @@
 /** A service with all routes, a web server with pages of other sites, and a browser that visits both. */
 import { createServer, type Server } from 'node:http';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { publish } from '../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';

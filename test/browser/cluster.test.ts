@@ -1,8 +1,8 @@
 /** What the dashboard shows of a cluster: who leads, and why pods do not run. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import type { PodListing } from '../../src/schema/cluster-listing.ts';
-import { SlotName } from '../../src/schema/names.ts';
+import type { PodListing } from '../../src/schema/status/cluster-listing.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { buildDashboard, LOOKS, launch, picture, visit, type Visitor } from './dashboard.ts';

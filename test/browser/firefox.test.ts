@@ -1,7 +1,7 @@
 /** The main paths of the dashboard in Firefox, which Playwright drives only in a build of its own. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { launch, type Browser, type Page } from 'puppeteer-core';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithFirefox, FIREFOX } from '../support/require/require-firefox.ts';

@@ -1,7 +1,7 @@
 /** The dashboard with many slots that change all the time. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { countCalls } from './count-calls.ts';

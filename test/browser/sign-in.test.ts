@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { REQUIRED } from '../../src/auth/decide/decide-access.ts';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { buildDashboard, launch, picture, visit } from './dashboard.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { NAMESPACE, startCluster, type Cluster } from './cluster-fixture.ts';
 

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import { resourceText } from '../../src/cli/verbs/convert.ts';
 import { parseResources } from '../../src/cli/manifests/parse-resources.ts';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { slotDocuments } from '../schema/slot-arbitrary.ts';
 import { svcctl } from './run-svcctl.ts';
 

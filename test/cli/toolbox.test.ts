@@ -7,7 +7,7 @@ import { parse } from 'smol-toml';
 import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
 import { judgeImage } from '../../src/cli/toolbox/decide/judge-image.ts';
 import { withPin } from '../../src/cli/toolbox/decide/pin-text.ts';
-import { PROVIDER_KIND_NAMES } from '../../src/schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES } from '../../src/schema/slot/provider-kinds.ts';
 import { svcctl } from './run-svcctl.ts';
 
 const ID = 'b'.repeat(64);

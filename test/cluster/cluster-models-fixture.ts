@@ -1,7 +1,7 @@
 /** The model stores of several replicas of the gateway, over one fake API server. */
-import { createClusterModelStore, type ClusterModelStore } from '../../src/cluster/cluster-model-store.ts';
+import { createClusterModelStore, type ClusterModelStore } from '../../src/cluster/models/cluster-model-store.ts';
 import { createModelRecords, createRecordReflector } from '../../src/cluster/models/model-records.ts';
-import type { Catalogue } from '../../src/models/catalogue.ts';
+import type { Catalogue } from '../../src/models/catalogue/catalogue.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';

@@ -5,8 +5,8 @@ import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
 import { describePod } from '../../dashboard/src/decide/pods.ts';
 import { offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
-import { SlotName } from '../../src/schema/names.ts';
-import { AT_REST_REASONS } from '../../src/schema/slot-reasons.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
+import { AT_REST_REASONS } from '../../src/schema/status/slot-reasons.ts';
 
 test.each([
   [0, 0],

@@ -10,7 +10,7 @@ import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
 import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';
 import { encodeWave } from '../../dashboard/src/decide/wave.ts';
 import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
-import { SlotName } from '../../src/schema/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 
 describe('requests as programs write them', () => {
   const facts = { origin: 'http://127.0.0.1:8080', kind: 'chat', needsToken: true } as const;

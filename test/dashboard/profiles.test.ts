@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { differentSlots, nearestProfile } from '../../dashboard/src/decide/profiles.ts';
 import type { ProfileEntry } from '../../dashboard/src/types.ts';
-import { ProfileName, SlotName } from '../../src/schema/names.ts';
+import { ProfileName, SlotName } from '../../src/schema/words/names.ts';
 
 type Result = ProfileEntry['slots'][number]['result'];
 

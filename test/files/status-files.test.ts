@@ -1,10 +1,9 @@
-import { appendFile, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { mkdir } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ModelId, SlotName } from '../../src/schema/names.ts';
-import type { SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
+import { ModelId, SlotName } from '../../src/schema/words/names.ts';
+import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { createEventFeed } from '../../src/files/event-feed.ts';
 import { createStatusFiles } from '../../src/files/status-files.ts';
 import { createStatusRecords } from '../../src/files/status-records.ts';

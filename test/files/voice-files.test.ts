@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createVoiceFiles } from '../../src/files/voice-files.ts';
-import { VoiceName } from '../../src/schema/names.ts';
-import type { VoiceStore } from '../../src/schema/voice-store.ts';
+import { VoiceName } from '../../src/schema/words/names.ts';
+import type { VoiceStore } from '../../src/schema/slot/voice-store.ts';
 
 const AT = Date.parse('2026-01-02T03:04:05Z');
 const RECORDING = Buffer.from('fLaC and more');

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import OpenAI, { APIError, BadRequestError, NotFoundError, UnprocessableEntityError, toFile } from 'openai';
-import type { Capability } from '../../src/schema/provider-kinds.ts';
+import type { Capability } from '../../src/schema/slot/provider-kinds.ts';
 import { ENDLESS, startSpeechDouble, type SpeechDouble } from '../support/speech/speech-double.ts';
 import { publish, slotName } from './support/board-fixture.ts';
 import { errorOf, post } from './support/client.ts';

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { VoiceStore } from '../../src/schema/voice-store.ts';
+import type { VoiceStore } from '../../src/schema/slot/voice-store.ts';
 import { startSpeechDouble } from '../support/speech/speech-double.ts';
 import { PARK, publish, slotName } from './support/board-fixture.ts';
 import { errorOf, post } from './support/client.ts';

@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import type { Alert } from '../../scripts/generate/monitoring/alert.ts';
 import { ALERT_GROUPS } from '../../scripts/generate/monitoring/alerts.ts';
 import { METRICS } from '../../src/api/metrics/metric-table.ts';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import { schemaProblem } from '../support/kube/published-schemas.ts';
 
 const TOP = join(import.meta.dirname, '../..');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { LuaFactory } from 'wasmoon';
 import { parse } from 'yaml';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 
 const EXAMPLE = join(import.meta.dirname, '../../manifests/gitops/argocd/health-of-slots.yaml');
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { BASE_NAMESPACE, baseFiles, isHook, renderChart, withoutHelm } from '../../scripts/render-manifests.ts';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 
 type Json = Readonly<Record<string, unknown>>;

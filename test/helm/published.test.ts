@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import { schemaProblem } from '../support/kube/published-schemas.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';

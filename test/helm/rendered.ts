@@ -1,5 +1,5 @@
 /** Reads rendered objects. */
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

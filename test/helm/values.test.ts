@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import { helmValuesSchema } from '../../scripts/generate/publish-helm-schema.ts';
 
 const CHART = join(import.meta.dirname, '../../helm/svc');

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createClock } from '../../src/platform/clock.ts';
 import { createHostProbe } from '../../src/host/host-probe.ts';
 import { createProbeIo } from '../../src/platform/probe-io.ts';
-import type { Hardware } from '../../src/schema/hardware.ts';
+import type { Hardware } from '../../src/schema/status/hardware.ts';
 import { recordedHardware } from '../support/hardware/recorded-machines.ts';
 import { freePort } from '../support/runtimes/runtime-world.ts';
 

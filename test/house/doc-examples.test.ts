@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { ERROR_CODES } from '../../src/schema/error-codes.ts';
-import { isTable } from '../../src/schema/key-case.ts';
-import { SlotDocument } from '../../src/schema/slot-spec.ts';
+import { ERROR_CODES } from '../../src/schema/words/error-codes.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
+import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { ROOT } from './lint-fixtures.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { SettingsSchema } from '../../src/schema/settings.ts';
+import { SettingsSchema } from '../../src/schema/settings/settings.ts';
 import { ROOT } from './lint-fixtures.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

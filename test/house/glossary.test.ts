@@ -65,8 +65,8 @@ describe('A synonym', () => {
 
   test('is let through where the word is the term of somebody else', () => {
     expect(problemsIn('renews its lease', 'src/cluster/leadership/leadership.ts')).toEqual([]);
-    expect(problemsIn('renews its lease', 'src/gateway/hold.ts')).toHaveLength(1);
-    expect(problemsIn('They can be told apart', 'src/gateway/hold.ts')).toEqual([]);
+    expect(problemsIn('renews its lease', 'src/gateway/traffic/hold.ts')).toHaveLength(1);
+    expect(problemsIn('They can be told apart', 'src/gateway/traffic/hold.ts')).toEqual([]);
   });
 
   test('comes with the term to use, and where that is written', () => {

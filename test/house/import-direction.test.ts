@@ -25,12 +25,12 @@ const HOUSE: Readonly<Record<string, { readonly may: readonly string[]; readonly
   dashboard: { may: [], types: ['schema'] },
 };
 const TARGETS = [
-  'schema/names.ts',
+  'schema/words/names.ts',
   'platform/clock.ts',
   'reconciler/loop.ts',
   'reconciler/ports.ts',
   'reconciler/board.ts',
-  'gateway/hold.ts',
+  'gateway/traffic/hold.ts',
   'providers/provider.ts',
   'providers/registry.ts',
   'models/store.ts',
@@ -38,7 +38,7 @@ const TARGETS = [
   'files/write-file.ts',
   'host/podman/podman-runtime.ts',
   'cluster/client/ports.ts',
-  'api/server.ts',
+  'api/server/server.ts',
   'wiring/world.ts',
   'cli/svcctl.ts',
   'dashboard/page.ts',

@@ -13,7 +13,7 @@ describe.each(['src/main.ts', 'src/cli/verbs/serve.ts'])('%s', (start) => {
 
   test('loads the service', () => {
     expect(loaded).toContain('src/reconciler/loop.ts');
-    expect(loaded).toContain('src/api/server.ts');
+    expect(loaded).toContain('src/api/server/server.ts');
   });
 
   test('loads no file of src/cluster/ outside a cluster', () => {
@@ -46,7 +46,7 @@ test('the code for clusters is loaded by one dynamic import', () => {
     (path) => !(loaded.get('src/wiring/choose-world.ts') ?? []).includes(path),
   );
   expect(dynamic).toContain('src/wiring/cluster-world.ts');
-  expect(reachableFrom('src/wiring/cluster-world.ts', loaded)).toContain('src/cluster/client/kube-api.ts');
+  expect(reachableFrom('src/wiring/cluster-world.ts', loaded)).toContain('src/cluster/client/api-client.ts');
 });
 
 test('only the registry imports the folder of a provider, so that nothing else changes with a new one', () => {

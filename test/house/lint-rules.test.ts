@@ -109,7 +109,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
 };
 
 const SUPPORT = {
-  'src/schema/names.ts': "export const name = 'primary';\n",
+  'src/schema/words/names.ts': "export const name = 'primary';\n",
   'src/reconciler/loop.ts': 'export interface Thing {\n  readonly size: number;\n}\nexport const thing: Thing = { size: 1 };\n',
   'src/files/cycle-two.ts': "import { one } from './cycle-one.ts';\nexport const two = (): number => one();\n",
   'src/files/cycle-types-two.ts': "import type { One } from './cycle-types-one.ts';\nexport interface Two {\n  readonly one?: One;\n}\n",

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi, KubeObject } from '../../src/cluster/client/ports.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';

@@ -4,13 +4,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import type { ObservedWorkload, Workload } from '../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../src/schema/names.ts';
+import type { WorkloadId } from '../../src/schema/words/names.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';
 import { eventually } from '../support/runtimes/runtime-world.ts';
-import { createKubeWorld } from './kube-world.ts';
-import type { KubeWorld } from './kube-world.ts';
+import { createKubeWorld, type KubeWorld } from './kube-world.ts';
 
 jest.setTimeout(180_000);
 

@@ -1,17 +1,16 @@
 /** A real cluster for the tests of runtimes, with a namespace of its own, and `kubectl` to change it without the runtime's knowledge. */
-import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../../src/cluster/client/ports.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
 import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-workload.ts';
-import { createKubeReflectors } from '../../src/cluster/workloads/kube-reflectors.ts';
-import { createKubeRuntime } from '../../src/cluster/workloads/kube-runtime.ts';
+import { createKubeReflectors } from '../../src/cluster/workloads/workload-reflectors.ts';
+import { createKubeRuntime } from '../../src/cluster/workloads/cluster-runtime.ts';
 import { createClock } from '../../src/platform/clock.ts';
 import { LABELS } from '../../src/schema/object-labels.ts';
-import { parseSizeBytes } from '../../src/schema/quantities.ts';
+import { parseSizeBytes } from '../../src/schema/words/quantities.ts';
 import { kubectl as run } from '../support/require/require-cluster.ts';
 import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';
-import { eventually, TINY_CLUSTER, tinyWorkload } from '../support/runtimes/runtime-world.ts';
-import type { RuntimeWorld, WorkloadChoice } from '../support/runtimes/runtime-world.ts';
+import { eventually, TINY_CLUSTER, tinyWorkload, type RuntimeWorld, type WorkloadChoice } from '../support/runtimes/runtime-world.ts';
 
 export interface KubeWorld extends RuntimeWorld {
   readonly api: KubeApi;

@@ -1,15 +1,15 @@
 /** Tests leader election and the reports of replicas on a real API server, with its versions, preconditions, validation and watches. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import { createLeadership } from '../../src/cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../../src/cluster/client/ports.ts';
 import { eventually } from '../support/eventually.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
 import { createReplicaReports } from '../../src/cluster/leadership/replica-reports.ts';
 import { LEASES } from '../../src/cluster/client/resource-types.ts';
-import { fail } from '../../src/schema/failure.ts';
-import { SlotName } from '../../src/schema/names.ts';
+import { fail } from '../../src/schema/words/failure.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import type { Traffic, Wake } from '../../src/reconciler/ports.ts';
 import { factsOf } from '../cluster/leadership/decide/traffic-fixture.ts';
 import { valueOf } from '../support/kube/kube-api-contract.ts';

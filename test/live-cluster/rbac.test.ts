@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isTable } from '../../src/schema/key-case.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import { renderValues } from '../helm/value-sets.ts';
 import { freePort } from '../support/free-port.ts';
 import { startKubeRecorder, type KubeRecorder } from '../support/live-cluster/kube-recorder.ts';

@@ -1,6 +1,6 @@
 /** Compares SlotSpecs, as users handle them with kubectl, to what the adapters derive from them. No controller runs: the tests report what a pass would. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createKubeApi } from '../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi, Reflector } from '../../src/cluster/client/ports.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
 import { SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
@@ -10,12 +10,12 @@ import { createResourceEditor } from '../../src/cluster/slots/resource-editor.ts
 import { createResourceEvents } from '../../src/cluster/status/resource-events.ts';
 import { createSlotResources, type SlotResources } from '../../src/cluster/slots/slot-resources.ts';
 import { createStatusResources, type StatusResources } from '../../src/cluster/status/status-resources.ts';
-import { ModelId, SlotName } from '../../src/schema/names.ts';
-import { formatProblem } from '../../src/schema/spec-problem.ts';
-import type { Condition, SlotStatus, TimelineEntry } from '../../src/schema/slot-status.ts';
+import { ModelId, SlotName } from '../../src/schema/words/names.ts';
+import { formatProblem } from '../../src/schema/slot/spec-problem.ts';
+import type { Condition, SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithCluster, kubectl as run } from '../support/require/require-cluster.ts';
-import type { Reason } from '../../src/schema/reasons.ts';
+import type { Reason } from '../../src/schema/status/reasons.ts';
 
 const NAMESPACE = `svc-sources-${process.pid}`;
 const nameOf = (name: string) => SlotName.parse(name);

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createCatalogueSource, type CatalogueSource } from '../../src/models/catalogue-source.ts';
+import { createCatalogueSource, type CatalogueSource } from '../../src/models/catalogue/catalogue-source.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
@@ -12,7 +12,7 @@ import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 import type { Progress } from '../../src/reconciler/ports.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile, virtualFile, type VirtualFile } from '../support/hub/virtual-file.ts';
 

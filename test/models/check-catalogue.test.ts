@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { checkSource, type SourceVerdict } from '../../scripts/check-catalogue.ts';
-import type { Download } from '../../src/models/catalogue.ts';
+import type { Download } from '../../src/models/catalogue/catalogue.ts';
 import { fileUrl, readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { startFakeHub, type FakeHub, type Fault } from '../support/hub/fake-hub.ts';
 import { virtualFile } from '../support/hub/virtual-file.ts';

@@ -7,7 +7,7 @@ import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { Progress } from '../../src/reconciler/ports.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeHub, type FakeHub, type FakeRepo } from '../support/hub/fake-hub.ts';
 import { bufferFile, virtualFile } from '../support/hub/virtual-file.ts';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { DEMO_CATALOGUE } from '../../src/models/catalogue.ts';
-import { providerOf } from '../../src/models/decide/catalogue-document.ts';
-import { parseCatalogue } from '../../src/models/decide/parse-catalogue.ts';
-import { PROVIDER_OF_MODEL } from '../../src/schema/catalogue-providers.ts';
-import { providerOfModel } from '../../src/schema/model-providers.ts';
+import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
+import { providerOf } from '../../src/models/catalogue/decide/catalogue-document.ts';
+import { parseCatalogue } from '../../src/models/catalogue/decide/parse-catalogue.ts';
+import { PROVIDER_OF_MODEL } from '../../src/schema/slot/catalogue-providers.ts';
+import { providerOfModel } from '../../src/schema/slot/model-providers.ts';
 
 test('the provider of each model of the catalogue is known from its id', async () => {
   const { records } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');

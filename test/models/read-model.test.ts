@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, stat, symlink, utimes, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue.ts';
+import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue/catalogue.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { removeModel, filesOf } from '../../src/models/model-files.ts';
 import { createModelReader } from '../../src/models/read-model.ts';
@@ -10,7 +10,7 @@ import { createModelStore } from '../../src/models/store.ts';
 import type { ModelFiles, ModelFormat } from '../../src/providers/provider.ts';
 import { encodeSpeaker } from '../../src/models/demo/demo-speaker.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { toyFormat } from '../support/toy-provider/toy-format.ts';
 
 const signal = new AbortController().signal;

@@ -6,7 +6,7 @@ import { encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-mod
 import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 
 const signal = new AbortController().signal;

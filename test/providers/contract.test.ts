@@ -3,7 +3,7 @@ import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import type { ModelFacts, ProbeResponse } from '../../src/providers/provider.ts';
-import type { ProviderKind } from '../../src/schema/provider-kinds.ts';
+import type { ProviderKind } from '../../src/schema/slot/provider-kinds.ts';
 import { describeProviderContract, type ProviderSamples } from '../support/providers/provider-contract.ts';
 import { safetensors, SHAPES, type FileBytes } from '../support/comfyui/checkpoints.ts';
 import type { SampleModel } from '../support/providers/files-in-memory.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ObservedWorkload } from '../../src/reconciler/ports.ts';
-import type { SlotDocument } from '../../src/schema/slot-spec.ts';
+import type { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import { createWorld, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';
 

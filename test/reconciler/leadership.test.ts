@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SlotDocument } from '../../src/schema/slot-spec.ts';
+import type { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import type { Life } from '../support/simulation/world-life.ts';
 import { createWorld, slotName, type World, type WorldOptions } from '../support/simulation/world.ts';

@@ -4,7 +4,7 @@ import { ASKED_AT_ONCE, COUNTS_FOR_MS, createProbeQueue } from '../../src/reconc
 import type { ActionArgs } from '../../src/reconciler/decide/facts/actions.ts';
 import { createDeadline } from '../../src/reconciler/deadline.ts';
 import { createTracker } from '../../src/reconciler/tracker.ts';
-import { ModelId, SlotName, WorkloadId } from '../../src/schema/names.ts';
+import { ModelId, SlotName, WorkloadId } from '../../src/schema/words/names.ts';
 import { createInMemoryRuntime } from '../support/in-memory/in-memory-runtime.ts';
 import { specOf } from '../support/providers/odd-models.ts';
 import { createWorldClock } from '../support/simulation/world-clock.ts';

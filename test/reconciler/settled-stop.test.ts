@@ -4,7 +4,7 @@ import { createDeadline } from '../../src/reconciler/deadline.ts';
 import { createExecutor, type Outcome } from '../../src/reconciler/execute.ts';
 import type { ActionArgs } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker } from '../../src/reconciler/tracker.ts';
-import { SlotName, WorkloadId } from '../../src/schema/names.ts';
+import { SlotName, WorkloadId } from '../../src/schema/words/names.ts';
 import { createInMemoryRuntime } from '../support/in-memory/in-memory-runtime.ts';
 import { createWorldClock } from '../support/simulation/world-clock.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world-models.ts';

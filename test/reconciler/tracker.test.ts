@@ -4,8 +4,8 @@ import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
 import { factsOf, NOW } from './decide/plan-fixture.ts';
-import { WorkloadId } from '../../src/schema/names.ts';
-import { parseSlot } from '../../src/schema/slot-spec.ts';
+import { WorkloadId } from '../../src/schema/words/names.ts';
+import { parseSlot } from '../../src/schema/slot/slot-spec.ts';
 import { slotName } from '../support/simulation/world.ts';
 
 const SLOT = slotName('primary');

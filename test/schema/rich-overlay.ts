@@ -1,4 +1,4 @@
-import type { PodOverlay } from '../../src/schema/pod-overlay.ts';
+import type { PodOverlay } from '../../src/schema/pod/pod-overlay.ts';
 
 /** An overlay with every key that a pod of any Kubernetes since 1.20 can have, and without effects that the node of a test cannot provide. */
 export const RICH_OVERLAY = {

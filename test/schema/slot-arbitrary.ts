@@ -1,7 +1,7 @@
 /** Generates random valid slot documents with keys in camelCase. */
 import fc from 'fast-check';
 import { podOverlays } from './pod-arbitrary.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 
 const duration = fc.tuple(fc.nat({ max: 20 }), fc.constantFrom('s', 'm', 'h')).map(([count, unit]) => `${count + 1}${unit}`);
 const size = fc.tuple(fc.nat({ max: 998 }), fc.constantFrom('Mi', 'Gi', 'G')).map(([count, unit]) => `${count + 1}${unit}`);

@@ -5,9 +5,9 @@ const LOOP = 'src/reconciler/loop.ts';
 const PASS = 'src/reconciler/plan-pass.ts';
 const OBSERVE = 'src/reconciler/observe.ts';
 const PACER = 'src/reconciler/pacer.ts';
-const DESIRE = 'src/reconciler/desire.ts';
-const PLANS = 'src/reconciler/remember-plans.ts';
-const MERGE = 'src/reconciler/merge-observation.ts';
+const DESIRE = 'src/reconciler/remember/desire.ts';
+const PLANS = 'src/reconciler/remember/remember-plans.ts';
+const MERGE = 'src/reconciler/remember/merge-observation.ts';
 
 export const LOOP_MUTANTS: readonly Mutant[] = [
   {

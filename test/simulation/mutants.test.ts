@@ -3,7 +3,7 @@ import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import type { Finding, Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
-import { templatingOf } from '../../src/reconciler/desire.ts';
+import { templatingOf } from '../../src/reconciler/remember/desire.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 

@@ -1,5 +1,5 @@
 /** A provider for tests that need one without caring what it does: no model is of its format, it serves everything under the same path, and its server passes every probe. */
-import { fail, ok } from '../../src/schema/failure.ts';
+import { fail, ok } from '../../src/schema/words/failure.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 
 export const PLAIN_PROVIDER: Provider = {

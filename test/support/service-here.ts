@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createService, type Service } from '../../src/main.ts';
 import { createJsonLog } from '../../src/platform/log.ts';
 import type { ProviderRegistry } from '../../src/providers/provider.ts';
-import { parseSettings } from '../../src/schema/settings.ts';
+import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { freePort } from './free-port.ts';
 import { recordingFile, type RecordedMachine } from './hardware/recorded-machines.ts';
 

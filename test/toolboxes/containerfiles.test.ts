@@ -6,9 +6,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
-import { MODEL_PATHS_YAML } from '../../src/providers/image/decide/server-command.ts';
+import { MODEL_PATHS_YAML } from '../../src/providers/image/decide/image-command.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { eventually } from '../support/eventually.ts';
 import { parseContainerfile, RULES, violations } from '../support/containerfile/containerfile-rules.ts';
 

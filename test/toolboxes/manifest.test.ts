@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { PROVIDER_KINDS } from '../../src/schema/provider-kinds.ts';
+import { PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { parse } from 'smol-toml';
-import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/toolbox-images.ts';
+import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/slot/toolbox-images.ts';
 
 const toolboxes = path.resolve(import.meta.dirname, '../../toolboxes');
 

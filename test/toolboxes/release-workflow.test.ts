@@ -9,8 +9,8 @@ import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
 import { PublishedPin, withPublishedPins } from '../../src/cli/toolbox/decide/published-pins.ts';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../../src/schema/provider-kinds.ts';
-import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/toolbox-images.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../../src/schema/slot/provider-kinds.ts';
+import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/slot/toolbox-images.ts';
 
 const top = path.resolve(import.meta.dirname, '../..');
 const file = '.github/workflows/toolboxes.yml';

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'smol-toml';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/toolbox-images.ts';
+import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/slot/toolbox-images.ts';
 
 const manifest = ToolboxManifest.parse(parse(await readFile('manifests/toolboxes.toml', 'utf8')));
 

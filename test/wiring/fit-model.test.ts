@@ -9,7 +9,7 @@ import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 import { EMPTY_BOARD, type BoardView } from '../../src/reconciler/board.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { createFit } from '../../src/wiring/fit-model.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import type { VirtualFile } from '../support/hub/virtual-file.ts';

@@ -1,8 +1,8 @@
 /** Models that programs bring themselves: asked of the image that is on this machine, and offered where the machine can run them. */
 import { describe, expect, test } from '@jest/globals';
 import { npu } from '../../src/providers/npu/npu.ts';
-import { ok } from '../../src/schema/failure.ts';
-import { ModelId } from '../../src/schema/names.ts';
+import { ok } from '../../src/schema/words/failure.ts';
+import { ModelId } from '../../src/schema/words/names.ts';
 import { createOwnModels, type OwnModelDeps } from '../../src/wiring/own-models.ts';
 import { modelList } from '../support/flm/model-list.ts';
 import { recordedHardware, type RecordedMachine } from '../support/hardware/recorded-machines.ts';

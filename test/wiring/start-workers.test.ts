@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { expect, test } from '@jest/globals';
 import { createPlainLog } from '../../src/platform/log.ts';
-import { parseSettings } from '../../src/schema/settings.ts';
+import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { countProcesses } from '../../src/wiring/start-workers.ts';
 import { createInMemoryRuntime } from '../support/in-memory/in-memory-runtime.ts';
 import { createWorldClock } from '../support/simulation/world-clock.ts';

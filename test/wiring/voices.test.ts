@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { parseSettings } from '../../src/schema/settings.ts';
-import { VoiceName } from '../../src/schema/names.ts';
+import { parseSettings } from '../../src/schema/settings/settings.ts';
+import { VoiceName } from '../../src/schema/words/names.ts';
 import { openVoices } from '../../src/wiring/voices.ts';
 
 test.each(['shared', 'published'] as const)('a host keeps voices in its state directory (network "%s")', async (network) => {

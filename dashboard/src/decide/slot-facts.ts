@@ -1,5 +1,5 @@
 /** What a card shows of a slot, and what can be done with it now. Pure. */
-import type { AT_REST_REASONS } from '../../../src/schema/slot-reasons.ts';
+import type { AT_REST_REASONS } from '../../../src/schema/status/slot-reasons.ts';
 import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** Conditions for which a person must act come first: they are shown on top of the card. */

@@ -6,10 +6,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
-import type { SlotName } from '../../schema/names.ts';
-import type { ProfileStore } from '../../schema/profile-store.ts';
-import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
-import type { VoiceStore } from '../../schema/voice-store.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { ProfileStore } from '../../schema/slot/profile-store.ts';
+import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { Manage } from '../ports.ts';
 import { changesText, listChanges } from './decide/describe-edit.ts';
 

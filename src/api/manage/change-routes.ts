@@ -1,15 +1,15 @@
 /** Changes to several slots at once: shows what a set of documents would change, or writes them. All are validated before the first is written. */
 import { z } from 'zod';
-import { toCamelCase } from '../../schema/key-case.ts';
-import { SlotName } from '../../schema/names.ts';
-import type { SlotEditor, StoredSlot } from '../../schema/slot-editor.ts';
-import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
+import { toCamelCase } from '../../schema/words/key-case.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import type { SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
+import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { ApiError } from '../api-error.ts';
-import { json } from '../answer.ts';
+import { json } from '../server/answer.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { isSameValue } from '../../schema/same-value.ts';
-import { Applied, Plan } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { Applied, Plan } from '../../schema/status/answers.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 

@@ -1,9 +1,9 @@
 /** Converts the results of edits to answers, or to the errors that end a request. */
 import { ApiError } from '../api-error.ts';
-import type { SlotName } from '../../schema/names.ts';
-import type { EditResult } from '../../schema/slot-editor.ts';
-import { pathToSnakeCase } from '../../schema/key-case.ts';
-import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { EditResult } from '../../schema/slot/slot-editor.ts';
+import { pathToSnakeCase } from '../../schema/words/key-case.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;

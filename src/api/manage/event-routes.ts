@@ -1,10 +1,10 @@
 /** The event stream, `GET /api/events`. */
 import { z } from 'zod';
-import { SlotName } from '../../schema/names.ts';
+import { SlotName } from '../../schema/words/names.ts';
 import { ApiError } from '../api-error.ts';
-import { text } from '../answer.ts';
+import { text } from '../server/answer.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { createEventStream } from './event-stream.ts';
 import type { ManageDeps } from './manage-deps.ts';
 

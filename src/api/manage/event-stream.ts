@@ -4,8 +4,8 @@
  * resume with `Last-Event-ID`. In between it gets how far requests are: the latest of each slot, without an id, since nobody needs an older one.
  */
 import { Readable } from 'node:stream';
-import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
-import type { TimelineEntry } from '../../schema/slot-status.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
+import type { TimelineEntry } from '../../schema/status/slot-status.ts';
 import type { EventFeed } from '../ports.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 

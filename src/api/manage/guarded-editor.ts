@@ -2,9 +2,9 @@
  * Refuses edits through the API that would make a server load code or use other files (`decide/unsafe-edits.ts`). It wraps the editor, so that no route can
  * forget the check.
  */
-import { isTable } from '../../schema/key-case.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { mergePatch } from '../../schema/merge-patch.ts';
-import type { EditResult, SlotEditor } from '../../schema/slot-editor.ts';
+import type { EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
 import { findUnsafeEdits, type Edit, type SafeFlags } from './decide/unsafe-edits.ts';
 
 export function createGuardedEditor(editor: SlotEditor, safeFlags: SafeFlags): SlotEditor {

@@ -1,10 +1,10 @@
 /** Images that were drawn for a client that asked for URLs. They never change, so a client may keep them for as long as it likes. */
 import { z } from 'zod';
 import type { ImageSource } from '../ports.ts';
-import { empty, text } from '../answer.ts';
+import { empty, text } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { parseRange } from './decide/byte-range.ts';
 
 const PNG = 'image/png';

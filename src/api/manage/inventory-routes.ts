@@ -1,11 +1,11 @@
 /** Read-only lists: models, downloads, providers, hardware. */
 import { z } from 'zod';
-import { json, type Immutable } from '../answer.ts';
+import { json, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { Hardware, Models, Providers, Pulls } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
 import { Cluster } from '../../schema/cluster-answers.ts';
-import { SlotName } from '../../schema/names.ts';
+import { SlotName } from '../../schema/words/names.ts';
 import { RequestEntries } from '../../schema/request-answers.ts';
 import { viewCluster } from './decide/cluster-view.ts';
 import { viewHardware } from './decide/hardware-view.ts';

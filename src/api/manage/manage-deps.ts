@@ -1,9 +1,9 @@
 /** What the management routes need. `src/main.ts` supplies it. */
 import type { TokenManager } from '../../auth/manage-tokens.ts';
-import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
-import type { SlotName } from '../../schema/names.ts';
-import type { Settings } from '../../schema/settings.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ImageSource, Manage } from '../ports.ts';
 import type { RequestRecord } from './request-record.ts';

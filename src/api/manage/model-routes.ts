@@ -1,13 +1,13 @@
 /** One model: showing, pulling and removing it. The lists of models and downloads are in `inventory-routes.ts`. */
 import { z } from 'zod';
-import type { Failure } from '../../schema/failure.ts';
-import { ModelId } from '../../schema/names.ts';
-import { BACKENDS } from '../../schema/provider-kinds.ts';
+import type { Failure } from '../../schema/words/failure.ts';
+import { ModelId } from '../../schema/words/names.ts';
+import { BACKENDS } from '../../schema/slot/provider-kinds.ts';
 import { ApiError } from '../api-error.ts';
-import { empty, json } from '../answer.ts';
+import { empty, json } from '../server/answer.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { FitAnswer, ModelDetail, PullRequested } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { FitAnswer, ModelDetail, PullRequested } from '../../schema/status/answers.ts';
 import { viewModelDetail } from './decide/inventory-view.ts';
 import { viewFit } from './decide/memory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -1,16 +1,16 @@
 /** Profiles over HTTP: named sets of slots, kept on the host, which are exchanged as a whole. A switch edits the slots as any other edit does, and nothing is started or stopped directly. */
 import { z } from 'zod';
 import type { Caller } from '../../auth/decide/decide-access.ts';
-import { toCamelCase } from '../../schema/key-case.ts';
-import { ProfileName, SlotName } from '../../schema/names.ts';
-import type { Profile, ProfileSlot, ProfileStore } from '../../schema/profile-store.ts';
-import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/profile-answers.ts';
-import type { SlotDocument } from '../../schema/slot-spec.ts';
-import { formatProblem, type SpecProblem } from '../../schema/spec-problem.ts';
-import { empty, json } from '../answer.ts';
+import { toCamelCase } from '../../schema/words/key-case.ts';
+import { ProfileName, SlotName } from '../../schema/words/names.ts';
+import type { Profile, ProfileSlot, ProfileStore } from '../../schema/slot/profile-store.ts';
+import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import type { SlotDocument } from '../../schema/slot/slot-spec.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
+import { empty, json } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { viewProfile, viewProfileDetail } from './decide/profile-view.ts';
 import { viewProblem } from './decide/slot-view.ts';
 import { unwrapEdit } from './edit-outcome.ts';

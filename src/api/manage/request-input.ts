@@ -1,6 +1,6 @@
 /** Parts of requests that several routes read. */
 import { z } from 'zod';
-import { SlotName } from '../../schema/names.ts';
+import { SlotName } from '../../schema/words/names.ts';
 import { ApiError } from '../api-error.ts';
 
 /** The slot in the path. */

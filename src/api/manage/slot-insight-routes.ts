@@ -1,12 +1,12 @@
 /** Logs, timeline and explanation of one slot. */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { SlotName } from '../../schema/names.ts';
-import { formatProblem } from '../../schema/spec-problem.ts';
-import { json, text } from '../answer.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import { json, text } from '../server/answer.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { Explanation, Timeline } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { Explanation, Timeline } from '../../schema/status/answers.ts';
 import { viewMemory } from './decide/memory-view.ts';
 import { viewTimelineEntry } from './decide/timeline-view.ts';
 import { noSuchSlot } from './edit-outcome.ts';

@@ -1,14 +1,14 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
 import { z } from 'zod';
 import type { Caller } from '../../auth/decide/decide-access.ts';
-import { isTable, toCamelCase } from '../../schema/key-case.ts';
-import { ModelId, type SlotName } from '../../schema/names.ts';
-import type { EditResult, SlotPatch } from '../../schema/slot-editor.ts';
-import { empty, json } from '../answer.ts';
+import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
+import { ModelId, type SlotName } from '../../schema/words/names.ts';
+import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
+import { empty, json } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { Slot, SlotList } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { Slot, SlotList } from '../../schema/status/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';

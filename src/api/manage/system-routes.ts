@@ -1,12 +1,12 @@
 /** The routes that need no credential even if authentication is on: they reveal no secret, and change nothing but the mark that installation is complete. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { errorBody } from '../../schema/error-codes.ts';
-import { json, text, type Answers, type ReplyTo } from '../answer.ts';
+import { errorBody } from '../../schema/words/error-codes.ts';
+import { json, text, type Answers, type ReplyTo } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
-import { Status } from '../../schema/answers.ts';
+import type { DocumentedRoute } from '../server/route.ts';
+import { Status } from '../../schema/status/answers.ts';
 import { publicUrls } from './decide/public-urls.ts';
 import { viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

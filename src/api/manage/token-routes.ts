@@ -4,10 +4,10 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel } from '../../auth/decide/token-file-text.ts';
 import { TOKEN_ID } from '../../auth/decide/token-format.ts';
 import { SCOPE_MEANINGS, SCOPES } from '../../schema/access.ts';
-import { empty, json } from '../answer.ts';
+import { empty, json } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 
 const MEANINGS = SCOPES.map((scope) => `\`${scope}\`: ${SCOPE_MEANINGS[scope]}`).join('; ');
 const ScopeField = z.enum(SCOPES).describe(MEANINGS);

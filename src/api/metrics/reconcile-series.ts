@@ -1,6 +1,6 @@
 /** The metrics that the reconciler reports. Every method is cheap and never throws; each names its labels, because callers may pass objects with more fields. */
-import type { SlotName } from '../../schema/names.ts';
-import type { StateMove, TimelineEntry } from '../../schema/slot-status.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { StateMove, TimelineEntry } from '../../schema/status/slot-status.ts';
 import type { MetricFactory } from './metric-factory.ts';
 
 type Transition = Omit<StateMove, 'slot'>;

@@ -1,6 +1,6 @@
 /** The metrics of requests. Series are bound once per slot, route and status, so that a request costs a few map lookups and additions. */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
-import type { SlotName } from '../../schema/names.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import type { MetricFactory } from './metric-factory.ts';
 import type { CounterSeries, HistogramSeries } from './own-series.ts';
 

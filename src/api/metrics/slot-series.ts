@@ -1,9 +1,9 @@
 /** The metrics of slots, read from the board whenever Prometheus scrapes. */
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { SlotTraffic } from '../../gateway/traffic.ts';
-import type { SlotName } from '../../schema/names.ts';
-import { isAtRestReason } from '../../schema/reasons.ts';
-import { SLOT_STATES, type Condition } from '../../schema/slot-status.ts';
+import type { SlotTraffic } from '../../gateway/traffic/traffic.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import { isAtRestReason } from '../../schema/status/reasons.ts';
+import { SLOT_STATES, type Condition } from '../../schema/status/slot-status.ts';
 import type { MetricFactory } from './metric-factory.ts';
 
 const STATUSES = ['True', 'False', 'Unknown'] as const satisfies readonly Condition['status'][];

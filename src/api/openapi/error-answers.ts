@@ -1,10 +1,10 @@
 /** The errors of routes in the document. Routes with the same errors share their description. */
 import { ANTHROPIC } from '../../gateway/decide/anthropic-dialect.ts';
 import { COHERE } from '../../gateway/decide/cohere-dialect.ts';
-import type { Dialect } from '../../gateway/decide/dialect.ts';
-import { dialectOf } from '../../gateway/decide/inference-paths.ts';
-import { ERROR_CODES, type ErrorCode } from '../../schema/error-codes.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { Dialect } from '../../gateway/route/decide/dialects.ts';
+import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
+import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { errorCodesOf } from './error-codes-of.ts';
 import { headersOf, pascalCase } from './render.ts';
 

@@ -1,6 +1,6 @@
 /** Which error codes a route can answer. */
-import { ERROR_CODES, type ErrorCode } from '../../schema/error-codes.ts';
-import type { DocumentedRoute } from '../route.ts';
+import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 
 const BODY_CODES: ReadonlySet<string> = new Set<ErrorCode>(['request.too_large', 'request.media_type']);
 const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);

@@ -1,8 +1,8 @@
 /** Which schemas the inference paths have in the OpenAPI document, and which errors. */
 import { z } from 'zod';
-import type { InferencePath } from '../../gateway/decide/inference-paths.ts';
-import type { ErrorCode } from '../../schema/error-codes.ts';
-import type { PassedAnswer } from '../answer.ts';
+import type { InferencePath } from '../../gateway/route/decide/inference-paths.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { PassedAnswer } from '../server/answer.ts';
 import { AnyObject, ANSWERS, InferenceRequest, REQUESTS } from './inference-schemas.ts';
 
 interface InferenceShape {

@@ -1,7 +1,7 @@
 /** Lists models in OpenAI's format from the board, so it never waits for a load. */
 import type { z } from 'zod';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { Immutable } from '../answer.ts';
+import type { Immutable } from '../server/answer.ts';
 import type { Model, ModelList } from './model-schemas.ts';
 
 type ModelBody = Immutable<z.output<typeof Model>>;

@@ -1,8 +1,8 @@
 /** A model in OpenAI's format, with fields of our own. */
 import { z } from 'zod';
-import { SlotName } from '../../schema/names.ts';
-import { CAPABILITIES } from '../../schema/provider-kinds.ts';
-import { SLOT_STATES } from '../../schema/slot-status.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import { CAPABILITIES } from '../../schema/slot/provider-kinds.ts';
+import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 
 export const Model = z.object({
   id: z.string(),

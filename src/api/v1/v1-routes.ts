@@ -1,11 +1,11 @@
 /** The OpenAI routes. Inference requests are passed to the gateway unchanged; models are listed from the board. */
 import { z } from 'zod';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { INFERENCE_PATHS, type InferencePath } from '../../gateway/decide/inference-paths.ts';
-import { json } from '../answer.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
+import { json } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { rawInferenceRoute } from './raw-inference-route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { listModels, retrieveModel } from './model-list.ts';

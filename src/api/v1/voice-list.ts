@@ -1,9 +1,9 @@
 /** Lists the voices of slots from the board, so it never waits for a load, and the stored ones. */
 import type { z } from 'zod';
-import { DEFAULT_SLOT_OF_CAPABILITY } from '../../gateway/decide/inference-paths.ts';
+import { DEFAULT_SLOT_OF_CAPABILITY } from '../../gateway/route/decide/inference-paths.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { StoredVoice } from '../../schema/voice-store.ts';
-import type { Immutable } from '../answer.ts';
+import type { StoredVoice } from '../../schema/slot/voice-store.ts';
+import type { Immutable } from '../server/answer.ts';
 import type { VoiceList } from './voice-schemas.ts';
 
 type Voices = Immutable<z.output<typeof VoiceList>>;

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import type { Board, BoardSlot } from '../../reconciler/board.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { RECORDING_BYTES, type VoiceStore } from '../../schema/voice-store.ts';
-import { json } from '../answer.ts';
+import { RECORDING_BYTES, type VoiceStore } from '../../schema/slot/voice-store.ts';
+import { json } from '../server/answer.ts';
 import { ApiError } from '../api-error.ts';
 import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../route.ts';
+import type { DocumentedRoute } from '../server/route.ts';
 import { checkRecording } from './decide/check-recording.ts';
 import { listVoices } from './voice-list.ts';
 import { CreatedVoice, DeletedVoice, NewVoiceForm, VoiceList, VoiceParams } from './voice-schemas.ts';

@@ -1,7 +1,7 @@
 /** The list of voices, and what is stored and deleted. OpenAI has no list; Open WebUI reads `id` and `name`. The other two have the shapes of OpenAI's custom voices. */
 import { z } from 'zod';
-import { SlotName, VOICE_NAME_RULE, VoiceName } from '../../schema/names.ts';
-import { RECORDING_BYTES, RECORDING_SECONDS, RECORDING_TEXT_LENGTH } from '../../schema/voice-store.ts';
+import { SlotName, VOICE_NAME_RULE, VoiceName } from '../../schema/words/names.ts';
+import { RECORDING_BYTES, RECORDING_SECONDS, RECORDING_TEXT_LENGTH } from '../../schema/slot/voice-store.ts';
 
 const Voice = z.object({
   id: z.string().describe('What to send as "voice"'),

@@ -1,5 +1,5 @@
 /** What has changed between two versions of the tokens. Pure. */
-import { isSameValue } from '../../schema/same-value.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Tokens } from './token-file-text.ts';
 
 /** Ids. */

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';
 import { findPositions } from '../../files/toml/decide/toml-positions.ts';
 import { formatValue } from '../../files/toml/decide/toml-text.ts';
-import { isSameValue } from '../../schema/same-value.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
 import { SCOPES } from '../../schema/access.ts';
-import { formatProblem, checkDocument } from '../../schema/spec-problem.ts';
+import { formatProblem, checkDocument } from '../../schema/slot/spec-problem.ts';
 import { TOKEN_ID } from './token-format.ts';
 
 /** What is stored of a token. */

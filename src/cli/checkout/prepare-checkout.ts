@@ -3,8 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDemoModels, writeDemoSpeech } from '../../models/demo/demo-models.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { Settings } from '../../schema/settings.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 
 const PRIMARY = `# The slot "primary" answers chat requests. Save this file, and the change takes effect a moment later.
 backend = "cpu"

@@ -1,13 +1,12 @@
 /** What `svcctl doctor` checks in a cluster. */
 import { z } from 'zod';
 import { messageOf } from '../../platform/error-text.ts';
-import { isTable } from '../../schema/key-case.ts';
-import { LABEL_PREFIX } from '../../schema/object-labels.ts';
-import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { LABEL_PREFIX, CONTROLLER_LEASE } from '../../schema/object-labels.ts';
+import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answers.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
-import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
 import { createClusterTransport, LeaseSpec } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { fail, ok, warn, type Check } from './check.ts';

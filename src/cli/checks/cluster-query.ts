@@ -1,7 +1,7 @@
 /** Requests to an API server whose errors are results, for the checks of `svcctl doctor`. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { isTable } from '../../schema/key-case.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
 
 export interface QueryResult {

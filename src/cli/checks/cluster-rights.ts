@@ -1,6 +1,6 @@
 /** Checks whether these credentials have the rights that `svcctl` and `kubectl` need, by asking the API server about each one. */
 import { z } from 'zod';
-import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
+import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import type { ClusterAccess } from '../connect/cluster-access.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 import { query } from './cluster-query.ts';

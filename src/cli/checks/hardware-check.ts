@@ -1,8 +1,8 @@
 /** What `svcctl doctor` says about GPUs and NPUs. */
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/read-recording.ts';
-import type { Device, Hardware } from '../../schema/hardware.ts';
-import type { Settings } from '../../schema/settings.ts';
+import type { Device, Hardware } from '../../schema/status/hardware.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 import type { Environment } from '../connect/service-options.ts';
 import { fail, ok, warn, type Check } from './check.ts';
 

@@ -1,5 +1,5 @@
 /** Names that users write, checked before they become a part of a path of the API. */
-import { modelIdProblem, profileNameProblem, slotNameProblem } from '../../schema/name-rules.ts';
+import { modelIdProblem, profileNameProblem, slotNameProblem } from '../../schema/words/name-rules.ts';
 import { usageFailure } from '../output/exit-codes.ts';
 
 /** Returns the name. Throws a `CliFailure` if it cannot be the name of a slot. */

@@ -1,6 +1,6 @@
 /** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { PROGRAM_HEADER } from '../../gateway/decide/request-head.ts';
+import { PROGRAM_HEADER } from '../../gateway/upstream/decide/request-head.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import { hasShape, type Shape } from './answer-shape.ts';
 import { ErrorAnswer } from './api-answers.ts';

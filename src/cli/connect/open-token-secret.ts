@@ -2,9 +2,9 @@
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
 import type { SharedText, SharedTokenText } from '../../auth/ports.ts';
 import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
-import { createKubeApi } from '../../cluster/client/kube-api.ts';
-import { createTokenRequests } from '../../cluster/tokens/token-secret.ts';
-import { SettingsSchema } from '../../schema/settings.ts';
+import { createKubeApi } from '../../cluster/client/api-client.ts';
+import { createTokenRequests } from '../../cluster/token-secret.ts';
+import { SettingsSchema } from '../../schema/settings/settings.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { readVersion } from '../read-version.ts';

@@ -58,7 +58,7 @@ export async function serviceUrl(options: ServiceOptions, env: Environment): Pro
 /** The schema of the settings is loaded only where one of them counts. */
 async function listenUrl(env: Environment): Promise<string> {
   if (env['SVC_LISTEN'] === undefined) return 'http://127.0.0.1:8080';
-  const { SettingsSchema } = await import('../../schema/settings.ts');
+  const { SettingsSchema } = await import('../../schema/settings/settings.ts');
   const listen = SettingsSchema.shape.SVC_LISTEN.safeParse(env['SVC_LISTEN']).data;
   return listen === undefined ? 'http://127.0.0.1:8080' : `http://${localAuthority(listen)}`;
 }

@@ -1,6 +1,6 @@
 /** Waits until a slot has reached a goal. Used by `svcctl wait` and by every `--wait`. */
 import { sleep } from '../../platform/pause.ts';
-import { isDuration, parseDurationMs } from '../../schema/quantities.ts';
+import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
 import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';

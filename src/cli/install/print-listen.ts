@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { parseSettings } from '../../schema/settings.ts';
+import { parseSettings } from '../../schema/settings/settings.ts';
 
 const parsed = parseSettings(parseEnv(readFileSync(process.argv[2] ?? '', 'utf8')));
 if (parsed.ok) {

@@ -5,12 +5,12 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createHardwareProbe } from '../../host/hardware/hardware-probe.ts';
-import { downloadBytes } from '../../models/catalogue.ts';
+import { downloadBytes } from '../../models/catalogue/catalogue.ts';
 import type { Provider, ProviderRegistry } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
-import type { Hardware } from '../../schema/hardware.ts';
-import { PROVIDER_KIND_NAMES, type ProviderKind } from '../../schema/provider-kinds.ts';
-import { parseSettings } from '../../schema/settings.ts';
+import type { Hardware } from '../../schema/status/hardware.ts';
+import { PROVIDER_KIND_NAMES, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { parseSettings } from '../../schema/settings/settings.ts';
 import { readCatalogue } from '../read-catalogue.ts';
 import { firstSlots } from './decide/first-slots.ts';
 

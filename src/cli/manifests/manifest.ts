@@ -1,6 +1,6 @@
 /** A slot as a file or standard input describes it. */
-import type { SlotName } from '../../schema/names.ts';
-import type { SpecProblem } from '../../schema/spec-problem.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 
 export interface Manifest {
   readonly name: SlotName;

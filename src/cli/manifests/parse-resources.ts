@@ -4,10 +4,10 @@
  */
 import path from 'node:path';
 import { LineCounter, type Document } from 'yaml';
-import { isTable } from '../../schema/key-case.ts';
-import { fromResource, SLOT_RESOURCE } from '../../schema/slot-resource.ts';
-import { parseSlot, SlotDocument } from '../../schema/slot-spec.ts';
-import type { SpecProblem } from '../../schema/spec-problem.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { fromResource, SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
+import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
+import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { parseYaml } from './kubernetes-yaml.ts';
 import type { Manifest, Manifests } from './manifest.ts';
 import { metadataOf, ResourceKeys, unknownKeys, type Path } from './resource-keys.ts';

@@ -1,6 +1,6 @@
 /** Which keys of a SlotSpec resource users write, which the API server writes, and which are unknown. Pure. */
 import { z } from 'zod';
-import { isTable } from '../../schema/key-case.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import type { Manifest, ManifestMetadata } from './manifest.ts';
 
 /** Conversions keep these. */

@@ -1,5 +1,5 @@
 /** Sizes and ages as users read them. Pure. */
-import { formatSize } from '../../schema/quantities.ts';
+import { formatSize } from '../../schema/words/quantities.ts';
 
 /** `6.1 GiB`; `-` if unknown. */
 export function sizeText(bytes: number | null | undefined): string {

@@ -1,6 +1,6 @@
 /** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
 import { Option } from 'commander';
-import { BUILT_IN_SLOTS } from '../../schema/provider-kinds.ts';
+import { BUILT_IN_SLOTS } from '../../schema/slot/provider-kinds.ts';
 import type { LiveList, Verb, VerbArgument, VerbGroup, VerbOption, VerbRun } from '../verb.ts';
 
 /** What can follow on a command line. */

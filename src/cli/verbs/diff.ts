@@ -1,7 +1,7 @@
 /** `svcctl diff -f`: compares the slots of files with those of the service, key by key. */
-import { isTable, toCamelCase, toSnakeCase } from '../../schema/key-case.ts';
-import { isSameValue } from '../../schema/same-value.ts';
-import { SlotDocument } from '../../schema/slot-spec.ts';
+import { isTable, toCamelCase, toSnakeCase } from '../../schema/words/key-case.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import type { Cli } from '../cli.ts';
 import { SlotsAnswer } from '../connect/api-answers.ts';
 import type { FileOptions } from '../connect/service-options.ts';

@@ -2,13 +2,13 @@
 import path from 'node:path';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { filesOf, verifyModelFiles } from '../../models/model-files.ts';
-import type { Catalogue } from '../../models/catalogue.ts';
+import type { Catalogue } from '../../models/catalogue/catalogue.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
-import { ModelId } from '../../schema/names.ts';
-import { formatProblem } from '../../schema/spec-problem.ts';
+import { ModelId } from '../../schema/words/names.ts';
+import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import type { Cli } from '../cli.ts';
 import { checkedModelId } from '../connect/checked-names.ts';
 import { readCatalogue } from '../read-catalogue.ts';

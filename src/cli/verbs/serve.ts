@@ -4,7 +4,7 @@ import { describeExposure } from '../../api/decide/describe-listening.ts';
 import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
-import { parseSettings, type Settings } from '../../schema/settings.ts';
+import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
 import { CHECKOUT, TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
 import { prepareCheckout } from '../checkout/prepare-checkout.ts';
 import type { Cli } from '../cli.ts';

@@ -1,7 +1,7 @@
 /** `svcctl validate -f`: checks files without a service. Exits with 1 if one of them has a problem. */
-import { formatProblem } from '../../schema/spec-problem.ts';
+import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { findAliasConflicts } from '../../schema/alias-conflicts.ts';
-import { SlotDocument } from '../../schema/slot-spec.ts';
+import { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import type { Cli } from '../cli.ts';
 import type { Manifest } from '../manifests/manifest.ts';
 import { readManifests } from '../manifests/read-manifests.ts';

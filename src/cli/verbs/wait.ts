@@ -1,5 +1,5 @@
 /** `svcctl wait slot/NAME`, by default until the slot is up to date. */
-import { SLOT_STATES } from '../../schema/slot-status.ts';
+import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 import type { Cli } from '../cli.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';

@@ -2,7 +2,7 @@
 import type { Clock } from '../../reconciler/ports.ts';
 import { afterReceived, afterWatchEnded, afterWatchOpened, confirmed, copyAgeMs, type CopyAge } from './decide/copy-age.ts';
 import { causeAfter, watchResult } from './decide/watch-result.ts';
-import type { KubeObserver, ListCause } from './kube-observer.ts';
+import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
 
 export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;

@@ -5,7 +5,7 @@
 import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { Credentials, TlsOptions } from './credentials.ts';
 
 export interface CredentialsOptions {

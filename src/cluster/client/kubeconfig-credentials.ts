@@ -2,7 +2,7 @@
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { Access, Credentials, TlsOptions } from './credentials.ts';
 

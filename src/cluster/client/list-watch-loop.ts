@@ -1,6 +1,6 @@
 /** The loop of a reflector: when to list, when to watch, and how long to wait after a failure. */
 import type { Clock } from '../../reconciler/ports.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
+import type { Failure, Result } from '../../schema/words/failure.ts';
 import { pause } from '../../platform/pause.ts';
 import { expiredDelayMs, failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs } from './decide/watch-delay.ts';
 import type { ListDue, WatchOutcome } from './read-watch.ts';

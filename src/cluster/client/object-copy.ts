@@ -1,8 +1,8 @@
 /** The objects of a reflector by name, our own writes that the watch has not confirmed yet, and the current resource version. Sends no requests. */
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
-import { compareVersions } from './decide/kube-object.ts';
+import { compareVersions } from './decide/object-fields.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
-import { isSameValue } from '../../schema/same-value.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
 
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;

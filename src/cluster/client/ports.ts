@@ -3,7 +3,7 @@
  * `cluster/leadership/` (which replica leads). Objects are plain JSON as the server sent them: code that reads a field checks it first.
  */
 import type { Wake } from '../../reconciler/ports.ts';
-import type { Result } from '../../schema/failure.ts';
+import type { Result } from '../../schema/words/failure.ts';
 
 export interface ObjectMeta {
   readonly name: string;

@@ -1,8 +1,8 @@
 /** Reads a list as one answer or page by page, item by item as they arrive, so that it is nowhere in memory as text. */
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import { isTable } from '../../schema/key-case.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { isKubeObject } from './decide/kube-object.ts';
+import { isKubeObject } from './decide/object-fields.ts';
 import { apiVersionOf, resourceName } from './decide/resource-path.ts';
 import { createListSplitter } from './list-splitter.ts';
 import type { KubeObject, ListOptions, ObjectList, ResourceType, Transform } from './ports.ts';

@@ -1,7 +1,7 @@
 /** Reads all objects of a type from a watch that begins with them, up to the event that marks the end of the list. The watch is not used any further. */
 import type { Clock } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import { isTable } from '../../schema/key-case.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { foldWatchEvent } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './line-buffer.ts';

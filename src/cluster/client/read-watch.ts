@@ -1,6 +1,6 @@
 /** Reads one watch until it ends, and detects every reason to give it up. What happens next is decided in `reflector.ts`. */
 import type { Clock } from '../../reconciler/ports.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
+import type { Failure, Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { WatchStep } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './line-buffer.ts';

@@ -12,15 +12,15 @@
  * reachable again; by other changes within `BATCH_MS`. They then read `items` and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
-import { fail, ok, type Failure, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { createClock } from '../../platform/clock.ts';
 import { addWake } from '../../platform/wakes.ts';
 import { createCopyRecord, type CopyObserver } from './copy-record.ts';
 import { afterFailedList, cannotStream, chooseList, isNewest, oldestOf, type ListWay } from './decide/choose-list.ts';
-import { compareVersions } from './decide/kube-object.ts';
+import { compareVersions } from './decide/object-fields.ts';
 import { resourceName } from './decide/resource-path.ts';
 import { watchSeconds } from './decide/watch-delay.ts';
-import { NO_OBSERVER } from './kube-observer.ts';
+import { NO_OBSERVER } from './client-observer.ts';
 import { runListWatchLoop } from './list-watch-loop.ts';
 import { createObjectCopy, type IsUrgent } from './object-copy.ts';
 import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Selectors, Transform } from './ports.ts';

@@ -1,4 +1,4 @@
-import { createPlaces } from '../../platform/places.ts';
+import { createPlaces } from '../../platform/semaphore.ts';
 
 /** Limits how many requests run at the same time. The others wait in order. Resolves with undefined if the signal aborts during the wait. */
 export type RequestGate = <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined>;

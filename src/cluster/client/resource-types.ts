@@ -1,5 +1,5 @@
 /** The resource types that the program reads or writes. */
-import { SLOT_RESOURCE } from '../../schema/slot-resource.ts';
+import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import type { ResourceType } from './ports.ts';
 
 const v1 = (group: string, plural: string, kind: string): ResourceType => ({ group, version: 'v1', plural, kind, namespaced: true });

@@ -15,7 +15,7 @@
  * `leads`, `term` and `holder` may be called at any time, and never send a request. When the signal of `start` aborts, the term ends first, and then the
  * Lease is released, so that another replica can acquire it immediately.
  */
-import type { Failure } from '../../schema/failure.ts';
+import type { Failure } from '../../schema/words/failure.ts';
 import {
   afterConflict,
   afterFailure,

@@ -1,6 +1,6 @@
 /** The requests of one candidate about the Lease: get, write and release it. What to send and when is decided in `decide/lease-decision.ts`. */
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { Reason } from '../../schema/reasons.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { Reason } from '../../schema/status/reasons.ts';
 import type { KubeApi, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';
 import { withTimeout } from '../client/with-timeout.ts';

@@ -1,8 +1,8 @@
 /** Watches one Lease, so that a standby replica learns within milliseconds that the lease was released, and sends no other requests in the meantime. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/pause.ts';
-import { isTable } from '../../schema/key-case.ts';
-import { isKubeObject } from '../client/decide/kube-object.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { isKubeObject } from '../client/decide/object-fields.ts';
 import { createLineBuffer } from '../client/line-buffer.ts';
 import type { KubeApi, KubeObject } from '../client/ports.ts';
 import { LEASES } from '../client/resource-types.ts';

@@ -3,8 +3,8 @@
  * nothing of slots that are gone.
  */
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
-import type { SlotName } from '../../schema/names.ts';
-import type { SlotStatus } from '../../schema/slot-status.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import { followLeader, followSlot } from './decide/follow-leader.ts';
 
 /** Returns `followLeader()` with the same object for a slot as long as its slot and its status are the same objects. */

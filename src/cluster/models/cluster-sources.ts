@@ -3,7 +3,7 @@
  * files say. It is kept as a record, from which the pods fetch.
  */
 import path from 'node:path';
-import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue.ts';
+import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
 import { completeContents } from '../../models/decide/complete-contents.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import type { Pin } from '../../models/decide/pin.ts';
@@ -11,8 +11,8 @@ import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
 import { readByFormat } from '../../models/read-by-format.ts';
 import type { ModelFormat } from '../../providers/provider.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { ModelId } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { ModelId } from '../../schema/words/names.ts';
 import { pinOfEntry, type ModelText } from './decide/model-record.ts';
 import type { ModelRecords } from './model-records.ts';
 

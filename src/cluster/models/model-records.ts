@@ -5,8 +5,8 @@
 import type { Pin } from '../../models/decide/pin.ts';
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Wake } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { ModelId } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { ModelId } from '../../schema/words/names.ts';
 import { LABELS, MANAGER } from '../../schema/object-labels.ts';
 import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';

@@ -4,12 +4,12 @@
  */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
-import { ok, type Failure, type Result } from '../../schema/failure.ts';
-import { isTable } from '../../schema/key-case.ts';
-import { SlotName } from '../../schema/names.ts';
+import { ok, type Failure, type Result } from '../../schema/words/failure.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { SlotName } from '../../schema/words/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot-editor.ts';
-import { parseSlot } from '../../schema/slot-spec.ts';
+import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import { parseSlot } from '../../schema/slot/slot-spec.ts';
 import { patchBetween, storedSlot, versionOf } from './decide/edit-resource.ts';
 import { mergePatch } from '../../schema/merge-patch.ts';
 import { parseRejection } from './decide/parse-rejection.ts';

@@ -2,12 +2,12 @@
  * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: while the server is busy or away, or a slot has too many,
  * they are dropped. The timeline has all of them.
  */
-import { NO_OBSERVER, type KubeObserver } from '../client/kube-observer.ts';
+import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
 import type { Clock, StatusSink } from '../../reconciler/ports.ts';
-import type { Failure } from '../../schema/failure.ts';
-import type { SlotName } from '../../schema/names.ts';
+import type { Failure } from '../../schema/words/failure.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import {
   correlate,
   countOccurrence,

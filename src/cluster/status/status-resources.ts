@@ -2,17 +2,17 @@
  * Publishes statuses in the `status` of their SlotSpecs, on the leader. A status is written only where the server has a different one, only the newest is
  * written, and not faster than anyone could read it. When to write is decided here; `write-queue.ts` keeps the order and the timers.
  */
-import { NO_OBSERVER, type KubeObserver, type Written } from '../client/kube-observer.ts';
+import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/resource-types.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
-import type { Failure, Result } from '../../schema/failure.ts';
-import type { Reason } from '../../schema/reasons.ts';
-import type { SlotName } from '../../schema/names.ts';
+import type { Failure, Result } from '../../schema/words/failure.ts';
+import type { Reason } from '../../schema/status/reasons.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import { SlotResourceStatus } from '../../schema/slot-resource.ts';
-import type { SpecProblem } from '../../schema/slot-spec.ts';
-import type { SlotStatus } from '../../schema/slot-status.ts';
+import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
+import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
+import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import {
   isSameStatus,
   isSetback,

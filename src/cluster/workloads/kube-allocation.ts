@@ -2,8 +2,8 @@
 import type { KubeApi } from '../client/ports.ts';
 import { DEVICE_CLASSES } from '../client/resource-types.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
-import { ok, type Result } from '../../schema/failure.ts';
-import { deviceClassOf, type GpuAllocation } from './decide/kube-devices.ts';
+import { ok, type Result } from '../../schema/words/failure.ts';
+import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/kube-workload.ts';
 
 export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;

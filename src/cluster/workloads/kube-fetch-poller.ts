@@ -2,9 +2,9 @@
 import type { KubeApi } from '../client/ports.ts';
 import { withTimeout } from '../client/with-timeout.ts';
 import { isFetching, readFetchLine, type FetchProgress } from './decide/fetch-progress.ts';
-import type { PodFacts } from './decide/kube-facts.ts';
-import { readKubeLogs } from './kube-logs.ts';
-import { createPoller } from './poller.ts';
+import type { PodFacts } from './decide/pod-facts.ts';
+import { readKubeLogs } from './pod-logs.ts';
+import { createPoller } from './pollers.ts';
 
 export interface FetchPollerDeps {
   readonly api: Pick<KubeApi, 'stream'>;

@@ -2,9 +2,9 @@
 import type { KubeApi } from '../client/ports.ts';
 import { EVENTS } from '../client/resource-types.ts';
 import type { Clock } from '../../reconciler/ports.ts';
-import type { PodFacts } from './decide/kube-facts.ts';
-import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/kube-pod-warnings.ts';
-import { createPoller } from './poller.ts';
+import type { PodFacts } from './decide/pod-facts.ts';
+import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/pod-warnings.ts';
+import { createPoller } from './pollers.ts';
 
 export interface WarningPollerDeps {
   readonly api: KubeApi;

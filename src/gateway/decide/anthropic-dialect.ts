@@ -1,5 +1,5 @@
 /** The errors of the Messages API, whose SDKs read `error.type`, `request_id` and the header `request-id`. The fields of the service's own errors stay beside them. Pure. */
-import type { Dialect } from './dialect.ts';
+import type { Dialect } from '../route/decide/dialects.ts';
 
 /** The API's types; an upstream that uses one of them is not changed. */
 const TYPES: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 /** How large the body of a request may be: a limit of its own for the routes of audio. Pure. */
-import type { Settings } from '../../schema/settings.ts';
-import type { InferencePath } from './inference-paths.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import type { InferencePath } from '../route/decide/inference-paths.ts';
 
 export interface BodyLimit {
   /** What a user may set. */

@@ -1,7 +1,7 @@
 /** Whether a request for speech has a text of a permitted length, and which voice it names. Everything else is left to the model server. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { VoiceName } from '../../schema/names.ts';
+import { VoiceName } from '../../schema/words/names.ts';
 
 const Request = z.object({ input: z.string(), voice: z.unknown().optional(), ref_audio: z.unknown().optional() });
 /** OpenAI's clients send a name, or an object with an id. */

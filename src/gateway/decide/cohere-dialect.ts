@@ -1,6 +1,6 @@
 /** Cohere's `/v2/rerank`: its requests are those of the other rerank paths, its answers and errors are not. Pure. */
-import { isTable } from '../../schema/key-case.ts';
-import type { Dialect } from './dialect.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import type { Dialect } from '../route/decide/dialects.ts';
 
 export const COHERE: Dialect = {
   errorBody: (error, _status, requestId) => ({ id: requestId, message: error.message, error }),

@@ -1,7 +1,7 @@
 /** Renders an error of the service as an HTTP response. */
 import { createHash } from 'node:crypto';
-import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/error-codes.ts';
-import { OPENAI, type Dialect } from './dialect.ts';
+import { ERROR_CODES, errorBody, type ErrorCode } from '../../schema/words/error-codes.ts';
+import { OPENAI, type Dialect } from '../route/decide/dialects.ts';
 
 export interface ErrorAnswer {
   readonly status: number;

@@ -1,7 +1,7 @@
 /** Where a request is forwarded, as the provider of its slot decides. Pure. */
 import type { Endpoint, InferPlan, InferRequest, Provider } from '../../providers/provider.ts';
 import type { RoutedSlot } from '../../reconciler/board.ts';
-import type { ErrorCode } from '../../schema/error-codes.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 export type ForwardPlan =
   | Exclude<InferPlan, { kind: 'refuse' }>

@@ -1,5 +1,5 @@
 /** Whether a pass is needed for the board to show what a slot is doing. Pure. */
-import type { SlotState } from '../../schema/slot-status.ts';
+import type { SlotState } from '../../schema/status/slot-status.ts';
 
 /**
  * - `shown`: the board shows it already.

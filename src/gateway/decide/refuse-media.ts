@@ -1,7 +1,7 @@
 /** Which URLs of images in chats are accepted: `data:` URLs always, others only where the service may fetch them. A model server never gets one. Pure. */
-import type { Settings } from '../../schema/settings.ts';
-import type { BodyProblem } from '../body-scan.ts';
-import type { FoundUrl } from '../media-scanner.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import type { BodyProblem } from '../body/body-scan.ts';
+import type { FoundUrl } from '../body/media-scanner.ts';
 import { shorten } from '../../schema/shorten.ts';
 
 /** Of one request. */

@@ -1,6 +1,6 @@
 /** Finds errors of an upstream in a stream of another dialect: llama.cpp and others write them in their own shape in every stream. Pure. */
-import { isTable } from '../../schema/key-case.ts';
-import type { Dialect } from './dialect.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import type { Dialect } from '../route/decide/dialects.ts';
 import { normaliseUpstreamError } from './upstream-error.ts';
 
 /** An event whose data is an object that begins with `error`, as no event of the Messages API does. */

@@ -1,6 +1,6 @@
 /** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
-import type { ErrorBody } from '../../schema/error-codes.ts';
-import { isTable } from '../../schema/key-case.ts';
+import type { ErrorBody } from '../../schema/words/error-codes.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { shorten } from '../../schema/shorten.ts';
 
 const MESSAGE_LIMIT = 2000;

@@ -2,7 +2,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import type { Device, Hardware } from '../../schema/hardware.ts';
+import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import {
   bytesOfClients,
   NVIDIA_PROCESSES,

@@ -3,7 +3,7 @@
  * every half minute, and the tools of vendors run in the background (`machine-tools.ts`). Never throws.
  */
 import { performance } from 'node:perf_hooks';
-import type { Hardware } from '../../schema/hardware.ts';
+import type { Hardware } from '../../schema/status/hardware.ts';
 import type { HardwareRecording } from '../../schema/hardware-recording.ts';
 import { hardwareOf } from './decide/hardware-of.ts';
 import { createMachineFiles } from './machine-files.ts';

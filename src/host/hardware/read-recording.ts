@@ -1,9 +1,9 @@
 /** Reads a recording of a machine from a file. */
 import { readFile, stat } from 'node:fs/promises';
 import { messageOf } from '../../platform/error-text.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { HardwareRecordingSchema, type HardwareRecording } from '../../schema/hardware-recording.ts';
-import { checkDocument, formatProblem } from '../../schema/spec-problem.ts';
+import { checkDocument, formatProblem } from '../../schema/slot/spec-problem.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 

@@ -7,7 +7,7 @@ import { CONTAINER_FILES, MEMINFO } from './decide/hardware-of.ts';
 import { XE_MEMORY_FILES } from './decide/intel-gpu.ts';
 import { parseNumber } from './decide/machine-view.ts';
 import { NVIDIA_PROC, NVIDIA_SMI, WSL_DEVICE } from './decide/nvidia-gpu.ts';
-import { DRM_DIRECTORY } from './decide/other-gpu.ts';
+import { DRM_DIRECTORY } from './decide/other-gpus.ts';
 import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
 import { BOARD_FILE, CPUINFO, pickCpuinfo } from './decide/read-cpu.ts';
 import type { MachineFiles } from './machine-files.ts';

@@ -1,7 +1,7 @@
 /** Podman's REST API over its unix socket: one exchange, or one stream. It knows HTTP and podman's error format, but not workloads. */
 import { Pool } from 'undici';
 import { z } from 'zod';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { splitLines } from '../../platform/line-splitter.ts';

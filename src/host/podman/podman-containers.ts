@@ -1,8 +1,8 @@
 /** Creates, starts and removes containers through podman's API, and turns podman's refusals into failures. */
 import { z } from 'zod';
 import type { Workload } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import { WorkloadId } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { WorkloadId } from '../../schema/words/names.ts';
 import { undeclared } from './decide/container-facts.ts';
 import { nameTakenMessage } from './decide/name-taken.ts';
 import { containerSpec } from './decide/podman-container.ts';

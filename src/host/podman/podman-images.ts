@@ -1,7 +1,7 @@
 /** Reads images through podman's API and caches them until an event or action may have changed them. */
 import { z } from 'zod';
 import type { ImageFact, ImageReference } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 
 const Image = z.object({ Id: z.string().min(1), Config: z.object({ Env: z.array(z.string()).nullish() }).nullish() });

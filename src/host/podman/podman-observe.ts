@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { ImageReference, ObservedWorkload, RuntimeFacts } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { LABELS } from '../../schema/object-labels.ts';
 import { observedWorkload } from './decide/observed-workload.ts';
 import { INSTANCE_LABEL } from './decide/podman-container.ts';

@@ -1,7 +1,7 @@
 /** Runs a program of an image to its end and returns what it prints: without a network, devices, mounts or rights. */
 import { z } from 'zod';
 import type { ImageReference } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { printingContainer } from './decide/printing-container.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import { readLogs } from './podman-logs.ts';

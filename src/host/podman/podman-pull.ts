@@ -1,7 +1,7 @@
 /** Pulls an image and reports progress. It uses the Docker-compatible route because podman's own does not report bytes before version 6. */
 import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { COMPAT, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 

@@ -1,7 +1,7 @@
 /** The runtime that runs workloads as podman containers, through podman's REST API on its unix socket. */
 import type { Runtime, Workload } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { WorkloadId } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
 import { createPodmanApi } from './podman-api.ts';
 import { nameTakenMessage } from './decide/name-taken.ts';
 import { createPodmanContainers } from './podman-containers.ts';

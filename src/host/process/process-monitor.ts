@@ -1,6 +1,6 @@
 /** Knows which recorded processes are alive and how the others ended: our own children by their exit event, the others by the process table. */
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
-import type { WorkloadId } from '../../schema/names.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
 import { observedProcess, processId } from './decide/process-facts.ts';
 import { exitCode, signalGroup, type Launched } from './process-launch.ts';
 import type { ProcessExit, ProcessRecord, ProcessRecords } from './process-records.ts';

@@ -6,7 +6,7 @@ import { makeSubdirectory } from '../../files/subdirectory.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { Revision, SlotName } from '../../schema/names.ts';
+import { Revision, SlotName } from '../../schema/words/names.ts';
 
 export const StoredRecord = z.object({
   name: z.string(),

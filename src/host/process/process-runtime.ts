@@ -5,9 +5,9 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime, Wake, Workload } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { WorkloadId } from '../../schema/names.ts';
-import type { Reason } from '../../schema/reasons.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
+import type { Reason } from '../../schema/status/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';

@@ -2,10 +2,10 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isTable } from '../../schema/key-case.ts';
-import { SlotName } from '../../schema/names.ts';
-import { isSameValue } from '../../schema/same-value.ts';
-import { parseSlot } from '../../schema/slot-spec.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { parseSlot } from '../../schema/slot/slot-spec.ts';
 import type { AcceptedSlot, AcceptedSlots } from './decide/accept-slots.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';

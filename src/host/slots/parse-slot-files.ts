@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { TextFile } from '../../files/read-text-file.ts';
 import { createBreather, type Breather } from '../../platform/slices.ts';
-import { SlotName } from '../../schema/names.ts';
-import type { SpecProblem } from '../../schema/slot-spec.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { parseSlotText, type ParsedSlotText } from './decide/parse-slot-text.ts';
 import type { SlotFiles } from './slot-files.ts';
 

@@ -11,8 +11,8 @@ import { readTextFile } from '../../files/read-text-file.ts';
 import { syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/keyed-lock.ts';
-import { ProfileName, SlotName } from '../../schema/names.ts';
-import type { SpecProblem } from '../../schema/spec-problem.ts';
+import { ProfileName, SlotName } from '../../schema/words/names.ts';
+import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import type { FoundText, FoundTexts } from './decide/plan-switch.ts';
 import { isSlotFileName } from './slot-files.ts';
 

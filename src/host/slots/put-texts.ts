@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { stageFile, syncDirectory, type StagedFile, type WriteOptions } from '../../files/write-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { KeyedLock } from '../../platform/keyed-lock.ts';
-import type { SlotName } from '../../schema/names.ts';
-import type { TextEdit, TextEdits } from '../../schema/slot-editor.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { TextEdit, TextEdits } from '../../schema/slot/slot-editor.ts';
 
 interface PutTextsDeps {
   /** Of each slot; other edits of it wait. */

@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path';
 import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import { isSameValue } from '../../schema/same-value.ts';
-import type { SpecProblem } from '../../schema/slot-spec.ts';
-import { formatProblem } from '../../schema/spec-problem.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
+import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { acceptSlots, type AcceptedSlots } from './decide/accept-slots.ts';
 import { createLastGoodSlots } from './last-good-slots.ts';
 import { createSlotFileParser, type SlotFileParserOptions } from './parse-slot-files.ts';

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { SlotName } from '../../schema/names.ts';
-import type { EditOptions, EditResult, SlotEditor, SlotTextEditor, StoredSlot } from '../../schema/slot-editor.ts';
-import type { SpecProblem } from '../../schema/slot-spec.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import type { EditOptions, EditResult, SlotEditor, SlotTextEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
+import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';

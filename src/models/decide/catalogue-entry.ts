@@ -1,10 +1,10 @@
 /** Turns an entry of the catalogue as it is written into what the store works with: addresses, places in the store, and what follows from the kind. Pure. */
 import { createHash } from 'node:crypto';
 import type { ModelContents } from '../../providers/provider.ts';
-import type { ProviderKind } from '../../schema/provider-kinds.ts';
-import { parseSizeBytes } from '../../schema/quantities.ts';
-import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
-import { nameOfFile, providerOf, type CatalogueRecord, type CatalogueRecordFile } from './catalogue-document.ts';
+import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { parseSizeBytes } from '../../schema/words/quantities.ts';
+import type { CatalogueEntry, CatalogueFile } from '../catalogue/catalogue.ts';
+import { nameOfFile, providerOf, type CatalogueRecord, type CatalogueRecordFile } from '../catalogue/decide/catalogue-document.ts';
 
 export interface EntryContext {
   /** Returns the address of a file on the Hub. */

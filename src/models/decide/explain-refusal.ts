@@ -3,7 +3,7 @@
  * The headers of the Hugging Face Hub: `X-Error-Code` and `X-Error-Message` (huggingface_hub, `utils/_http.py`), and for limits `RateLimit`, as
  * `"resolve";r=0;t=55` with the seconds to wait in `t` (https://huggingface.co/docs/hub/rate-limits).
  */
-import type { Failure } from '../../schema/failure.ts';
+import type { Failure } from '../../schema/words/failure.ts';
 
 export interface Refusal {
   readonly status: number;

@@ -4,11 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { MODEL_ID_PATTERN } from '../../schema/name-rules.ts';
-import { ModelId } from '../../schema/names.ts';
-import { PROVIDER_KIND_NAMES } from '../../schema/provider-kinds.ts';
-import type { ChosenFiles, RepoFile } from './choose-files.ts';
-import { stemOf } from './choose-files.ts';
+import { MODEL_ID_PATTERN } from '../../schema/words/name-rules.ts';
+import { ModelId } from '../../schema/words/names.ts';
+import { PROVIDER_KIND_NAMES } from '../../schema/slot/provider-kinds.ts';
+import { stemOf, type ChosenFiles, type RepoFile } from './choose-files.ts';
 
 /** As a model id, but longer: owner, repository, model and file together may be. */
 const StorePath = z.string().max(600).regex(new RegExp(MODEL_ID_PATTERN));

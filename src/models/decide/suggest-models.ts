@@ -1,5 +1,5 @@
 /** Ids of the catalogue that somebody may have meant. Pure. */
-import { nearestWord } from '../../schema/nearest-word.ts';
+import { nearestWord } from '../../schema/words/nearest-word.ts';
 
 /** A shorter word occurs in too many ids. */
 const SHORTEST_PART = 3;

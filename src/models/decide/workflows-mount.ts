@@ -1,5 +1,5 @@
 /** The ConfigMap with workflows for images, which gateways and the containers that fetch models mount at the same place. Pure. */
-import type { ModelId } from '../../schema/names.ts';
+import type { ModelId } from '../../schema/words/names.ts';
 
 /** A directory outside of the model store whose files appear in it. */
 export interface MountedModels {

@@ -1,6 +1,6 @@
 /** The demo models for speech: directories with a few generated files each, WITHOUT trained weights. One answers every recording with the same sentence, the other plays tones. */
 import path from 'node:path';
-import type { ProviderKind } from '../../schema/provider-kinds.ts';
+import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import type { ModelKind } from '../../schema/model-kinds.ts';
 import { encodeListener } from './demo-listener.ts';
 import { encodeSpeaker } from './demo-speaker.ts';

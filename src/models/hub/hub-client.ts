@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { connectTo } from '../pull/connect-to.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { fail, ok, type Result } from '../../schema/failure.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { RepoFile } from '../decide/choose-files.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
-import { openUrl } from '../pull/open-url.ts';
+import { openUrl } from '../download/open-url.ts';
 import type { HubAccess } from './hub-access.ts';
 
 export interface RepoFacts {

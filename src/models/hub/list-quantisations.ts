@@ -1,5 +1,5 @@
 /** Which quantisations a repository offers, without downloading or remembering any. */
-import { ok, type Result } from '../../schema/failure.ts';
+import { ok, type Result } from '../../schema/words/failure.ts';
 import { listQuantisations, type Quantisation } from '../decide/choose-files.ts';
 import type { HubName } from '../decide/parse-model-name.ts';
 import type { HubAccess } from './hub-access.ts';

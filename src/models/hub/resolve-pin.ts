@@ -1,6 +1,6 @@
 /** Asks the Hub what a name means, and turns the answer into a pin: the files to fetch, at the newest commit. */
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { ModelId } from '../../schema/names.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { ModelId } from '../../schema/words/names.ts';
 import { chooseFiles } from '../decide/choose-files.ts';
 import type { HubName } from '../decide/parse-model-name.ts';
 import { pinnedFiles, type Pin } from '../decide/pin.ts';

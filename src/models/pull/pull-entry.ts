@@ -1,11 +1,11 @@
 /** Brings one file of a catalogue entry into a store: downloads or generates it. The file appears completely or not at all. */
 import path from 'node:path';
-import { fail, ok, type Result } from '../../schema/failure.ts';
-import type { ModelId } from '../../schema/names.ts';
-import type { CatalogueFile, Download } from '../catalogue.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { ModelId } from '../../schema/words/names.ts';
+import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { writeDemoModel } from '../demo/demo-models.ts';
 import type { HubAccess } from '../hub/hub-access.ts';
-import type { PullFile } from './pull-file.ts';
+import type { PullFile } from '../download/pull-file.ts';
 import { storageFailure } from './storage-failure.ts';
 
 export interface PullEntryFile extends Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'> {
@@ -28,7 +28,7 @@ export async function pullEntryFile({ from }: CatalogueFile, { hub, ...to }: Pul
     }));
   }
   // Imported with the first download, because undici is large.
-  const { pullFile } = await import('./pull-file.ts');
+  const { pullFile } = await import('../download/pull-file.ts');
   return pullFile({ ...from, ...to, ...(await hubFacts(from, hub)) }, signal);
 }
 

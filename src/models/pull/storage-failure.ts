@@ -1,6 +1,6 @@
 /** Explains why a model cannot be written below a directory. Pure. */
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import type { Failure } from '../../schema/failure.ts';
+import type { Failure } from '../../schema/words/failure.ts';
 
 export function storageFailure(directory: string, error: unknown): Failure {
   const code = codeOf(error);

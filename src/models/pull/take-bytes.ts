@@ -2,8 +2,8 @@
 import { constants, copyFile, link, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf } from '../../platform/error-text.ts';
-import type { Result } from '../../schema/failure.ts';
-import { createDiskRoom } from './disk-room.ts';
+import type { Result } from '../../schema/words/failure.ts';
+import { createDiskRoom } from '../download/disk-room.ts';
 
 export type TakeMethod = 'hard link' | 'reflink' | 'copy';
 

@@ -1,6 +1,6 @@
 /** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
-import type { Hardware } from '../../schema/hardware.ts';
-import type { Backend } from '../../schema/provider-kinds.ts';
+import type { Hardware } from '../../schema/status/hardware.ts';
+import type { Backend } from '../../schema/slot/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
 export interface BackendAvailability {

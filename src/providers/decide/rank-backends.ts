@@ -1,6 +1,6 @@
 /** Which backends a machine can run, from its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
-import type { Machine, MachineDevice } from '../../schema/hardware.ts';
-import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/provider-kinds.ts';
+import type { Machine, MachineDevice } from '../../schema/status/hardware.ts';
+import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import type { BackendVerdict } from '../provider.ts';
 
 /** The default backend of the kind first, and then the others in their order. */

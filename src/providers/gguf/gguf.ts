@@ -1,15 +1,15 @@
 /** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
 import type { Provider, SlotContext } from '../provider.ts';
-import { askHealth, askReadiness } from './ask-health.ts';
+import { askHealth, askReadiness } from './gguf-health.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
 import { SAFE_FLAGS } from './decide/safe-flags.ts';
-import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/server-command.ts';
+import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
-import { openLlamaServer } from './host-program.ts';
+import { openLlamaServer } from './gguf-program.ts';
 
 export const gguf: Provider = {
   kind: 'gguf',

@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { findProgram } from '../../platform/find-program.ts';
-import type { ProgramBackends } from '../../schema/hardware.ts';
-import { PROGRAM } from './decide/server-command.ts';
+import type { ProgramBackends } from '../../schema/status/hardware.ts';
+import { PROGRAM } from './decide/gguf-command.ts';
 import { parseDeviceList } from './decide/parse-device-list.ts';
 
 /** It loads the libraries of the GPU, which takes a second or two. */

@@ -1,12 +1,12 @@
 /** The provider for image models, which ComfyUI draws with. */
 import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type { Capability } from '../../schema/provider-kinds.ts';
-import { askHealth, askReadiness, READY_PATH } from './ask-health.ts';
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
+import { askHealth, askReadiness, READY_PATH } from './image-health.ts';
 import { imageMemory, leastDeviceBytes } from './decide/image-memory.ts';
 import { capabilitiesOf, objectionTo } from './decide/serve-image.ts';
-import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/server-command.ts';
-import { openComfyUi } from './host-program.ts';
+import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/image-command.ts';
+import { openComfyUi } from './image-program.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';
 

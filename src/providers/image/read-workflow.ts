@@ -1,6 +1,6 @@
 /** Reads a user's workflow and looks for the files of models that it names: beside it, or where the server searches. */
 import type { ModelFiles, ModelReading } from '../provider.ts';
-import type { ModelId } from '../../schema/names.ts';
+import type { ModelId } from '../../schema/words/names.ts';
 import { FAMILIES, type FamilyName } from './decide/image-families.ts';
 import { besideCheckpoint, placeOf, readImageModel } from './decide/image-model.ts';
 import { keepWorkflow, MOST_WORKFLOW_BYTES, readUserWorkflow, WORKFLOW_ENDING, type NamedFile } from './decide/user-workflow.ts';

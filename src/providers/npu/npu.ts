@@ -1,21 +1,13 @@
 /** The provider for AMD's NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
-import type { Capability } from '../../schema/provider-kinds.ts';
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
 import type { Translate } from '../translation.ts';
-import { askHealth, askReadiness, READY_PATH } from './ask-health.ts';
+import { askHealth, askReadiness, READY_PATH } from './npu-health.ts';
 import { describeContents, parseModelList } from './decide/npu-models.ts';
-import {
-  capabilitiesOf,
-  devicesOf,
-  LIST_ARGUMENTS,
-  PROGRAM,
-  SAFE_FLAGS,
-  serverCommand,
-  serverEnvironment,
-} from './decide/server-command.ts';
+import { capabilitiesOf, devicesOf, LIST_ARGUMENTS, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/npu-command.ts';
 import { serverMemory } from './decide/server-memory.ts';
-import { openFlm } from './host-program.ts';
+import { openFlm } from './npu-program.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 
 /** No file of the store is a model of this provider. */

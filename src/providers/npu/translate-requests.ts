@@ -6,7 +6,7 @@ import { nextBytes, open, begin, wait, write, ask, formBody } from '../translati
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
 import { chatRequest } from './decide/chat-request.ts';
 import { askedVectors, embeddingAnswer, embeddingRequest } from './decide/embedding-shape.ts';
-import { judgeAnswer, unusable, type Verdict } from './decide/judge-answer.ts';
+import { judgeAnswer, unusable, type Verdict } from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 import { askedText, transcriptionAnswer } from './decide/transcription-shape.ts';
 

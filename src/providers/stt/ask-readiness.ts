@@ -1,5 +1,5 @@
 import type { Endpoint, Health, ProbeIo, SlotContext } from '../provider.ts';
-import { askReadiness as askSpeech } from '../speech/ask-health.ts';
+import { askReadiness as askSpeech } from '../speech/speech-health.ts';
 import { judgeTranscription } from '../speech/decide/judge-health.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
 

@@ -1,5 +1,5 @@
 import type { Endpoint, Health, ProbeIo, SlotContext } from '../provider.ts';
-import { askHealth, askReadiness as askSpeech } from '../speech/ask-health.ts';
+import { askHealth, askReadiness as askSpeech } from '../speech/speech-health.ts';
 import { judgeSpeech } from '../speech/decide/judge-health.ts';
 import { needsSample } from './decide/tts-model.ts';
 

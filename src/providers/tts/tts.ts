@@ -1,9 +1,9 @@
 /** The provider for text-to-speech. */
 import type { Provider } from '../provider.ts';
-import { PROGRAMS, SAFE_FLAGS, serverCommand } from '../speech/decide/server-command.ts';
+import { PROGRAMS, SAFE_FLAGS, serverCommand } from '../speech/decide/speech-command.ts';
 import { serverMemory } from '../speech/decide/server-memory.ts';
-import { openSpeechServer } from '../speech/host-program.ts';
-import { askHealth } from '../speech/ask-health.ts';
+import { openSpeechServer } from '../speech/speech-program.ts';
+import { askHealth } from '../speech/speech-health.ts';
 import { askReadiness } from './ask-readiness.ts';
 import { inferPath } from './decide/infer-path.ts';
 import { devicesOf, rankTtsBackends, usesDevice } from './decide/tts-backends.ts';

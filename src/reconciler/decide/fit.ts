@@ -1,7 +1,7 @@
 /** Whether a model would fit into the memory of this machine, before anything is written: the same sums as admission, for a slot that does not exist. Pure. */
 import type { MemoryDemand } from '../../providers/provider.ts';
-import type { Hardware } from '../../schema/hardware.ts';
-import type { SlotSpec } from '../../schema/slot-spec.ts';
+import type { Hardware } from '../../schema/status/hardware.ts';
+import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 import { poolsOfBackend, type MemoryPool, type PoolBytes, type PoolId } from './facts/memory-pools.ts';
 import { placeMemory } from './rules/place-memory.ts';
 

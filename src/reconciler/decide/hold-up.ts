@@ -2,10 +2,10 @@
  * Leaves a slot as it is while its plan cannot be made or breaks a rule: nothing is done about it, requests continue to go to what answered before, and its
  * conditions say why. Other slots are not affected. Pure.
  */
-import type { Finding } from '../../schema/failure.ts';
-import type { SlotName } from '../../schema/names.ts';
-import { PROVIDER_KINDS } from '../../schema/provider-kinds.ts';
-import type { SlotState } from '../../schema/slot-status.ts';
+import type { Finding } from '../../schema/words/failure.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import { PROVIDER_KINDS } from '../../schema/slot/provider-kinds.ts';
+import type { SlotState } from '../../schema/status/slot-status.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
 import { slotFactsOf } from './facts/slot-facts.ts';

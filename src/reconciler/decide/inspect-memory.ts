@@ -1,5 +1,5 @@
 /** Whether a plan keeps to the memory budgets, added up from the facts alone: a part of `inspect`, written independently of the planner. Pure. */
-import type { SlotName } from '../../schema/names.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import type { ObservedWorkload } from '../ports.ts';
 import type { Action } from './facts/actions.ts';
 import type { Case, Objection } from './facts/inspection.ts';

@@ -2,7 +2,7 @@
  * Checks a plan against the facts, independently of the planner: what must hold for any plan, whatever the rules are. What a plan breaks a rule for is not
  * executed. Shares no code with the planner except for the facts, the templates and the table of moves, and takes nothing for true that the plan claims. Pure.
  */
-import type { WorkloadId } from '../../schema/names.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';

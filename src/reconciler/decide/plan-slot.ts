@@ -3,9 +3,9 @@
  * took is missing from the allocation. Pure.
  */
 import type { ModelFacts } from '../../providers/provider.ts';
-import type { Finding } from '../../schema/failure.ts';
-import { isSameValue } from '../../schema/same-value.ts';
-import { PROVIDER_KINDS, type Backend } from '../../schema/provider-kinds.ts';
+import type { Finding } from '../../schema/words/failure.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { PROVIDER_KINDS, type Backend } from '../../schema/slot/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
 import type { SlotView } from './facts/view.ts';

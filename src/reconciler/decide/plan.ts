@@ -5,7 +5,7 @@
  *     gather the facts → consider each slot: is it wanted, what prevents it → share out memory → plan each slot → add what concerns no single slot
  */
 import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parts.ts';
-import type { SlotName } from '../../schema/names.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
 import { findPools, NO_BYTES, sumBytes } from './facts/memory-pools.ts';

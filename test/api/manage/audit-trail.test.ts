@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
-import { ok } from '../../../src/schema/failure.ts';
-import { ModelId, ProfileName, SlotName } from '../../../src/schema/names.ts';
+import { ok } from '../../../src/schema/words/failure.ts';
+import { ModelId, ProfileName, SlotName } from '../../../src/schema/words/names.ts';
 import { createInMemorySlots } from './in-memory-slots.ts';
 import { createInMemoryTokens } from './in-memory-tokens.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ERROR_CODES } from '../../../src/schema/error-codes.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { ERROR_CODES } from '../../../src/schema/words/error-codes.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
 const TEXT = '[model]\ndefault = "a"\n';

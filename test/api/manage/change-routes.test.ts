@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
 let world: World;

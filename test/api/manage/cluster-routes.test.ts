@@ -1,7 +1,7 @@
 /** `GET /api/cluster`: who leads, and the pods of the slots. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import type { PodListing } from '../../../src/schema/cluster-listing.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import type { PodListing } from '../../../src/schema/status/cluster-listing.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { Cluster } from '../../../src/schema/cluster-answers.ts';
 import { startWorld, type World } from './world.ts';
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
 const primary = SlotName.parse('primary');

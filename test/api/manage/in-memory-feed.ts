@@ -1,9 +1,9 @@
 /** A timeline in memory that keeps its newest entries. */
 import type { EventFeed } from '../../../src/api/ports.ts';
-import type { ProgressListener } from '../../../src/gateway/hold.ts';
-import type { GatewayTraffic } from '../../../src/gateway/traffic.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
-import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
+import type { ProgressListener } from '../../../src/gateway/traffic/hold.ts';
+import type { GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
+import type { TimelineEntry } from '../../../src/schema/status/slot-status.ts';
 
 export interface InMemoryFeed extends EventFeed {
   add(entry: Omit<TimelineEntry, 'seq'>): void;

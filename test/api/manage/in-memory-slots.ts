@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/edit-slot.ts';
 import { parseDocument } from '../../../src/files/toml/decide/parse-document.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
-import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot-editor.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
+import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot/slot-editor.ts';
 
 export interface InMemorySlots extends SlotEditor {
   readonly texts: Map<SlotName, string>;

@@ -1,7 +1,7 @@
 /** The routes of the dashboard for the world of these tests. */
-import { createDashboardRoutes } from '../../../src/api/dashboard/dashboard-routes.ts';
+import { createDashboardRoutes } from '../../../src/api/manage/dashboard-routes.ts';
 import { readPageFiles } from '../../../src/api/dashboard/read-files.ts';
-import type { Route } from '../../../src/api/route.ts';
+import type { Route } from '../../../src/api/server/route.ts';
 
 /** `directory`: of the built dashboard. Undefined: it is not served. */
 export function pageRoutes(directory: string | undefined): readonly Route[] {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 import { openProfiles, type WorldProfiles } from './world-profiles.ts';
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { judgeRequest } from '../../../src/api/manage/decide/judge-request.ts';
 import { createRequestRecord } from '../../../src/api/manage/request-record.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
 const FINE = { slot: undefined, route: '/v1/chat/completions', status: 200, seconds: 1 };

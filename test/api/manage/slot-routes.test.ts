@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EMPTY_BOARD } from '../../../src/reconciler/board.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
 const PRIMARY = SlotName.parse('primary');

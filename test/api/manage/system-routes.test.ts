@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { OPEN_ROUTES } from '../../support/open-routes.ts';
 import { startWorld, type World } from './world.ts';

@@ -1,6 +1,6 @@
 /** The models of the world of these tests: one that is there, one that can be downloaded, and one that this version cannot run. */
 import type { Manage, ModelDetail, ModelListing } from '../../../src/api/ports.ts';
-import { fail, ok } from '../../../src/schema/failure.ts';
+import { fail, ok } from '../../../src/schema/words/failure.ts';
 
 const NOTHING = {
   memoryBytes: undefined,

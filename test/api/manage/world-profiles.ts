@@ -2,9 +2,9 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createProfileStore } from '../../../src/host/slots/profile-store.ts';
+import { createProfileStore } from '../../../src/host/slots/profile-directory.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
-import type { ProfileStore } from '../../../src/schema/profile-store.ts';
+import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import type { World } from './world.ts';
 
 export interface WorldProfiles {

@@ -1,9 +1,9 @@
 /** How the in-memory world publishes its slots. */
 import type { BoardSlot } from '../../../src/reconciler/board.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
-import type { Reason } from '../../../src/schema/reasons.ts';
-import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
-import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
+import type { Reason } from '../../../src/schema/status/reasons.ts';
+import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
+import type { Condition, SlotState } from '../../../src/schema/status/slot-status.ts';
 
 export function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, generation: number): BoardSlot {
   const ready = state === 'ready';

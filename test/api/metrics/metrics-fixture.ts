@@ -2,9 +2,9 @@
 import type { ClusterSources } from '../../../src/api/metrics/cluster-series.ts';
 import { createMetrics } from '../../../src/api/metrics/metrics.ts';
 import { createBoard, EMPTY_BOARD, type BoardSlot } from '../../../src/reconciler/board.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { parseSlot } from '../../../src/schema/slot-spec.ts';
-import type { Condition, SlotState } from '../../../src/schema/slot-status.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
+import type { Condition, SlotState } from '../../../src/schema/status/slot-status.ts';
 
 export const img = SlotName.parse('primary');
 

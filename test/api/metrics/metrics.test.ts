@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { METRICS } from '../../../src/api/metrics/metric-table.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { CONDITION_TYPES, type Condition } from '../../../src/schema/slot-status.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { CONDITION_TYPES, type Condition } from '../../../src/schema/status/slot-status.ts';
 import { boardWith, CLUSTER, img, start } from './metrics-fixture.ts';
 
 describe('createMetrics()', () => {

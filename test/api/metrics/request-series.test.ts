@@ -4,7 +4,7 @@ import { createMetricFactory } from '../../../src/api/metrics/metric-factory.ts'
 import { METRICS, type MetricName } from '../../../src/api/metrics/metric-table.ts';
 import { createRequestSeries } from '../../../src/api/metrics/request-series.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { createRandom } from '../../support/simulation/seeded-random.ts';
 
 const [one, two] = [SlotName.parse('one'), SlotName.parse('two')];

@@ -1,6 +1,6 @@
 /** Validates answers against the schemas in a published OpenAPI document. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 
 export interface SeenAnswer {
   readonly status: number;

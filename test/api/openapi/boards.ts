@@ -1,6 +1,6 @@
 /** Boards with slots whose status has parts that a ready slot does not have. */
 import type { Board } from '../../../src/reconciler/board.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 
 const PRIMARY = SlotName.parse('primary');
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { documentedPath } from './documented-path.ts';
 

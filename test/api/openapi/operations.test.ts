@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
-import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
-import { isTable } from '../../../src/schema/key-case.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { VoiceStore } from '../../../src/schema/voice-store.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';

@@ -1,6 +1,6 @@
 /** The calls of the routes for profiles, and what each finds. */
-import { ProfileName, SlotName } from '../../../src/schema/names.ts';
-import type { ProfileStore } from '../../../src/schema/profile-store.ts';
+import { ProfileName, SlotName } from '../../../src/schema/words/names.ts';
+import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import type { World } from '../manage/world.ts';
 import type { WorldProfiles } from '../manage/world-profiles.ts';
 

@@ -1,6 +1,5 @@
 /** Answers of a model server on every inference path, as llama.cpp gives them. */
-import type { Answer } from '../../gateway/support/fake-upstream.ts';
-import { sendJson } from '../../gateway/support/fake-upstream.ts';
+import { sendJson, type Answer } from '../../gateway/support/fake-upstream.ts';
 
 const USAGE = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
 const CHOICE = { index: 0, finish_reason: 'stop', logprobs: null };

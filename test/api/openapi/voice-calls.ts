@@ -1,6 +1,6 @@
 /** The calls of the routes for stored voices. One voice may be stored; whether it is, each call says. */
-import { VoiceName } from '../../../src/schema/names.ts';
-import type { VoiceStore } from '../../../src/schema/voice-store.ts';
+import { VoiceName } from '../../../src/schema/words/names.ts';
+import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { FORM_TYPE, formOf } from '../../gateway/support/forms.ts';
 
 const ANNA = VoiceName.parse('anna');

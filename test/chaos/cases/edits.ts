@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../../src/models/demo/demo-models.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { condition, pause } from '../../support/service.ts';
 import { scaled, slotOf, type ChaosWorld } from '../support/chaos-world.ts';

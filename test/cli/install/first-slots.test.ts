@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { firstSlots, type FirstSlotFacts } from '../../../src/cli/install/decide/first-slots.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import { readCatalogue } from '../../../src/cli/read-catalogue.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 
 const GIB = 2 ** 30;
 const FACTS: FirstSlotFacts = {

@@ -2,10 +2,10 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;

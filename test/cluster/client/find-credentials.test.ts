@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { createKubeApi } from '../../../src/cluster/client/kube-api.ts';
+import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';

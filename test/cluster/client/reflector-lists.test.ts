@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
-import { ok } from '../../../src/schema/failure.ts';
+import { ok } from '../../../src/schema/words/failure.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { createFastClock } from '../../support/kube/fast-clock.ts';

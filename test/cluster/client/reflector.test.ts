@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { CopyObserver } from '../../../src/cluster/client/copy-record.ts';
-import { NO_OBSERVER, type ObservedCopy } from '../../../src/cluster/client/kube-observer.ts';
+import { NO_OBSERVER, type ObservedCopy } from '../../../src/cluster/client/client-observer.ts';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
 import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/traffic-annotation.ts';
 import { createReplicaReports, type ReplicaReports } from '../../../src/cluster/leadership/replica-reports.ts';
 import type { Traffic, Wake } from '../../../src/reconciler/ports.ts';
-import { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import { factsOf } from './decide/traffic-fixture.ts';
 import { createLeaseServer, type LeaseConnection, type LeaseCopy, type LeaseServer } from '../../support/kube/lease-api.ts';
 

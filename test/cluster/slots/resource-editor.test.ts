@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createResourceEditor } from '../../../src/cluster/slots/resource-editor.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { EditResult, SlotEditor } from '../../../src/schema/slot-editor.ts';
-import { formatProblem } from '../../../src/schema/spec-problem.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { EditResult, SlotEditor } from '../../../src/schema/slot/slot-editor.ts';
+import { formatProblem } from '../../../src/schema/slot/spec-problem.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const primary = SlotName.parse('primary');

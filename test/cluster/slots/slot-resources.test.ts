@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { DesiredState } from '../../../src/reconciler/ports.ts';
 import { createSlotResources, type SlotResources } from '../../../src/cluster/slots/slot-resources.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { formatProblem } from '../../../src/schema/spec-problem.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { formatProblem } from '../../../src/schema/slot/spec-problem.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 const primary = SlotName.parse('primary');

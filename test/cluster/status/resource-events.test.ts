@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/status/resource-events.ts';
 import { createSlotResources } from '../../../src/cluster/slots/slot-resources.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { TimelineEntry } from '../../../src/schema/slot-status.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { TimelineEntry } from '../../../src/schema/status/slot-status.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
 
 describe('createResourceEvents()', () => {

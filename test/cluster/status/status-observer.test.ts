@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { createStatusResources } from '../../../src/cluster/status/status-resources.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { SlotStatus } from '../../../src/schema/slot-status.ts';
-import type { Failure } from '../../../src/schema/failure.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
+import type { Failure } from '../../../src/schema/words/failure.ts';
 import { condition, slotStatus } from './decide/status-fixture.ts';
 import { createInMemoryKube } from '../../support/kube/in-memory-kube.ts';
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createStatusResources, type StatusResources } from '../../../src/cluster/status/status-resources.ts';
-import { isTable } from '../../../src/schema/key-case.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { SlotStatus } from '../../../src/schema/slot-status.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import { judge } from './decide/kstatus.ts';
 import { condition, READY, slotStatus } from './decide/status-fixture.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';

@@ -3,15 +3,13 @@ import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/resource-types.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
-import { createKubeReflectors } from '../../../src/cluster/workloads/kube-reflectors.ts';
-import { createKubeRuntime } from '../../../src/cluster/workloads/kube-runtime.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi, FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
+import { createKubeReflectors } from '../../../src/cluster/workloads/workload-reflectors.ts';
+import { createKubeRuntime } from '../../../src/cluster/workloads/cluster-runtime.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
+import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import type { StoredObject } from '../../support/kube/fake-kube-types.ts';
-import { OWNER, podOf, SETTINGS } from './kube-fixtures.ts';
-import type { PodChoice } from './kube-fixtures.ts';
+import { OWNER, podOf, SETTINGS, type PodChoice } from './kube-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 export interface FakeKubeWorld {

@@ -1,12 +1,11 @@
 /** Workloads and objects for the tests of the kube runtime. */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../../src/cluster/client/ports.ts';
 import type { ClusterWorkload, Workload } from '../../../src/reconciler/ports.ts';
-import { kubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeContext, KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
-import { podLabels } from '../../../src/cluster/workloads/decide/kube-names.ts';
+import { kubeObjects, type KubeContext, type KubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
+import type { KubeSnapshot } from '../../../src/cluster/workloads/observe-workloads.ts';
+import { podLabels } from '../../../src/cluster/workloads/decide/object-names.ts';
 import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
-import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
+import { ModelId, Revision, SlotName } from '../../../src/schema/words/names.ts';
 
 export const SETTINGS: KubeSettings = {
   SVC_IMAGE: 'registry.example/svc:1',

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
-import { readKubeLogs } from '../../../src/cluster/workloads/kube-logs.ts';
-import { ok } from '../../../src/schema/failure.ts';
+import { readKubeLogs } from '../../../src/cluster/workloads/pod-logs.ts';
+import { ok } from '../../../src/schema/words/failure.ts';
 import { kubeWorkload, podOf, type PodChoice } from './kube-fixtures.ts';
 
 const END = { exitCode: 7, finishedAt: '2026-11-21T09:01:00Z' };

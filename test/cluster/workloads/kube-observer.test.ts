@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
-import { pruneDeployment, prunePlain, prunePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
-import { createKubeObserver } from '../../../src/cluster/workloads/kube-observer.ts';
-import type { KubeSnapshot } from '../../../src/cluster/workloads/kube-observer.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
+import { pruneDeployment, prunePlain, prunePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
+import { createKubeObserver, type KubeSnapshot } from '../../../src/cluster/workloads/observe-workloads.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { kubeWorkload, podOf, snapshotOf } from './kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();

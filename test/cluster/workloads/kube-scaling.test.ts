@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { PODS } from '../../../src/cluster/client/resource-types.ts';
 import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
-import { createFakeKubeWorld } from './kube-fake-world.ts';
-import type { FakeKubeWorld } from './kube-fake-world.ts';
+import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
 import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();

@@ -2,9 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import * as client from '@kubernetes/client-node';
 import fc from 'fast-check';
-import { kubeObjects, type KubeObjects } from '../../../src/cluster/workloads/decide/kube-objects.ts';
+import { kubeObjects, type KubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
 import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
-import { PodOverlay } from '../../../src/schema/pod-overlay.ts';
+import { PodOverlay } from '../../../src/schema/pod/pod-overlay.ts';
 import { podOverlays } from '../../schema/pod-arbitrary.ts';
 import { RICH_OVERLAY } from '../../schema/rich-overlay.ts';
 import { context, kubeWorkload, manifestsOf } from './kube-fixtures.ts';

@@ -1,11 +1,9 @@
 /** Events are requested only while a pod is stuck and this replica is the leader. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EVENTS } from '../../../src/cluster/client/resource-types.ts';
-import { parsePod } from '../../../src/cluster/workloads/decide/kube-facts.ts';
-import type { PodFacts } from '../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod, type PodFacts } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import { createWarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
-import { startFakeKubeApi } from '../../support/kube/fake-kube-api.ts';
-import type { FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { kubeWorkload, podOf } from './kube-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';

@@ -10,8 +10,7 @@ import {
 } from '../../../src/cluster/client/resource-types.ts';
 import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
-import { createFakeKubeWorld } from './kube-fake-world.ts';
-import type { FakeKubeWorld } from './kube-fake-world.ts';
+import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
 import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 

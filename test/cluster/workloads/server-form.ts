@@ -1,5 +1,5 @@
 /** Returns objects in the form in which API servers store them: with quantities in canonical form and defaults filled in, without what is empty or not set. */
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 
 const FACTORS: Readonly<Record<string, bigint>> = {
   '': 1n,

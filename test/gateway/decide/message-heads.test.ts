@@ -1,7 +1,7 @@
 /** Which headers pass the gateway, in both directions. */
 import { describe, expect, test } from '@jest/globals';
-import { isCredential, parseRequestHead } from '../../../src/gateway/decide/request-head.ts';
-import { parseResponseHead } from '../../../src/gateway/decide/response-head.ts';
+import { isCredential, parseRequestHead } from '../../../src/gateway/upstream/decide/request-head.ts';
+import { parseResponseHead } from '../../../src/gateway/upstream/decide/response-head.ts';
 
 const request = (...raw: string[]): readonly string[] =>
   parseRequestHead(raw)

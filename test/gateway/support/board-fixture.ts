@@ -1,10 +1,10 @@
 /** Boards for tests of the request path: slots as a pass publishes them, without a reconciler. */
 import type { ModelContents, ModelFacts, Voice } from '../../../src/providers/provider.ts';
 import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
-import { ModelId, SlotName, WorkloadId } from '../../../src/schema/names.ts';
-import type { Capability } from '../../../src/schema/provider-kinds.ts';
-import { parseSlot, type SlotSpec } from '../../../src/schema/slot-spec.ts';
-import type { SlotState } from '../../../src/schema/slot-status.ts';
+import { ModelId, SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
+import type { Capability } from '../../../src/schema/slot/provider-kinds.ts';
+import { parseSlot, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
+import type { SlotState } from '../../../src/schema/status/slot-status.ts';
 
 export interface SlotSketch {
   readonly name: string;

@@ -1,28 +1,28 @@
 /** The request path wired as in `src/main.ts`, on its own port, with a board that the test publishes. */
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { buildServer, type HttpApi } from '../../../src/api/server.ts';
+import { buildServer, type HttpApi } from '../../../src/api/server/server.ts';
 import { allowEveryone } from '../../../src/api/authorize.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
-import { createSiteGuard } from '../../../src/api/site-guard.ts';
+import { createSiteGuard } from '../../../src/api/server/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
-import type { VoiceStore } from '../../../src/schema/voice-store.ts';
-import type { Route } from '../../../src/api/route.ts';
+import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
+import type { Route } from '../../../src/api/server/route.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest, KeepImage } from '../../../src/gateway/exchange-deps.ts';
-import type { FetchImage } from '../../../src/gateway/fetch-image.ts';
-import { imitatesVoices } from '../../../src/gateway/decide/plan-voice.ts';
+import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
+import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic.ts';
+import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { createPlainLog } from '../../../src/platform/log.ts';
-import { parseSettings, type Settings } from '../../../src/schema/settings.ts';
-import { shareLimits } from '../../../src/workers/decide/share-limits.ts';
-import { takeOver } from '../../../src/workers/hand-over.ts';
-import { createWorkerPool, type WorkerPool } from '../../../src/workers/worker-pool.ts';
+import { parseSettings, type Settings } from '../../../src/schema/settings/settings.ts';
+import { shareLimits } from '../../../src/turbo/workers/decide/share-limits.ts';
+import { takeOver } from '../../../src/turbo/workers/hand-over.ts';
+import { createWorkerPool, type WorkerPool } from '../../../src/turbo/workers/worker-pool.ts';
 import { PROVIDER } from './gateway-provider.ts';
 
 export interface GatewayFixture {

@@ -2,8 +2,8 @@
 import { expect } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
-import { isTable } from '../../../src/schema/key-case.ts';
-import type { VoiceStore } from '../../../src/schema/voice-store.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
+import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import { startSpeechDouble, type SpeechDouble } from '../../support/speech/speech-double.ts';
 import { toneFile, wavFile } from '../../toolboxes/speech/sounds.ts';

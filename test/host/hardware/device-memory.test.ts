@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { bytesOfClients, parseDrmClient, parseNvidiaProcesses } from '../../../src/host/hardware/decide/device-memory.ts';
 import { createDeviceMemory } from '../../../src/host/hardware/device-memory.ts';
-import type { Device, Hardware } from '../../../src/schema/hardware.ts';
+import type { Device, Hardware } from '../../../src/schema/status/hardware.ts';
 
 interface RecordedProcesses {
   readonly devices: readonly Device[];

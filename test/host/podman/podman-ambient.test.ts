@@ -8,8 +8,7 @@ import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts'
 import { podmanAnswers } from '../../../src/host/podman/podman-api.ts';
 import { describeWithPodman } from '../../support/require/require-podman.ts';
 import { createPodmanWorld } from './podman-world.ts';
-import { eventually, freePort, TEST_SLOT } from '../../support/runtimes/runtime-world.ts';
-import type { RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
+import { eventually, freePort, TEST_SLOT, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
 
 describeWithPodman('The podman runtime, where containers.conf adds variables, mounts and devices', () => {
   let dir: string;

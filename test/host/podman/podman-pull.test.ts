@@ -8,8 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Progress, Runtime } from '../../../src/reconciler/ports.ts';
 import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts';
 import { describeWithPodman } from '../../support/require/require-podman.ts';
-import { startRegistry } from './registry.ts';
-import type { Registry } from './registry.ts';
+import { startRegistry, type Registry } from './registry.ts';
 
 const run = promisify(execFile);
 const LAYER_BYTES = 8 * 1024 * 1024;

@@ -4,8 +4,7 @@ import { promisify } from 'node:util';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
 import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts';
 import { PODMAN, PODMAN_SOCKET, WORKLOAD_IMAGE } from '../../support/require/require-podman.ts';
-import { occupyPort, TEST_SLOT, tinyWorkload } from '../../support/runtimes/runtime-world.ts';
-import type { RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
+import { occupyPort, TEST_SLOT, tinyWorkload, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
 
 const run = promisify(execFile);
 

@@ -12,8 +12,7 @@ import { podmanAnswers } from '../../../src/host/podman/podman-api.ts';
 import { findPodmanSocket } from '../../../src/host/podman/podman-socket.ts';
 import { describeWithPodman, PODMAN_SOCKET } from '../../support/require/require-podman.ts';
 import { createPodmanWorld, podman } from './podman-world.ts';
-import { eventually, freePort, TEST_SLOT } from '../../support/runtimes/runtime-world.ts';
-import type { RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
+import { eventually, freePort, TEST_SLOT, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
 
 const run = promisify(execFile);
 

@@ -1,6 +1,6 @@
 /** A controller that the test kills: applies one workload, prints its id, and waits. Arguments: state directory, program, the workload as JSON. */
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
-import { ok } from '../../../src/schema/failure.ts';
+import { ok } from '../../../src/schema/words/failure.ts';
 
 const [stateDir = '', program = '', workload = ''] = process.argv.slice(2);
 const runtime = createProcessRuntime({

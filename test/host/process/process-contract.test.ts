@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
-import { ok } from '../../../src/schema/failure.ts';
+import { ok } from '../../../src/schema/words/failure.ts';
 import { describeRuntimeContract } from '../../support/runtimes/runtime-contract.ts';
-import { occupyPort, tinyWorkload } from '../../support/runtimes/runtime-world.ts';
-import type { RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
+import { occupyPort, tinyWorkload, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
 
 const TINY_SERVER = fileURLToPath(new URL('tiny-server.mjs', import.meta.url));
 

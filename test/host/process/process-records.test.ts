@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createProcessRecords, type ProcessRecord } from '../../../src/host/process/process-records.ts';
-import { Revision, SlotName } from '../../../src/schema/names.ts';
+import { Revision, SlotName } from '../../../src/schema/words/names.ts';
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const ROUNDS = 60;

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
-import { fail, ok } from '../../../src/schema/failure.ts';
+import { fail, ok } from '../../../src/schema/words/failure.ts';
 import { eventually, freePort, tinyWorkload } from '../../support/runtimes/runtime-world.ts';
 
 const TINY_SERVER = fileURLToPath(new URL('tiny-server.mjs', import.meta.url));

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createProfileStore } from '../../../src/host/slots/profile-store.ts';
+import { createProfileStore } from '../../../src/host/slots/profile-directory.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
-import { ProfileName, SlotName } from '../../../src/schema/names.ts';
-import { isActive, type ProfileStore } from '../../../src/schema/profile-store.ts';
-import { formatProblem, type SpecProblem } from '../../../src/schema/spec-problem.ts';
+import { ProfileName, SlotName } from '../../../src/schema/words/names.ts';
+import { isActive, type ProfileStore } from '../../../src/schema/slot/profile-store.ts';
+import { formatProblem, type SpecProblem } from '../../../src/schema/slot/spec-problem.ts';
 
 const CODING = ProfileName.parse('coding');
 const RAG = ProfileName.parse('rag');

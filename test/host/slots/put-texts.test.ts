@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { stageFile } from '../../../src/files/write-file.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { SlotEditor, SlotTextEditor } from '../../../src/schema/slot-editor.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotEditor, SlotTextEditor } from '../../../src/schema/slot/slot-editor.ts';
 import { createSlotDirectory, modelOf, slotText } from './slot-directory.ts';
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => SlotName.parse(name));

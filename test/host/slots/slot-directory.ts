@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DesiredState } from '../../../src/reconciler/ports.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { createTomlDirectory, type TomlDirectoryOptions } from '../../../src/host/slots/toml-directory.ts';
 
 const QUIET_PERIOD_MS = 25;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readTextFile } from '../../../src/files/read-text-file.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { createSlotDirectory, modelOf, slot, slotText } from './slot-directory.ts';
 
 describe('createTomlDirectory().read()', () => {

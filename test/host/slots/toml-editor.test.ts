@@ -2,8 +2,8 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { EditResult, SlotEditor } from '../../../src/schema/slot-editor.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { EditResult, SlotEditor } from '../../../src/schema/slot/slot-editor.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
 
 const img = SlotName.parse('img');

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { findForeignModels, foreignDirectories } from '../../../src/models/import/find-foreign-models.ts';
 import { createModelStore } from '../../../src/models/store.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { svcctl } from '../../cli/run-svcctl.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 

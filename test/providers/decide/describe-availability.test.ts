@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { describeAvailability, type RunsIn } from '../../../src/providers/decide/describe-availability.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
-import { fail, ok } from '../../../src/schema/failure.ts';
-import type { Hardware } from '../../../src/schema/hardware.ts';
+import { fail, ok } from '../../../src/schema/words/failure.ts';
+import type { Hardware } from '../../../src/schema/status/hardware.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
 const AMD = recordedHardware('w7900');

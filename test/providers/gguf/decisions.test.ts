@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { deriveHealth } from '../../../src/providers/gguf/decide/derive-health.ts';
-import { PROVIDER_KIND_NAMES } from '../../../src/schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES } from '../../../src/schema/slot/provider-kinds.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import { CAUSAL, ENCODER, saying, specOf } from './slot-context.ts';
 
 const GIB = 2 ** 30;

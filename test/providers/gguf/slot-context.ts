@@ -1,6 +1,6 @@
 /** Builds slots and models for the tests of the GGUF provider. */
-import { ModelId, SlotName } from '../../../src/schema/names.ts';
-import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import type { GgufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
 

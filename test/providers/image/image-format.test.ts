@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { objectionTo } from '../../../src/providers/image/decide/serve-image.ts';
 import { besideCheckpoint, placeOf } from '../../../src/providers/image/decide/image-model.ts';
 import { imageFormat } from '../../../src/providers/image/image-format.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { safetensors, SHAPES } from '../../support/comfyui/checkpoints.ts';
 
 const ID = ModelId.parse('mine');

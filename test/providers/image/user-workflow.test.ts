@@ -3,13 +3,13 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import OpenAI, { toFile } from 'openai';
-import { askReadiness } from '../../../src/providers/image/ask-health.ts';
+import { askReadiness } from '../../../src/providers/image/image-health.ts';
 import { createComfyWorld, failedWith } from '../../support/comfyui/comfy-gateway.ts';
 import type { Comfy } from '../../support/comfyui/comfy-server.ts';
 import { maskOf, pngOf, readPng } from '../../support/comfyui/png.ts';
 import { changed, PORTRAIT, RETOUCH } from '../../support/comfyui/user-workflows.ts';
 import { specOf } from '../../support/providers/odd-models.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 
 const { at, startWith, draw, close } = createComfyWorld();
 

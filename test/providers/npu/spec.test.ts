@@ -4,12 +4,11 @@ import { describeAvailability } from '../../../src/providers/decide/describe-ava
 import { npu } from '../../../src/providers/npu/npu.ts';
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
-import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
-import { makeTemplate } from '../../../src/reconciler/decide/facts/workload.ts';
+import { INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
+import { makeTemplate, workloadOf } from '../../../src/reconciler/decide/facts/workload.ts';
 import { containerSpec } from '../../../src/host/podman/decide/podman-container.ts';
-import { workloadOf } from '../../../src/reconciler/decide/facts/workload.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { PROVIDER_KINDS } from '../../../src/schema/provider-kinds.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { PROVIDER_KINDS } from '../../../src/schema/slot/provider-kinds.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { modelList } from '../../support/flm/model-list.ts';
 import { npuModel, npuSpec } from '../../support/flm/npu-gateway.ts';

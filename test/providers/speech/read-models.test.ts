@@ -5,7 +5,7 @@ import { sttFormat } from '../../../src/providers/stt/stt-format.ts';
 import { sttCapabilities } from '../../../src/providers/stt/decide/stt-model.ts';
 import { ttsFormat } from '../../../src/providers/tts/tts-format.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { filesOf, type SampleModel } from '../../support/providers/files-in-memory.ts';
 import { encodeCloner } from '../../support/speech/cloner-model.ts';
 import {

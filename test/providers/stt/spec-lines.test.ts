@@ -1,10 +1,10 @@
 /** The lines of the specification about the speech-to-text runtime, one test for each. */
 import { expect, test } from '@jest/globals';
-import { INFERENCE_PATHS, DEFAULT_SLOT_OF_CAPABILITY } from '../../../src/gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS, DEFAULT_SLOT_OF_CAPABILITY } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { stt } from '../../../src/providers/stt/stt.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, BACKENDS } from '../../../src/schema/provider-kinds.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { parseSlot } from '../../../src/schema/slot-spec.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, BACKENDS } from '../../../src/schema/slot/provider-kinds.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { RECORDED_MACHINES, recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { specOf } from '../../support/providers/odd-models.ts';

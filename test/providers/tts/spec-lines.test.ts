@@ -1,11 +1,11 @@
 /** The lines of the specification about the text-to-speech runtime, one test for each. */
 import { expect, test } from '@jest/globals';
-import { DEFAULT_SLOT_OF_CAPABILITY, INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import { DEFAULT_SLOT_OF_CAPABILITY, INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { describeAvailability } from '../../../src/providers/decide/describe-availability.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { tts } from '../../../src/providers/tts/tts.ts';
 import { ttsContents } from '../../../src/providers/tts/decide/tts-model.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from '../../../src/schema/provider-kinds.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from '../../../src/schema/slot/provider-kinds.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
 test('Text-to-speech runtime | CPU or Vulkan', () => {

@@ -3,8 +3,8 @@ import type { Action } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { Finding, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
-import type { SlotState } from '../../../src/schema/slot-status.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
+import type { SlotState } from '../../../src/schema/status/slot-status.ts';
 import { slotName } from '../../support/simulation/world.ts';
 import { NOW, PRIMARY, factsOf, planOf, type Scene } from './plan-fixture.ts';
 

@@ -4,15 +4,15 @@ import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from 
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
-import { templatingOf } from '../../../src/reconciler/desire.ts';
+import { templatingOf } from '../../../src/reconciler/remember/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import { withBackends } from '../../../src/reconciler/decide/rules/choose-backend.ts';
-import type { Hardware } from '../../../src/schema/hardware.ts';
-import { ModelId, Revision, WorkloadId } from '../../../src/schema/names.ts';
-import type { ProviderKind } from '../../../src/schema/provider-kinds.ts';
-import { parseSlot, type SlotDocument } from '../../../src/schema/slot-spec.ts';
+import type { Hardware } from '../../../src/schema/status/hardware.ts';
+import { ModelId, Revision, WorkloadId } from '../../../src/schema/words/names.ts';
+import type { ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
+import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import { FAKE_PROVIDER, IMAGE, slotName } from '../../support/simulation/world.ts';
-import type { Reason } from '../../../src/schema/reasons.ts';
+import type { Reason } from '../../../src/schema/status/reasons.ts';
 
 export const NOW = 1_000_000_000_000;
 export const PRIMARY = slotName('primary');

@@ -1,7 +1,7 @@
 /** What a plan makes of a model: whether a device is large enough for it, and which one requests are translated for. */
 import { describe, expect, test } from '@jest/globals';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { factsOf, NOW, planOf, PRIMARY, type Scene } from './plan-fixture.ts';
 

@@ -3,7 +3,7 @@ import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { RuntimeTraits, WaitingReason } from '../../../src/reconciler/ports.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { failed, NOW, planOf, PRIMARY, factsOf, type Scene } from './plan-fixture.ts';
 
 /** Updates in place; the record says what is altered or outdated. */

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { packTar, type TarEntry } from 'modern-tar';
-import type { Archive, Catalogue, CatalogueEntry, Download } from '../../../src/models/catalogue.ts';
+import type { Archive, Catalogue, CatalogueEntry, Download } from '../../../src/models/catalogue/catalogue.ts';
 import { encodeBzip2 } from './encode-bzip2.ts';
 
 export interface ArchiveServer {

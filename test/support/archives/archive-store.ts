@@ -2,9 +2,9 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fetchModel, type FetchModel } from '../../../src/models/pull/fetch-model.ts';
+import { fetchModel, type FetchModel } from '../../../src/models/download/fetch-model.ts';
 import { createModelStore, type DirectoryModelStore } from '../../../src/models/store.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { toyFormat } from '../toy-provider/toy-format.ts';
 import { startArchiveServer, type ArchiveServer } from './archive-server.ts';
 

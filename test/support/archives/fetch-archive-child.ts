@@ -1,6 +1,6 @@
 /** A process that fetches a model in an archive, to be killed at any moment: `node fetch-archive-child.ts ROOT ENTRY`. Prints a line when it unpacks, and one when it is done. */
-import { fetchModel } from '../../../src/models/pull/fetch-model.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { fetchModel } from '../../../src/models/download/fetch-model.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { toyFormat } from '../toy-provider/toy-format.ts';
 
 const [root = '', entry = ''] = process.argv.slice(2);

@@ -1,9 +1,9 @@
 /** The gateway in front of a stand-in for FastFlowLM: the provider for NPUs as the service uses it, without a controller. */
 import { npu } from '../../../src/providers/npu/npu.ts';
-import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
-import type { Capability } from '../../../src/schema/provider-kinds.ts';
-import { parseSlot, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+import type { Capability } from '../../../src/schema/slot/provider-kinds.ts';
+import { parseSlot, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import { publish } from '../../gateway/support/board-fixture.ts';
 import { startGateway, until, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 import { startFlm, type Flm, type FlmOptions } from './flm-server.ts';

@@ -1,7 +1,7 @@
 /** A process that downloads one file, to be killed at any moment: `node pull-child.ts URL SHA256 SIZE TARGET CONNECTIONS`. Prints a line when it is done. */
-import { createDiskRoom } from '../../../src/models/pull/disk-room.ts';
-import { pullFile } from '../../../src/models/pull/pull-file.ts';
-import { UNLIMITED } from '../../../src/models/pull/throttle.ts';
+import { createDiskRoom } from '../../../src/models/download/disk-room.ts';
+import { pullFile } from '../../../src/models/download/pull-file.ts';
+import { UNLIMITED } from '../../../src/platform/throttle.ts';
 
 const [url = '', sha256 = '', size = '', target = '', connections = ''] = process.argv.slice(2);
 const limits = { connections: Number(connections), throttle: UNLIMITED, room: createDiskRoom() };

@@ -3,8 +3,8 @@
  * are replaced; applying a workload again updates it in place; a stopped one is removed when its requests have ended. For tests and simulations.
  */
 import type { ObservedWorkload, Workload } from '../../../src/reconciler/ports.ts';
-import { fail, ok, type Failure, type Result } from '../../../src/schema/failure.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
+import { fail, ok, type Failure, type Result } from '../../../src/schema/words/failure.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { addressesOf, factsOf, IN_PLACE, isUp, podAt, restartDelayMs, type Deployed, type Pod } from './in-memory-pods.ts';
 import { passTime, type InMemoryBehaviour, type InMemoryRuntime, type InMemoryRuntimeOptions } from './in-memory-runtime.ts';
 

@@ -1,7 +1,7 @@
 /** What an observer sees of a workload with pods, and how that differs from what was applied: the pure half of the in-memory cluster. */
 import type { InPlaceRepair, ObservedWorkload, Workload, WorkloadExit, WaitingReason } from '../../../src/reconciler/ports.ts';
-import { isSameValue } from '../../../src/schema/same-value.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import { isSameValue } from '../../../src/schema/words/same-value.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
 
 type Endpoint = ObservedWorkload['endpoints'][number];
 

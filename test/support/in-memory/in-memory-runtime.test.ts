@@ -1,8 +1,7 @@
 import { createClock } from '../../../src/platform/clock.ts';
 import { createInMemoryRuntime } from './in-memory-runtime.ts';
 import { describeRuntimeContract } from '../runtimes/runtime-contract.ts';
-import { tinyWorkload } from '../runtimes/runtime-world.ts';
-import type { RuntimeWorld } from '../runtimes/runtime-world.ts';
+import { tinyWorkload, type RuntimeWorld } from '../runtimes/runtime-world.ts';
 
 function createInMemoryWorld(): Promise<RuntimeWorld> {
   const runtime = createInMemoryRuntime({ clock: createClock() });

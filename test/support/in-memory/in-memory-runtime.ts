@@ -13,9 +13,8 @@ import type {
   Wake,
   Workload,
 } from '../../../src/reconciler/ports.ts';
-import type { Failure, Result } from '../../../src/schema/failure.ts';
-import { fail, ok } from '../../../src/schema/failure.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
+import { fail, ok, type Failure, type Result } from '../../../src/schema/words/failure.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 
 /** Each function is called once for each call of the runtime. Times are milliseconds, by default 0. */
 export interface InMemoryBehaviour {

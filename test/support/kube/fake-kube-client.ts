@@ -1,5 +1,5 @@
 /** Connects to the fake API server like the service does. */
-import { createKubeApi, type KubeApiOptions } from '../../../src/cluster/client/kube-api.ts';
+import { createKubeApi, type KubeApiOptions } from '../../../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import type { FakeKubeApi } from './fake-kube-api.ts';
 

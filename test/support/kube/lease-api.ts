@@ -1,7 +1,7 @@
 /** An in-memory adapter for the Leases of one namespace: versions, preconditions, watches of one object, and injected outages. Several replicas share it. */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../../../src/cluster/client/ports.ts';
 import type { Wake } from '../../../src/reconciler/ports.ts';
-import { fail, ok, type Result } from '../../../src/schema/failure.ts';
+import { fail, ok, type Result } from '../../../src/schema/words/failure.ts';
 
 export interface LeaseServer {
   /** The connection of one replica. */

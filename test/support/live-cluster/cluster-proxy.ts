@@ -1,5 +1,5 @@
 /** A proxy in front of the API server in KUBECONFIG, and a kubeconfig that connects through it. */
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 import { kubectl } from '../require/require-cluster.ts';
 import { startStallingProxy, type StallingProxy } from './stalling-proxy.ts';
 

@@ -5,7 +5,7 @@
 import { createServer, request as plainRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, request } from 'node:https';
 import { readFile } from 'node:fs/promises';
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 import { kubectl } from '../require/require-cluster.ts';
 
 export interface KubeRecorder {

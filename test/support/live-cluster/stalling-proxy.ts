@@ -1,6 +1,6 @@
 /** A TCP proxy that fails like networks do: open connections silently transport nothing more, or they are cut, or new ones are refused. */
 import { connect, createServer, type Socket } from 'node:net';
-import { isTable } from '../../../src/schema/key-case.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 
 export interface StallingProxy {
   readonly port: number;

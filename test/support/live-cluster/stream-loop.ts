@@ -1,6 +1,5 @@
 /** Clients that stream one answer after another and count failed and truncated ones. */
-import type { Service } from '../service.ts';
-import { pause } from '../service.ts';
+import { pause, type Service } from '../service.ts';
 
 export interface StreamLoop {
   /** Ends the loop after its present requests, and returns the score. */

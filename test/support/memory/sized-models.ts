@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { encodeSentenceModel, sentenceOf } from '../../../src/models/demo/demo-chat.ts';
-import { parseSlot } from '../../../src/schema/slot-spec.ts';
-import { ModelId, SlotName } from '../../../src/schema/names.ts';
+import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
+import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { createModelReader } from '../../../src/models/read-model.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Provider } from '../../../src/providers/provider.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { filesOf, NoSuchFile, type SampleModel } from './files-in-memory.ts';
 import { frozen } from './odd-models.ts';
 

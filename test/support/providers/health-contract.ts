@@ -1,7 +1,7 @@
 /** The part of the contract of providers about probes: an answer of any kind yields a verdict, and only an answer that a working model gives passes. */
 import { describe, expect, test } from '@jest/globals';
 import type { ModelFacts, ProbeIo, ProbeResponse, Provider } from '../../../src/providers/provider.ts';
-import { SlotName } from '../../../src/schema/names.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
 import { specOf } from './odd-models.ts';
 
 const ENDPOINT = { host: '127.0.0.1', port: 1 };

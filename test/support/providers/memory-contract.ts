@@ -1,9 +1,9 @@
 /** The part of the contract of providers about memory: a number of bytes for every model, more for a longer context, and where it is. */
 import { describe, expect, test } from '@jest/globals';
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
-import { SlotName } from '../../../src/schema/names.ts';
-import { PROVIDER_KINDS, type Backend } from '../../../src/schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../src/schema/slot-spec.ts';
+import { SlotName } from '../../../src/schema/words/names.ts';
+import { PROVIDER_KINDS, type Backend } from '../../../src/schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import { specOf } from './odd-models.ts';
 
 const NAME = SlotName.parse('mine');

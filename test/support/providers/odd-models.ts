@@ -1,9 +1,9 @@
 /** Slots and models for the contract of providers: ordinary ones, and such as no provider would expect. */
 import fc from 'fast-check';
 import type { ModelContents, ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
-import { ModelId, SlotName } from '../../../src/schema/names.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../src/schema/provider-kinds.ts';
-import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot-spec.ts';
+import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 
 export function specOf(kind: ProviderKind, document: Partial<SlotDocument> = {}): SlotSpec {
   const parsed = parseSlot(SlotName.parse('mine'), { provider: kind, ...document, model: { default: 'm', ...document.model } });

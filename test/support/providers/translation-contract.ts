@@ -1,7 +1,7 @@
 /** The part of the contract of providers about translations: each comes to an end whatever the client sends and the server answers, and asks for nothing that cannot be sent. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { INFERENCE_PATHS } from '../../../src/gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import type {
   StepResult,
@@ -12,9 +12,9 @@ import type {
   TranslationStep,
   UpstreamRequest,
 } from '../../../src/providers/translation.ts';
-import { ERROR_CODES } from '../../../src/schema/error-codes.ts';
+import { ERROR_CODES } from '../../../src/schema/words/error-codes.ts';
 import { specOf } from './odd-models.ts';
-import { PROVIDER_KINDS, type Capability } from '../../../src/schema/provider-kinds.ts';
+import { PROVIDER_KINDS, type Capability } from '../../../src/schema/slot/provider-kinds.ts';
 
 /** A server that never has an end to say would keep a translation asking; the gateway ends it after its time limit. */
 const MAX_STEPS = 2000;

@@ -2,10 +2,9 @@
 import { networkInterfaces } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LogLine, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { describeTemplateContract } from './template-contract.ts';
-import { eventually as waitUntil, freePort, TEST_SLOT } from './runtime-world.ts';
-import type { RuntimeWorld } from './runtime-world.ts';
+import { eventually as waitUntil, freePort, TEST_SLOT, type RuntimeWorld } from './runtime-world.ts';
 
 export function describeRuntimeContract(name: string, createWorld: () => Promise<RuntimeWorld>): void {
   describeTemplateContract(name, createWorld);

@@ -1,6 +1,6 @@
 /** What the contract suite needs from an adapter: the runtime under test, and ways to affect its workloads from outside. */
 import type { ClusterWorkload, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import { ModelId, Revision, SlotName } from '../../../src/schema/names.ts';
+import { ModelId, Revision, SlotName } from '../../../src/schema/words/names.ts';
 
 export interface RuntimeWorld {
   readonly runtime: Runtime;

@@ -4,9 +4,8 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ClusterWorkload, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
-import { eventually as waitUntil, freePort, TEST_SLOT, TINY_CLUSTER } from './runtime-world.ts';
-import type { RuntimeWorld } from './runtime-world.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
+import { eventually as waitUntil, freePort, TEST_SLOT, TINY_CLUSTER, type RuntimeWorld } from './runtime-world.ts';
 
 const OTHER_REVISION = 'ba9876543210';
 const OTHER_ENV = { GREETING: 'other', MORE: '1' };

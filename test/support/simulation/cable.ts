@@ -5,9 +5,9 @@
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import type { Clock, HostProbe, ModelStore, Runtime, SlotSource, Traffic, Wake } from '../../../src/reconciler/ports.ts';
 import type { FailureRecords } from '../../../src/schema/failure-records.ts';
-import type { Failure, Result } from '../../../src/schema/failure.ts';
+import type { Failure, Result } from '../../../src/schema/words/failure.ts';
 import { messageOf } from '../../../src/platform/error-text.ts';
-import { WorkloadId } from '../../../src/schema/names.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Call, Journal } from './journal.ts';
 
 export interface Cable {

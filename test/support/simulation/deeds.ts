@@ -1,7 +1,7 @@
 /** What the world itself has done to workloads, and what their servers answered: the truth that reports of failures are compared with. */
 import type { Endpoint, ProbeIo, Provider } from '../../../src/providers/provider.ts';
 import type { Clock } from '../../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import type { InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import type { Journal } from './journal.ts';

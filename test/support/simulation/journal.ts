@@ -2,9 +2,9 @@
 import type { Desired, Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { BoardView } from '../../../src/reconciler/board.ts';
 import type { Workload } from '../../../src/reconciler/ports.ts';
-import type { Failure } from '../../../src/schema/failure.ts';
+import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
-import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 
 export interface Call {
   readonly name: 'read' | 'observe' | 'apply' | 'stop' | 'pullImage' | 'pullModel' | 'logs';

@@ -1,5 +1,5 @@
 /** The second phase of a simulation: without faults, everything that is desired and possible must come true, after which nothing is left to do. */
-import { isSameValue } from '../../../src/schema/same-value.ts';
+import { isSameValue } from '../../../src/schema/words/same-value.ts';
 import { watch, watchUntil } from './simulate-chaos.ts';
 import { documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import { violation } from './world-referee.ts';

@@ -1,5 +1,5 @@
 /** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { crashInAction } from './simulate-crash.ts';
 import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';

@@ -6,7 +6,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import type { Decision } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { createReferee, violation } from './world-referee.ts';
 import { createWorld, slotName, type World } from './world.ts';

@@ -1,8 +1,8 @@
 /** What the worlds of the simulation consist of, and the faults that happen in them. */
-import type { Failure } from '../../../src/schema/failure.ts';
-import type { Reason } from '../../../src/schema/reasons.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
-import type { SlotDocument } from '../../../src/schema/slot-spec.ts';
+import type { Failure } from '../../../src/schema/words/failure.ts';
+import type { Reason } from '../../../src/schema/status/reasons.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
+import type { SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import type { Random } from './seeded-random.ts';
 import type { Referee } from './world-referee.ts';
 import type { World, WorldOptions } from './world.ts';

@@ -4,7 +4,7 @@
  */
 import type { Observed, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../../src/schema/names.ts';
+import type { WorkloadId } from '../../../src/schema/words/names.ts';
 
 export interface CrashJudge {
   /** Returns what is wrong with the knowledge and the plan of one controller; undefined if nothing is. */

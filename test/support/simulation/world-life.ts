@@ -9,9 +9,9 @@ import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/lo
 import type { Clock, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { pause } from '../../../src/platform/pause.ts';
-import type { SlotStatus } from '../../../src/schema/slot-status.ts';
-import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
-import type { Settings } from '../../../src/schema/settings.ts';
+import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
+import type { Settings } from '../../../src/schema/settings/settings.ts';
 import { createCable } from './cable.ts';
 import { witnessProbes, witnessProvider, type Deeds } from './deeds.ts';
 import { disturbDownloads, disturbRuntime } from './faults/runtime.ts';

@@ -1,8 +1,8 @@
 /** The models of a world: an in-memory store, and a provider whose server answers probes as the world decides. */
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
 import type { Clock, ModelPresence, ModelStore, Wake } from '../../../src/reconciler/ports.ts';
-import { fail, ok, type Failure } from '../../../src/schema/failure.ts';
-import { ModelId } from '../../../src/schema/names.ts';
+import { fail, ok, type Failure } from '../../../src/schema/words/failure.ts';
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { rankBackends } from '../../../src/providers/decide/rank-backends.ts';
 import { PLAIN_PROVIDER } from '../plain-provider.ts';
 

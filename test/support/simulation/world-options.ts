@@ -2,12 +2,12 @@
 import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
-import type { SlotName } from '../../../src/schema/names.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
 import type { Clock, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
-import type { HostFacts } from '../../../src/schema/hardware.ts';
+import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Disturb } from './faults/disturbance.ts';
-import type { Failure } from '../../../src/schema/failure.ts';
+import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { WorldClock } from './world-clock.ts';
 
 export interface WorldOptions {

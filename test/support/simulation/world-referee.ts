@@ -2,7 +2,7 @@
 import { changesWorld } from '../../../src/reconciler/decide/facts/actions.ts';
 import { mayMove } from '../../../src/reconciler/decide/rules/moves.ts';
 import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
-import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Report } from '../../../src/reconciler/ports.ts';
 import type { Rule } from './rules/rule.ts';
 import { judgeLife, RULES, type Judges } from './rules/rules.ts';

@@ -1,7 +1,7 @@
 /** Traffic as the leader sees it: its own as it is now, and that of the others as they last published it. */
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../../src/reconciler/ports.ts';
-import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import { listen } from './world-models.ts';
 import type { WorldTraffic } from './world-traffic.ts';
 

@@ -1,7 +1,7 @@
 /** Requests as the gateway serves them: each reads the board and then takes a hold, parks or is refused. Records every request to its end. */
 import type { Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
 import type { Clock, Demand, Traffic, Wake, WorkloadActivity } from '../../../src/reconciler/ports.ts';
-import type { SlotName, WorkloadId } from '../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 
 export type Answer = 'served' | 'refused' | 'failed' | 'timed-out' | 'left';
 

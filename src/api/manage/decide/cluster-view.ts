@@ -1,8 +1,8 @@
 /** The cluster as `GET /api/cluster` returns it. Pure. */
 import type { z } from 'zod';
 import type { Cluster } from '../../../schema/cluster-answers.ts';
-import type { ClusterListing, PodListing } from '../../../schema/cluster-listing.ts';
-import type { Immutable } from '../../answer.ts';
+import type { ClusterListing, PodListing } from '../../../schema/status/cluster-listing.ts';
+import type { Immutable } from '../../server/answer.ts';
 import { isoTime } from './iso-time.ts';
 import { shorten } from '../../../schema/shorten.ts';
 

@@ -1,6 +1,6 @@
 /** What an edit changed in a document, key by key, without secrets. Pure. */
-import { isTable, toSnakeCase } from '../../../schema/key-case.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
+import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 import { HIDDEN, hideEnvironment } from './hide-environment.ts';
 import { shorten } from '../../../schema/shorten.ts';
 

@@ -1,8 +1,8 @@
 /** `GET /api/hardware`: what the machine consists of. Pure. */
 import type { z } from 'zod';
-import type { Device, HostFacts } from '../../../schema/hardware.ts';
-import type { Immutable } from '../../answer.ts';
-import type { DeviceEntry, Hardware } from '../../../schema/answers.ts';
+import type { Device, HostFacts } from '../../../schema/status/hardware.ts';
+import type { Immutable } from '../../server/answer.ts';
+import type { DeviceEntry, Hardware } from '../../../schema/status/answers.ts';
 
 /** Said where no machine decides what can be computed with. */
 const IN_A_CLUSTER = 'the service runs in a cluster, whose nodes "kubectl describe nodes" shows, with the devices that pods may request';

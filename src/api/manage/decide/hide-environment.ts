@@ -1,5 +1,5 @@
 /** Replaces the values of environment variables in a document: they may be passwords, and only administrators see them. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 
 export const HIDDEN = '(hidden)';
 

@@ -1,9 +1,9 @@
 /** Models, providers and downloads as JSON of the API. */
 import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
-import type { Immutable } from '../../answer.ts';
+import type { Immutable } from '../../server/answer.ts';
 import type { ModelDetail, ModelListing, ProviderListing, PullListing } from '../../ports.ts';
-import type { ModelDetail as ModelDetailAnswer, ModelEntry, ProviderEntry, Pulls } from '../../../schema/answers.ts';
+import type { ModelDetail as ModelDetailAnswer, ModelEntry, ProviderEntry, Pulls } from '../../../schema/status/answers.ts';
 import { viewProgress } from './slot-view.ts';
 
 /** Pure. */

@@ -1,9 +1,9 @@
 /** How memory was shared out, as `GET /api/slots/{name}/explain` returns it, and whether a model fits. Pure. */
 import type { z } from 'zod';
 import type { BoardSlot } from '../../../reconciler/board.ts';
-import type { Immutable } from '../../answer.ts';
+import type { Immutable } from '../../server/answer.ts';
 import type { FitListing } from '../../ports.ts';
-import type { FitAnswer, MemoryShare } from '../../../schema/answers.ts';
+import type { FitAnswer, MemoryShare } from '../../../schema/status/answers.ts';
 
 export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<typeof MemoryShare>> | null {
   if (memory === undefined) return null;

@@ -1,9 +1,9 @@
 /** A profile as the API shows it. Pure. */
 import type { z } from 'zod';
-import { isTable, toSnakeCase } from '../../../schema/key-case.ts';
-import type { ProfileDetail, ProfileEntry } from '../../../schema/profile-answers.ts';
-import { isActive, type Profile, type ProfileSummary } from '../../../schema/profile-store.ts';
-import type { Immutable } from '../../answer.ts';
+import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
+import type { ProfileDetail, ProfileEntry } from '../../../schema/status/resource-answers.ts';
+import { isActive, type Profile, type ProfileSummary } from '../../../schema/slot/profile-store.ts';
+import type { Immutable } from '../../server/answer.ts';
 import { hideEnvironment } from './hide-environment.ts';
 import { viewProblem } from './slot-view.ts';
 

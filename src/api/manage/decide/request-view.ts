@@ -1,7 +1,7 @@
 /** A remembered request as the API shows it. Pure. */
 import type { z } from 'zod';
 import type { RequestEntries } from '../../../schema/request-answers.ts';
-import type { Immutable } from '../../answer.ts';
+import type { Immutable } from '../../server/answer.ts';
 import type { RecordedRequest } from '../request-record.ts';
 
 export function viewRequest(request: RecordedRequest): Immutable<z.output<typeof RequestEntries>>['requests'][number] {

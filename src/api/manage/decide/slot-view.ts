@@ -1,16 +1,16 @@
 /** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
 import type { z } from 'zod';
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
-import type { StoredSlot } from '../../../schema/slot-editor.ts';
-import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/key-case.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import { parseSlot } from '../../../schema/slot-spec.ts';
-import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
-import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
-import type { Immutable } from '../../answer.ts';
-import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../../../schema/answers.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { StoredSlot } from '../../../schema/slot/slot-editor.ts';
+import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/words/key-case.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import { parseSlot } from '../../../schema/slot/slot-spec.ts';
+import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
+import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
+import type { Immutable } from '../../server/answer.ts';
+import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../../../schema/status/answers.ts';
 import { hideEnvironment } from './hide-environment.ts';
 import { isoTime } from './iso-time.ts';
 

@@ -1,12 +1,12 @@
 /** `GET /api/status`: one line per slot, from the board alone, so that it never waits for anything. */
 import type { z } from 'zod';
 import type { BoardView } from '../../../reconciler/board.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { formatProblem } from '../../../schema/spec-problem.ts';
-import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
-import type { SlotTraffic } from '../../../gateway/traffic.ts';
-import type { Immutable } from '../../answer.ts';
-import type { SlotLine } from '../../../schema/answers.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { formatProblem } from '../../../schema/slot/spec-problem.ts';
+import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
+import type { SlotTraffic } from '../../../gateway/traffic/traffic.ts';
+import type { Immutable } from '../../server/answer.ts';
+import type { SlotLine } from '../../../schema/status/answers.ts';
 
 /** Pure, as long as `traffic` is. */
 export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {

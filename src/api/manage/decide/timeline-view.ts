@@ -1,7 +1,7 @@
 /** A timeline entry as JSON of the API. */
 import type { z } from 'zod';
-import type { TimelineEntry } from '../../../schema/slot-status.ts';
-import type { TimelineEntry as TimelineEntryBody } from '../../../schema/answers.ts';
+import type { TimelineEntry } from '../../../schema/status/slot-status.ts';
+import type { TimelineEntry as TimelineEntryBody } from '../../../schema/status/answers.ts';
 import { isoTime } from './iso-time.ts';
 
 /** Pure. */

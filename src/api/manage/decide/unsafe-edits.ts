@@ -2,11 +2,11 @@
  * Finds what an edit through the API may not set: environment variables and arguments with which the server of a slot loads code, or reads and writes files of the
  * editor's choice, and what a pod may reach in a cluster: directories of nodes, service accounts, Secrets. Who may edit the files of slots, or SlotSpecs, may run programs anyway; who merely reaches the API may not.
  */
-import { isTable } from '../../../schema/key-case.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/provider-kinds.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import type { SpecProblem } from '../../../schema/spec-problem.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { SpecProblem } from '../../../schema/slot/spec-problem.ts';
 
 type Document = Readonly<Record<string, unknown>>;
 

@@ -2,8 +2,8 @@
  * Whether a file can be the recording of a voice. A WAV file, which every speech server reads, is checked to its length; other formats are recognised by their first bytes, and decoded
  * by the server of a slot when the voice is used. Pure.
  */
-import { RECORDING_BYTES, RECORDING_SECONDS } from '../../../schema/voice-store.ts';
-import type { ErrorCode } from '../../../schema/error-codes.ts';
+import { RECORDING_BYTES, RECORDING_SECONDS } from '../../../schema/slot/voice-store.ts';
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 
 export interface RecordingProblem {
   readonly code: ErrorCode;

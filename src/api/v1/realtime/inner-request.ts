@@ -5,8 +5,8 @@
 import type { Socket } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import type { ClientRequest, ClientResponse } from '../../../gateway/client-exchange.ts';
-import type { InferencePath } from '../../../gateway/decide/inference-paths.ts';
-import { parseRequestHead } from '../../../gateway/decide/request-head.ts';
+import type { InferencePath } from '../../../gateway/route/decide/inference-paths.ts';
+import { parseRequestHead } from '../../../gateway/upstream/decide/request-head.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 
 export interface InnerRequest {

@@ -1,19 +1,19 @@
 /**
  * `GET /v1/realtime`: sessions over WebSocket that transcribe sound while it arrives, as OpenAI's clients ask for them with `?intent=transcription`. The site and the
- * credentials of the client have been checked (`api/upgrade-path.ts`); here its session is admitted, opened and counted.
+ * credentials of the client have been checked (`api/server/upgrade-path.ts`); here its session is admitted, opened and counted.
  */
 import { WebSocketServer } from 'ws';
 import { z } from 'zod';
 import type { BufferBudget } from '../../../gateway/buffer-budget.ts';
-import { route } from '../../../gateway/decide/route.ts';
+import { route } from '../../../gateway/route/decide/route.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Board } from '../../../reconciler/board.ts';
-import type { ErrorCode } from '../../../schema/error-codes.ts';
-import type { Settings } from '../../../schema/settings.ts';
-import { empty } from '../../answer.ts';
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
+import { empty } from '../../server/answer.ts';
 import { ApiError } from '../../api-error.ts';
 import { sleep } from '../../../platform/pause.ts';
-import type { DocumentedRoute, UpgradeRequest } from '../../route.ts';
+import type { DocumentedRoute, UpgradeRequest } from '../../server/route.ts';
 import { PROTOCOL } from '../../decide/protocol-key.ts';
 import { writeError } from '../../write-error.ts';
 import { REALTIME_PATH } from './session.ts';

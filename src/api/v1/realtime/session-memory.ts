@@ -1,7 +1,7 @@
 /** The memory for the sound of one session: at most `SVC_AUDIO_LIMIT`, and from the memory that it shares with the bodies of requests (`SVC_BUFFER_LIMIT`). */
 import type { BufferBudget } from '../../../gateway/buffer-budget.ts';
-import type { ErrorCode } from '../../../schema/error-codes.ts';
-import type { Settings } from '../../../schema/settings.ts';
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
 
 export interface MemoryDeps {
   readonly budget: Pick<BufferBudget, 'reserve' | 'release'>;

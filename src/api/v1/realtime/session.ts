@@ -8,9 +8,9 @@
  * another model or restart meanwhile. What it keeps is within `SVC_AUDIO_LIMIT`, and within `SVC_BUFFER_LIMIT` together with the bodies of requests.
  */
 import { randomUUID } from 'node:crypto';
-import { route, type RouteDecision } from '../../../gateway/decide/route.ts';
+import { route, type RouteDecision } from '../../../gateway/route/decide/route.ts';
 import type { Board } from '../../../reconciler/board.ts';
-import { ERROR_CODES, type ErrorCode } from '../../../schema/error-codes.ts';
+import { ERROR_CODES, type ErrorCode } from '../../../schema/words/error-codes.ts';
 import { decodeAudio, rateOf } from './decide/audio-format.ts';
 import { readClientEvent } from './decide/client-event.ts';
 import { describeSession, firstSettings, updateSettings, type SessionSettings, type Transcription } from './decide/session-settings.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-import { INFERENCE_PATHS } from '../../../gateway/decide/inference-paths.ts';
+import { INFERENCE_PATHS } from '../../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { wavHeadOf } from '../../../platform/decide/wav-head.ts';

@@ -1,5 +1,5 @@
 /** The slot files of a new installation: enabled where the machine can run them, with a model that fits, and loaded at the first request. Pure. */
-import { BUILT_IN_SLOTS, DEFAULT_PROVIDER_OF_SLOT, type ProviderKind } from '../../../schema/provider-kinds.ts';
+import { BUILT_IN_SLOTS, DEFAULT_PROVIDER_OF_SLOT, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 
 export interface FirstSlotFacts {
   /** Undefined if it is not known. */

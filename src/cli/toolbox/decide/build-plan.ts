@@ -1,5 +1,5 @@
 /** How a toolbox image is built on this machine, and what is written down about it. Pure. */
-import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 
 export interface BuildPlan {
   /** Of the folder in `toolboxes/` with its `Containerfile`. */

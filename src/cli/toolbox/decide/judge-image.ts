@@ -1,6 +1,5 @@
 /** Whether the image that podman has is the one that the manifest names. Pure. */
-import type { ToolboxImage } from '../../../schema/toolbox-images.ts';
-import { UNPUBLISHED } from '../../../schema/toolbox-images.ts';
+import { UNPUBLISHED, type ToolboxImage } from '../../../schema/slot/toolbox-images.ts';
 import { parseImageId } from './build-plan.ts';
 
 export type PinState = 'unpublished' | 'absent' | 'verified' | 'different' | 'not pinned';

@@ -1,5 +1,5 @@
 /** Writes the entry of an image into the text of a toolbox manifest, and leaves everything else in it as it is. Pure. */
-import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 
 export interface PinnedImage {
   readonly image: string;

@@ -1,6 +1,6 @@
 /** Writes the digests of published images into the text of the shipped manifest. Pure. */
 import { z } from 'zod';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import { planBuild } from './build-plan.ts';
 import { withPin } from './pin-text.ts';
 

@@ -1,5 +1,5 @@
 /** How to read all objects of a type: which of the three ways of an API server, and which one after a failure. Pure. */
-import type { Reason } from '../../../schema/reasons.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 
 /**
  * - `streamed`: a watch that begins with all objects (`sendInitialEvents`). Served from the server's cache, object by object. `from` undefined: the newest

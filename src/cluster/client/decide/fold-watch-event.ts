@@ -1,7 +1,7 @@
 /** What one watch event changes in the copy of the objects. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import type { KubeObject } from '../ports.ts';
-import { compareVersions, isKubeObject } from './kube-object.ts';
+import { compareVersions, isKubeObject } from './object-fields.ts';
 
 /** What the copy knows about the object of the event. */
 export interface Known {

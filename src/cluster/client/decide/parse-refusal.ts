@@ -1,7 +1,7 @@
 /** What an error response of the API server means: the failure for us, with a message for users. Pure. */
 import { z } from 'zod';
-import type { Failure } from '../../../schema/failure.ts';
-import type { Reason } from '../../../schema/reasons.ts';
+import type { Failure } from '../../../schema/words/failure.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The request, in the terms of RBAC. */

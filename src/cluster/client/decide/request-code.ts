@@ -1,6 +1,6 @@
 /** How a request to the API server ended, in one word; for metrics. The words have a bounded number of values whatever a server sends. Pure. */
-import type { Result } from '../../../schema/failure.ts';
-import type { Reason } from '../../../schema/reasons.ts';
+import type { Result } from '../../../schema/words/failure.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 
 /** The highest status of HTTP. */
 const LAST_STATUS = 599;

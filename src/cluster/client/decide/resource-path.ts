@@ -1,5 +1,5 @@
 /** Names and paths of resources on the API server. Pure. */
-import { fail, ok, type Result } from '../../../schema/failure.ts';
+import { fail, ok, type Result } from '../../../schema/words/failure.ts';
 import type { ResourceType } from '../ports.ts';
 
 export interface ResourceAddress {

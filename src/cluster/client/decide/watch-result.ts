@@ -1,5 +1,5 @@
 /** How a watch ended, in one word, and what that makes of the next list; for metrics. Pure. */
-import type { ListCause, WatchResult } from '../kube-observer.ts';
+import type { ListCause, WatchResult } from '../client-observer.ts';
 import type { WatchOutcome } from '../read-watch.ts';
 
 export function watchResult(outcome: WatchOutcome): WatchResult {

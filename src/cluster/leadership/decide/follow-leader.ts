@@ -2,8 +2,8 @@
  * The board of a replica that does not lead. It decides itself which requests to admit and where to send them, since it observes the same pods. Only the
  * leader knows what was tried, what failed and what is pending; this replica takes that from the status that the leader published. Pure.
  */
-import type { SlotName } from '../../../schema/names.ts';
-import type { Condition, SlotStatus } from '../../../schema/slot-status.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';

@@ -1,6 +1,6 @@
 /** Merges the traffic of all replicas: the sums of what is in flight or waits now, over the live replicas, and the latest times, over all reports ever received. Pure. */
 import { sumTraffic, type TrafficFacts } from '../../../platform/decide/sum-traffic.ts';
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { demandBegan } from './report-traffic.ts';
 import type { TrafficReport } from './traffic-annotation.ts';
 

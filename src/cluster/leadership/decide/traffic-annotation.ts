@@ -1,7 +1,7 @@
 /** The traffic of one replica as text, in the annotation of its Lease. Times are ages, since the clocks of replicas differ. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import { SlotName, WorkloadId } from '../../../schema/names.ts';
+import { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { LABEL_PREFIX } from '../../../schema/object-labels.ts';
 
 export const TRAFFIC_ANNOTATION = `${LABEL_PREFIX}/traffic`;

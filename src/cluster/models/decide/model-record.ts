@@ -5,14 +5,14 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { CatalogueEntry } from '../../../models/catalogue.ts';
+import type { CatalogueEntry } from '../../../models/catalogue/catalogue.ts';
 import { Pin, PIN_KEY } from '../../../models/decide/pin.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
-import { fail, ok, type Result } from '../../../schema/failure.ts';
-import type { ModelId } from '../../../schema/names.ts';
+import { fail, ok, type Result } from '../../../schema/words/failure.ts';
+import type { ModelId } from '../../../schema/words/names.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/object-labels.ts';
-import { PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
 const ModelText = z.object({

@@ -1,9 +1,9 @@
 /** Converts SlotSpecs to stored slots, and edits to patches. Pure. */
 import type { KubeObject } from '../../client/ports.ts';
-import { isTable } from '../../../schema/key-case.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import type { StoredSlot } from '../../../schema/slot-editor.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { StoredSlot } from '../../../schema/slot/slot-editor.ts';
 
 export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
   const spec = object['spec'];

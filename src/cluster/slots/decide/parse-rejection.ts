@@ -1,5 +1,5 @@
 /** Parses an API server's rejection of a resource into problems of its fields. Pure. */
-import type { SpecProblem } from '../../../schema/slot-spec.ts';
+import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 /** `spec.model.default`, `spec.tolerations[2].effect`, or `<nil>` for the whole object. */
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;

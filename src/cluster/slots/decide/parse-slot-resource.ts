@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { DesiredSlot } from '../../../reconciler/ports.ts';
-import { isTable } from '../../../schema/key-case.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot-spec.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 /** What is kept of a resource for the next time. */
 export interface ParsedResource {

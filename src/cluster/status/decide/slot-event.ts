@@ -1,7 +1,7 @@
 /** Selects the timeline entries that become Events of the cluster, and words them. Pure. */
-import type { SlotName } from '../../../schema/names.ts';
-import { parseReason, type Reason } from '../../../schema/reasons.ts';
-import type { SlotState, TimelineEntry } from '../../../schema/slot-status.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { parseReason, type Reason } from '../../../schema/status/reasons.ts';
+import type { SlotState, TimelineEntry } from '../../../schema/status/slot-status.ts';
 import { shorten } from '../../../schema/shorten.ts';
 
 /** A change of state has the new state as its reason. */

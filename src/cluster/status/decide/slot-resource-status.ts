@@ -5,12 +5,12 @@
  * `Ready` is present and not true; otherwise current. Therefore a slot that is not wanted has no `Ready` at all: it is current.
  */
 import { z } from 'zod';
-import { ModelId, type SlotName } from '../../../schema/names.ts';
+import { ModelId, type SlotName } from '../../../schema/words/names.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/provider-kinds.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import type { SlotResourceStatus } from '../../../schema/slot-resource.ts';
-import { isAtRestReason, parseReason } from '../../../schema/reasons.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
+import { isAtRestReason, parseReason } from '../../../schema/status/reasons.ts';
 import {
   AT_REST,
   CONDITION_TYPES,
@@ -19,9 +19,9 @@ import {
   type Condition,
   type ConditionType,
   type SlotStatus,
-} from '../../../schema/slot-status.ts';
-import { formatProblem, type SpecProblem } from '../../../schema/spec-problem.ts';
-import { slotObjectName } from '../../workloads/decide/kube-names.ts';
+} from '../../../schema/status/slot-status.ts';
+import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
+import { slotObjectName } from '../../workloads/decide/object-names.ts';
 import { kubeTime } from '../../client/decide/kube-values.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];

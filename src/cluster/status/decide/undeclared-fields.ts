@@ -2,7 +2,7 @@
  * Fields of a status that the CustomResourceDefinition on the server does not have, because it is older than this program: Helm never upgrades one. A
  * server-side apply with such a field is rejected as a whole, so that not even the conditions would be published. Pure.
  */
-import type { Failure } from '../../../schema/failure.ts';
+import type { Failure } from '../../../schema/words/failure.ts';
 
 /** `failed to create typed patch object (…): .status.lastGood: field not declared in schema`, once for each field. */
 const UNDECLARED = /\.status\.(\w+)[^:\s]*: field not declared in schema/g;

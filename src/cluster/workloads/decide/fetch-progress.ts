@@ -1,6 +1,6 @@
 /** Answers the question: how far is a pod with fetching its model? Its init container writes a line per tenth; `kube-fetch-poller.ts` reads the last one. Pure. */
-import { isOver, isTerminating, type PodFacts } from './kube-facts.ts';
-import { MODEL_CONTAINER } from './kube-names.ts';
+import { isOver, isTerminating, type PodFacts } from './pod-facts.ts';
+import { MODEL_CONTAINER } from './object-names.ts';
 
 /** The pod's uid → what it has fetched: `1.2 GiB of 6.1 GiB (20 %)`. Undefined if nothing is known of any pod. */
 export type FetchProgress = ReadonlyMap<string, string> | undefined;

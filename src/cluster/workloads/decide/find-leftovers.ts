@@ -4,9 +4,9 @@
  * their requests end and stops them; claims are not, because they contain models. Pure.
  */
 import type { KubeObject } from '../../client/ports.ts';
-import { SlotName } from '../../../schema/names.ts';
+import { SlotName } from '../../../schema/words/names.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
-import { slotObjectName } from './kube-names.ts';
+import { slotObjectName } from './object-names.ts';
 
 export interface SlotObjects {
   /** The names of all SlotSpecs, also of invalid ones and of those that are being deleted. */

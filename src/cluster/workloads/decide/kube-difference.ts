@@ -1,5 +1,5 @@
 /** Finds where a live object differs from what was applied. Fields that the server or another client added do not count. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import { isSameQuantity } from './kube-quantity.ts';
 
 export interface Difference {

@@ -9,11 +9,11 @@
  */
 import type { KubeObject } from '../../client/ports.ts';
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
-import type { WorkloadId } from '../../../schema/names.ts';
-import { instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './kube-facts.ts';
-import { derivePhase } from './kube-phase.ts';
-import { podSelector } from './kube-names.ts';
-import type { WaitingHints } from './kube-waiting-reason.ts';
+import type { WorkloadId } from '../../../schema/words/names.ts';
+import { instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './pod-facts.ts';
+import { derivePhase } from './pod-phase.ts';
+import { podSelector } from './object-names.ts';
+import type { WaitingHints } from './waiting-reason.ts';
 
 /** The objects of a workload beside its pods; drift is looked for in them. */
 export interface KubeRecord {

@@ -1,8 +1,8 @@
 /** A workload that can run in a cluster, and the settings that its objects depend on. Pure. */
 import type { ClusterWorkload, ImageReference, Workload } from '../../../reconciler/ports.ts';
-import { fail, ok, type Result } from '../../../schema/failure.ts';
-import type { ProxyVariables } from './kube-proxy.ts';
-import type { Settings } from '../../../schema/settings.ts';
+import { fail, ok, type Result } from '../../../schema/words/failure.ts';
+import type { ProxyVariables } from './endpoint-proxy.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
 
 export interface KubeSettings extends Pick<
   Settings,

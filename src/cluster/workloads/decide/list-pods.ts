@@ -1,10 +1,10 @@
 /** Answers the question: what is there to tell of each pod? Pure. Why a whole workload does not run is `kube-waiting-reason.ts` and `kube-phase.ts`. */
-import { POD_PHASES, type PodListing } from '../../../schema/cluster-listing.ts';
+import { POD_PHASES, type PodListing } from '../../../schema/status/cluster-listing.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
-import { SlotName } from '../../../schema/names.ts';
-import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './kube-facts.ts';
-import { crashReason } from './kube-phase.ts';
-import { endReason, podWaitingReason, type WaitingHints } from './kube-waiting-reason.ts';
+import { SlotName } from '../../../schema/words/names.ts';
+import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './pod-facts.ts';
+import { crashReason } from './pod-phase.ts';
+import { endReason, podWaitingReason, type WaitingHints } from './waiting-reason.ts';
 
 export function listPods(pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] {
   return pods.map((pod) => listPod(pod, hints));

@@ -1,5 +1,5 @@
 /** Edits a TOML text so that it means another document, changing only the keys that differ. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import { applyEdits, lineStart, linesBefore, nextLine, type TextEdit } from './text-edit.ts';
 import { additionEdit } from './toml-additions.ts';
 import { findChanges, type TomlChanges } from './toml-changes.ts';

@@ -1,6 +1,6 @@
 /** Reads a TOML text as a document: keys in camelCase, not validated, and never too deep. A text that is no TOML yields one message with its position. Pure. */
 import { parse, TomlError } from 'smol-toml';
-import { isTable, toCamelCase } from '../../../schema/key-case.ts';
+import { isTable, toCamelCase } from '../../../schema/words/key-case.ts';
 import { positionOf, type TextPosition } from './toml-positions.ts';
 
 type Table = Readonly<Record<string, unknown>>;

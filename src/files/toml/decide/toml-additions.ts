@@ -1,6 +1,6 @@
 /** Decides where new keys of a table are added to a TOML text: next to the keys that are there, in the same style. Pure. */
 import type { AST } from 'toml-eslint-parser';
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import { lineBreakOf, lineEnd, lineStart, linesBefore, type TextEdit } from './text-edit.ts';
 import type { Addition } from './toml-changes.ts';
 import { isAtOrBelow, isSamePath, type Outline, type OutlineEntry } from './toml-outline.ts';

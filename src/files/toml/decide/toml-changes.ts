@@ -1,6 +1,6 @@
 /** Finds the fewest changes that turn one document into another. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 
 type Path = readonly string[];
 type Table = Readonly<Record<string, unknown>>;

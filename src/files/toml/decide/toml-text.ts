@@ -1,5 +1,5 @@
 /** Formats keys, values and whole tables as TOML. Pure. */
-import { isTable } from '../../../schema/key-case.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
  * GPUs of AMD: the memory that amdgpu reports in sysfs (https://docs.kernel.org/gpu/amdgpu/driver-misc.html), and whether the compute driver knows them
  * (`/sys/class/kfd/kfd/topology`, which names each GPU by its render node). Pure.
  */
-import type { Device, MemoryAmount } from '../../../schema/hardware.ts';
+import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, wrongDriver, type Detected } from './detected.ts';
 import { parseNumber, type MachineView } from './machine-view.ts';
 import type { PciDevice } from './pci-devices.ts';

@@ -1,5 +1,5 @@
 /** Macs: what `sysctl` and `vm_stat` print. Pure. */
-import type { Cpu, MemoryAmount } from '../../../schema/hardware.ts';
+import type { Cpu, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, sharedMemory, type Detected } from './detected.ts';
 import { parseNumber, type MachineView } from './machine-view.ts';
 

@@ -1,6 +1,6 @@
 /** What one GPU or NPU was found to be, before all of them get their ids. Types, and what all vendors share. Pure. */
-import type { Device, DeviceVendor, MemoryAmount } from '../../../schema/hardware.ts';
-import type { Backend } from '../../../schema/provider-kinds.ts';
+import type { Device, DeviceVendor, MemoryAmount } from '../../../schema/status/hardware.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { PciDevice } from './pci-devices.ts';
 
 export type Detected = Omit<Device, 'id'>;

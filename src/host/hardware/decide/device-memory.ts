@@ -2,7 +2,7 @@
  * What processes use of the memory of GPUs, from the texts that say it: the kernel's account of each open device file (`/proc/<pid>/fdinfo`), the account of AMD's
  * compute driver, and `nvidia-smi`. Pure.
  */
-import type { Device } from '../../../schema/hardware.ts';
+import type { Device } from '../../../schema/status/hardware.ts';
 
 /** One opened device file of a GPU. Files that were duplicated or inherited have the same client. */
 export interface DrmClient {

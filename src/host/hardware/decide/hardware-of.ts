@@ -1,6 +1,6 @@
 /** What a machine consists of, from what was read of it. Pure and total: whatever a file contains, the worst result is an unknown value. */
 import { memoryOfHost } from '../../decide/host-memory.ts';
-import type { Device, Hardware, HardwareSource, MemoryAmount } from '../../../schema/hardware.ts';
+import type { Device, Hardware, HardwareSource, MemoryAmount } from '../../../schema/status/hardware.ts';
 import type { HardwareRecording } from '../../../schema/hardware-recording.ts';
 import { amdGpu } from './amd-gpu.ts';
 import { appleCpu, appleGpu, appleMemory } from './apple.ts';
@@ -9,7 +9,7 @@ import { intelGpu } from './intel-gpu.ts';
 import { viewOf, type MachineView } from './machine-view.ts';
 import { pciNpu } from './npu.ts';
 import { nvidiaGpu, nvidiaGpusOfWsl } from './nvidia-gpu.ts';
-import { otherPciGpu, platformGpus } from './other-gpu.ts';
+import { otherPciGpu, platformGpus } from './other-gpus.ts';
 import { PCI_VENDOR, pciDevices, type PciDevice } from './pci-devices.ts';
 import { linuxCpu } from './read-cpu.ts';
 

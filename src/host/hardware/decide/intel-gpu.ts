@@ -1,5 +1,5 @@
 /** GPUs of Intel. Of the drivers, only xe reports the size of the memory that a card has of its own, and none reports to everyone how much is in use. Pure. */
-import type { Device, MemoryAmount } from '../../../schema/hardware.ts';
+import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected } from './detected.ts';
 import type { MachineView } from './machine-view.ts';
 import type { PciDevice } from './pci-devices.ts';

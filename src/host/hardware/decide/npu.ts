@@ -1,5 +1,5 @@
 /** NPUs: devices of the kernel's subsystem for accelerators. https://docs.kernel.org/accel/introduction.html Pure. */
-import type { DeviceVendor, MemoryAmount } from '../../../schema/hardware.ts';
+import type { DeviceVendor, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, sharedMemory, wrongDriver, type Detected } from './detected.ts';
 import type { MachineView } from './machine-view.ts';
 import { PCI_VENDOR, XDNA_OF_DEVICE, type PciDevice } from './pci-devices.ts';

@@ -2,7 +2,7 @@
  * GPUs of NVIDIA. sysfs shows that they are there, `/proc/driver/nvidia` their names, and only `nvidia-smi` their memory.
  * https://docs.nvidia.com/deploy/nvidia-smi/index.html Pure.
  */
-import type { Device, MemoryAmount } from '../../../schema/hardware.ts';
+import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected } from './detected.ts';
 import type { MachineView } from './machine-view.ts';
 import { sysfsAddress, type PciDevice } from './pci-devices.ts';

@@ -1,5 +1,5 @@
 /** Parses `/proc/cpuinfo`. Pure. */
-import type { Cpu } from '../../../schema/hardware.ts';
+import type { Cpu } from '../../../schema/status/hardware.ts';
 import type { MachineView } from './machine-view.ts';
 
 export const CPUINFO = '/proc/cpuinfo';

@@ -1,6 +1,6 @@
 /** Derives the observed workload from what podman reports of a container. Pure. `podman-container.ts` is the opposite direction. */
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
-import { Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
+import { Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { containerFacts } from './container-facts.ts';
 import { LABELS } from '../../../schema/object-labels.ts';
 import { INSTANCE_LABEL } from './podman-container.ts';

@@ -1,6 +1,6 @@
 /** Derives the observed workload from a process's record and what the system reports of the process. Pure. */
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
-import { WorkloadId } from '../../../schema/names.ts';
+import { WorkloadId } from '../../../schema/words/names.ts';
 import type { ProcessRecord } from '../process-records.ts';
 
 /** What the system reports. `argv` and `env` are undefined if they cannot be read. */

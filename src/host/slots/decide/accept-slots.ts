@@ -1,8 +1,8 @@
 /** Decides which spec of each slot is in force: a valid text replaces the last good spec, an invalid one leaves it in force, a missing one removes it. Pure. */
 import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import type { SlotSpec, SpecProblem } from '../../../schema/slot-spec.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { SlotSpec, SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { ParsedSlotText } from './parse-slot-text.ts';
 
 /** What is remembered of a slot between reads, and across restarts. */

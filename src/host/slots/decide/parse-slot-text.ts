@@ -1,9 +1,9 @@
 /** Parses a slot's TOML text into a spec, or into everything that is wrong with it, each problem with file, line and column. Never throws. Pure. */
 import { parseDocument, withoutByteOrderMark } from '../../../files/toml/decide/parse-document.ts';
 import { findPositions } from '../../../files/toml/decide/toml-positions.ts';
-import { pathToSnakeCase } from '../../../schema/key-case.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot-spec.ts';
+import { pathToSnakeCase } from '../../../schema/words/key-case.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 

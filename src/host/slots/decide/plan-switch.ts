@@ -1,10 +1,10 @@
 /** Decides what switching to a profile does with each slot, or why it cannot be done. Pure. */
 import { createHash } from 'node:crypto';
-import type { SlotName } from '../../../schema/names.ts';
-import type { Profile, ProfileSlot } from '../../../schema/profile-store.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
-import type { TextEdit } from '../../../schema/slot-editor.ts';
-import type { SlotSpec, SpecProblem } from '../../../schema/slot-spec.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import type { Profile, ProfileSlot } from '../../../schema/slot/profile-store.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { TextEdit } from '../../../schema/slot/slot-editor.ts';
+import type { SlotSpec, SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import { patchSlotText } from './edit-slot.ts';
 import { parseSlotText, type ParsedSlotText } from './parse-slot-text.ts';
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { Health, ProbeResponse } from '../../provider.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { decodeVector } from './decode-vector.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { findNonsense, TOP_TOKENS, type Check } from './find-nonsense.ts';

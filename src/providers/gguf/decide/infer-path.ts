@@ -1,6 +1,6 @@
 /** Maps a request to the path of llama-server that serves it. Pure. */
 import type { InferPlan, InferRequest } from '../../provider.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 
 /** Canonical paths that llama-server serves under the same path. */
 const SAME_PATHS: ReadonlySet<string> = new Set([

@@ -2,8 +2,8 @@
  * Decides from the metadata of a model how llama-server is started and what it serves. The server itself accepts every request, even if
  * the model then returns uninitialised memory or the process crashes. Pure.
  */
-import type { Capability } from '../../../schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
 

@@ -1,5 +1,5 @@
 /** Reads what `llama-server --list-devices` prints: `  CUDA0: NVIDIA RTX A2000 (12044 MiB, 11893 MiB free)`, one device a line. Pure. */
-import type { Backend } from '../../../schema/provider-kinds.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 
 /** By the name that llama.cpp gives to the devices of a backend, followed by a number. https://github.com/ggml-org/llama.cpp/tree/master/ggml/src */
 const BACKEND_OF_DEVICE: Readonly<Record<string, Backend>> = { CUDA: 'cuda', ROCm: 'rocm', Vulkan: 'vulkan' };

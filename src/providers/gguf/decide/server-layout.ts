@@ -3,10 +3,10 @@
  * leaves open follows from its model and from `memory` of its resources. Pure.
  */
 import type { MemoryDemand } from '../../provider.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './server-memory.ts';
+import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
 import { serverOptions, type ServerOptions } from './server-options.ts';
 import { usesGpu } from './uses-gpu.ts';
 

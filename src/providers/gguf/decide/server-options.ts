@@ -2,7 +2,7 @@
  * Reads the options of llama-server that decide about its memory and its role from the arguments and the environment of a slot, where arguments take precedence. They
  * come last on the command line and take precedence over what the provider sets. Pure.
  */
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 
 export type Pooling = (typeof POOLINGS)[number];
 

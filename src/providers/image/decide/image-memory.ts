@@ -1,6 +1,6 @@
 /** The memory that ComfyUI needs for a model. Pure. */
 import type { MemoryDemand, ModelFacts } from '../../provider.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import { FAMILIES, type FamilyName } from './image-families.ts';
 import { imageModel } from './image-model.ts';
 import { userWorkflow } from './user-workflow.ts';

@@ -1,6 +1,6 @@
 /** The fields of a request for images, from JSON or from a form: the same ones at top level and in `extra_body`. Pure. */
 import { z } from 'zod';
-import type { ErrorCode } from '../../../schema/error-codes.ts';
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { TranslatableBody } from '../../translation.ts';
 import { parseExactJson } from './exact-json.ts';
 

@@ -1,7 +1,7 @@
 /** What a slot with an image model serves, what is wrong with the model, and what its server is asked for. Pure. */
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ModelFacts, SlotContext } from '../../provider.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, missingCompanions, placeOf } from './image-model.ts';
 import { userWorkflow } from './user-workflow.ts';

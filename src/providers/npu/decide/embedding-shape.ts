@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { TranslatableBody, TranslationEnd } from '../../translation.ts';
 import { refuse, tableOf, type Refusal } from './chat-request.ts';
-import { unusable } from './judge-answer.ts';
+import { unusable } from './npu-answers.ts';
 import { EMBEDDER } from './npu-models.ts';
 
 export interface AskedVectors {

@@ -1,7 +1,7 @@
 /** What an answer of FastFlowLM says about its health. A status of 200 says nothing: errors have it, too. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { Health, ProbeResponse } from '../../provider.ts';
 
 const Status = z.object({ npu_available: z.boolean(), active_requests: z.number() });

@@ -1,7 +1,7 @@
 /** The models that FastFlowLM brings itself, as `flm list --json` names them, and what each of them serves in a slot. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import { ModelId } from '../../../schema/names.ts';
+import { ModelId } from '../../../schema/words/names.ts';
 import type { OwnModel } from '../../own-models.ts';
 import type { ModelFacts, ModelTraits } from '../../provider.ts';
 

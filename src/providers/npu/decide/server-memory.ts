@@ -1,8 +1,8 @@
 /** The memory that FastFlowLM needs. The NPU computes in the memory of the host, so all of it is that of the host. Pure. */
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { MemoryDemand, ModelFacts } from '../../provider.ts';
 import { npuContents } from './npu-models.ts';
-import { capabilitiesOf } from './server-command.ts';
+import { capabilitiesOf } from './npu-command.ts';
 
 /** What the server itself adds to the size of its model when it sets the limit of the memory that it locks, for each of the two others and for itself. */
 const LISTENER_BYTES = 1e9;

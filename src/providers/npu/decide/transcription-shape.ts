@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { FormFile, TranslatableBody, TranslationEnd } from '../../translation.ts';
 import { refuse, type Refusal } from './chat-request.ts';
-import { unusable } from './judge-answer.ts';
+import { unusable } from './npu-answers.ts';
 
 type Shape = 'json' | 'text' | 'stream';
 

@@ -1,6 +1,6 @@
 /** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
 import type { InferPlan, InferRequest } from '../../provider.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 
 const CAPABILITY_OF: Readonly<Partial<Record<string, Capability>>> = {
   '/v1/audio/transcriptions': 'transcription',

@@ -1,6 +1,6 @@
 /** What the provider knows of a model for speech-to-text. Its contents may come from the catalogue or from another version, so they are checked each time. Pure. */
 import { z } from 'zod';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { ModelFacts } from '../../provider.ts';
 
 const Contents = z.looseObject({

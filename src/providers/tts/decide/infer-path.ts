@@ -1,6 +1,6 @@
 /** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
 import type { InferPlan, InferRequest } from '../../provider.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 
 export function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
   if (capability === 'speech' && capabilities.includes('speech') && path === '/v1/audio/speech') return { kind: 'forward', path };

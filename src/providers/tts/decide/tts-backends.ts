@@ -1,9 +1,9 @@
 /** With what text-to-speech computes: with the CPU, or with Vulkan where a server that can use it is provided. Pure. */
 import { rankBackends } from '../../decide/rank-backends.ts';
 import type { BackendVerdict } from '../../provider.ts';
-import type { Machine } from '../../../schema/hardware.ts';
-import type { Backend } from '../../../schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { Machine } from '../../../schema/status/hardware.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 
 const NO_VULKAN = 'the speech engine computes with the CPU only: sherpa-onnx is not built for Vulkan';
 

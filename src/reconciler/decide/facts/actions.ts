@@ -1,8 +1,8 @@
 /** What a plan can ask for. `ActionArgs` is the one list: the union of actions and the executors are derived from it. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
-import type { Finding } from '../../../schema/failure.ts';
-import type { ModelId, SlotName, WorkloadId } from '../../../schema/names.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { ModelId, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
 

@@ -1,11 +1,11 @@
 /** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
 import type { ModelFacts, ProviderRegistry, Voice } from '../../../providers/provider.ts';
-import type { HostFacts } from '../../../schema/hardware.ts';
-import type { Failure, Finding } from '../../../schema/failure.ts';
-import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/names.ts';
-import type { Backend, Capability, ProviderKind } from '../../../schema/provider-kinds.ts';
-import type { SpecProblem } from '../../../schema/slot-spec.ts';
-import type { Condition, SlotState } from '../../../schema/slot-status.ts';
+import type { HostFacts, Hardware } from '../../../schema/status/hardware.ts';
+import type { Failure, Finding } from '../../../schema/words/failure.ts';
+import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { Backend, Capability, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
+import type { Condition, SlotState } from '../../../schema/status/slot-status.ts';
 import type { Admission, Target } from '../../board.ts';
 import type {
   Demand,
@@ -20,7 +20,6 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
-import type { Hardware } from '../../../schema/hardware.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
 import type { MeasuredMemory } from '../rules/measured-memory.ts';
 import type { MemoryVerdict } from '../rules/share-memory.ts';

@@ -1,8 +1,8 @@
 /** What is true of every slot in one pass, collected once: lookups only. Pure. */
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
-import type { Machine } from '../../../schema/hardware.ts';
+import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { Machine } from '../../../schema/status/hardware.ts';
 import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
-import type { Backend, ProviderKind } from '../../../schema/provider-kinds.ts';
+import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';

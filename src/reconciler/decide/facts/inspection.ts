@@ -1,5 +1,5 @@
 /** What an inspection looks at, and what it finds. Types only. */
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../ports.ts';
 import type { Desired, Observed, Plan } from './facts.ts';
 import type { Template } from './workload.ts';

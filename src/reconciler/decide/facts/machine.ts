@@ -1,5 +1,5 @@
 /** The hardware without what other programs change all the time, so that a slot need not be planned again because somebody allocated memory. Pure. */
-import type { DeviceMemory, Hardware, Machine, MachineDevice } from '../../../schema/hardware.ts';
+import type { DeviceMemory, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
 
 /** Undefined where nothing is known of the hardware. */
 export function machineOf(hardware: Hardware | undefined): Machine | undefined {

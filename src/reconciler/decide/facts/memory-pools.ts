@@ -2,8 +2,8 @@
  * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A device that computes in the memory of the
  * host has at most a small pool, for what the firmware sets aside for it; whatever is beyond that counts against the host. Pure.
  */
-import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/hardware.ts';
-import type { Backend } from '../../../schema/provider-kinds.ts';
+import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 
 /** `host`, or the id of a device. */
 export type PoolId = string;

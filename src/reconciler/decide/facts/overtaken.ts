@@ -3,8 +3,8 @@
  * their results. For a slot that stays as it is, that makes no difference: what has happened wakes the loop for another pass. A slot that the pass changes must be changed because of what is
  * true now; otherwise a workload could be stopped that a request has just entered. Pure.
  */
-import type { SlotName } from '../../../schema/names.ts';
-import { isSameValue } from '../../../schema/same-value.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { Decision, Observed } from './facts.ts';
 
 /** The facts that do not wait for an observation to change. */

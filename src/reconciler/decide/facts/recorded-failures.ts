@@ -3,8 +3,8 @@
  * are recorded; whatever else fails, one attempt shows again. Pure.
  */
 import type { RecordedFailures } from '../../../schema/failure-records.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { CRASH_KINDS, type RecordedFailure } from '../../../schema/slot-status.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { CRASH_KINDS, type RecordedFailure } from '../../../schema/status/slot-status.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt } from './facts.ts';
 import { hashUnscaled } from './slot-edit.ts';

@@ -10,8 +10,8 @@
  * Pure.
  */
 import { createHash } from 'node:crypto';
-import { isSameExcept, isSameValue } from '../../../schema/same-value.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import { isSameExcept, isSameValue } from '../../../schema/words/same-value.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 export type SlotEdit = 'unchanged' | 'scaled' | 'scaled-up' | 'edited';

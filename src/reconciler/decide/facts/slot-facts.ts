@@ -3,9 +3,9 @@
  * in an earlier pass needs no new view. Pure.
  */
 import type { ModelFacts } from '../../../providers/provider.ts';
-import type { WorkloadId } from '../../../schema/names.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
-import type { SlotState } from '../../../schema/slot-status.ts';
+import type { WorkloadId } from '../../../schema/words/names.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { Demand, DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from '../rules/choose-backend.ts';
 import type { MeasuredMemory } from '../rules/measured-memory.ts';

@@ -1,9 +1,9 @@
 /** A slot with everything that a rule may look at, made of its facts and the time: sums and comparisons, no decisions. Pure. */
-import type { WorkloadId } from '../../../schema/names.ts';
+import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
-import type { Finding } from '../../../schema/failure.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from '../rules/choose-backend.ts';
 import { largestDeviceBytes } from './memory-pools.ts';

@@ -2,8 +2,8 @@
  * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers. Servers use all devices that they see, so
  * this matters only where there are several. Which ones is decided when a server is started, so that the variable is no part of its revision. Pure.
  */
-import type { Machine } from '../../../schema/hardware.ts';
-import type { Backend } from '../../../schema/provider-kinds.ts';
+import type { Machine } from '../../../schema/status/hardware.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
 
 type Variables = Readonly<Record<string, string>>;

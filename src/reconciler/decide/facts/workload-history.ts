@@ -1,7 +1,7 @@
 /** What a controller knows of a workload beyond what its runtime says, and how each new observation changes that. Pure. */
 import type { Endpoint, Health } from '../../../providers/provider.ts';
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
-import { reuse } from '../../../schema/same-value.ts';
+import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import { reuse } from '../../../schema/words/same-value.ts';
 import type { ObservedWorkload, RuntimeTraits, WorkloadExit } from '../../ports.ts';
 import type { Origin } from './actions.ts';
 

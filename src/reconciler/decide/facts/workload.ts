@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
-import { Revision, type SlotName } from '../../../schema/names.ts';
-import type { Capability } from '../../../schema/provider-kinds.ts';
-import { parseDurationMs } from '../../../schema/quantities.ts';
-import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot-spec.ts';
+import { Revision, type SlotName } from '../../../schema/words/names.ts';
+import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import { parseDurationMs } from '../../../schema/words/quantities.ts';
+import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
 
 export interface Template {

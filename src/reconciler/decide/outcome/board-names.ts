@@ -1,5 +1,5 @@
 /** Which slots serve a model name that a client sends. Pure. */
-import type { SlotName } from '../../../schema/names.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { BoardSlot } from '../../board.ts';
 
 /** A slot has its own name, the model that answers, the wanted model and the aliases. Its own name takes precedence over what other slots have. */

@@ -1,5 +1,5 @@
 /** What the board shows of a slot. Pure. */
-import type { SlotStatus } from '../../../schema/slot-status.ts';
+import type { SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { BoardSlot } from '../../board.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Action } from '../facts/actions.ts';

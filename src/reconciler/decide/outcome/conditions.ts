@@ -2,9 +2,9 @@
  * A decision as conditions that Kubernetes tools understand (kstatus): `Reconciling` only while work is under way or due, `Stalled` only where
  * somebody must act; a slot that is at rest on purpose is neither. Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
-import { AT_REST, type Condition, type ConditionType } from '../../../schema/slot-status.ts';
-import { formatProblem } from '../../../schema/spec-problem.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import { AT_REST, type Condition, type ConditionType } from '../../../schema/status/slot-status.ts';
+import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';

@@ -1,5 +1,5 @@
 /** The answer to whether a model fits, in words. Pure. */
-import { formatSize } from '../../../schema/quantities.ts';
+import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { Fit, PoolShare } from '../fit.ts';
 

@@ -1,5 +1,5 @@
 /** How memory was shared out, as text: what a slot needs, of which budget, and which of the slots that want it gets it, and why. Pure. */
-import { formatSize } from '../../../schema/quantities.ts';
+import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST, type PoolId } from '../facts/memory-pools.ts';
 import type { MemoryGroup } from '../rules/memory-turns.ts';
 import type { MemoryCandidate, MemoryVerdict } from '../rules/share-memory.ts';

@@ -1,8 +1,8 @@
 /** A decision as text, for `svcctl plan`, `svcctl explain`, the timeline and tests. Times are relative to `now`. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
-import type { SlotName } from '../../../schema/names.ts';
-import { formatSize } from '../../../schema/quantities.ts';
-import { adviceFor, type Reason } from '../../../schema/reasons.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { formatSize } from '../../../schema/words/quantities.ts';
+import { adviceFor, type Reason } from '../../../schema/status/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Plan } from '../facts/facts.ts';
 import { memoryLines } from './explain-memory.ts';

@@ -7,9 +7,9 @@
  *     a               b        a, or nothing  the swap has begun, once for each b
  *     a               b        b              the swap has ended
  */
-import type { ModelId, Revision } from '../../../schema/names.ts';
+import type { ModelId, Revision } from '../../../schema/words/names.ts';
 import type { Decision } from '../facts/facts.ts';
-import type { NewEntry } from './slot-status.ts';
+import type { NewEntry } from './published-status.ts';
 
 /** What is remembered of a slot between passes. */
 export interface SwapProgress {

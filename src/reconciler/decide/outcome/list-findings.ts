@@ -1,5 +1,5 @@
 /** Why a slot is as it is, the most important finding first; none for a slot that needs nothing. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';

@@ -1,5 +1,5 @@
 /** Since when what an earlier controller published has been true: a restart of the service is no transition of a slot. Pure. */
-import type { Condition, SlotState } from '../../../schema/slot-status.ts';
+import type { Condition, SlotState } from '../../../schema/status/slot-status.ts';
 
 /** What an earlier controller published of a slot. Times are Unix milliseconds. */
 export interface EarlierStatus {

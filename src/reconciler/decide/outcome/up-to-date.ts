@@ -2,8 +2,8 @@
  * The condition `UpToDate`: what answers is what the newest spec says. It is derived from the other conditions, so that waiting for this one alone is
  * enough: it is true only if nothing is stalled, nothing is under way, and the slot answers or rests on purpose. Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
-import type { Condition } from '../../../schema/slot-status.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { Condition } from '../../../schema/status/slot-status.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { Gate } from '../rules/gates.ts';
 

@@ -1,6 +1,6 @@
 /** What happens to requests of a slot: they are let in, they wait, or they are refused. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
-import type { SlotName } from '../../../schema/names.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { Admission, Target } from '../../board.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { isAmong } from '../facts/workload-history.ts';

@@ -10,7 +10,7 @@
  *
  * A new workload that fails leaves the old one serving. Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { describeAltered, repairsDrift } from './repair.ts';

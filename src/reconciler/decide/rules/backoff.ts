@@ -1,5 +1,5 @@
 /** When the next attempt may be made, and when there is none any more. Pure. */
-import type { Failure } from '../../../schema/failure.ts';
+import type { Failure } from '../../../schema/words/failure.ts';
 import type { Attempt } from '../facts/facts.ts';
 
 /** The delay doubles from the first to the longest: long enough to spare a broken machine, short enough that a repair shows soon. */

@@ -1,6 +1,6 @@
 /** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
-import type { Machine } from '../../../schema/hardware.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { Machine } from '../../../schema/status/hardware.ts';
 import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';

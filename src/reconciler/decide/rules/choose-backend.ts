@@ -4,10 +4,10 @@
  * available. Pure.
  */
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
-import type { Finding } from '../../../schema/failure.ts';
-import type { Machine } from '../../../schema/hardware.ts';
-import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema/provider-kinds.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { Machine } from '../../../schema/status/hardware.ts';
+import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 /** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. `give`: as `giveBackend`, or one that remembers. */

@@ -1,5 +1,5 @@
 /** Which of the eight states a slot is in: one total function of a few facts. A state is never stored to decide anything. Pure. */
-import type { SlotState } from '../../../schema/slot-status.ts';
+import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from './assign-roles.ts';
 

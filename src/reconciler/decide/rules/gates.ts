@@ -8,8 +8,8 @@
  *
  * Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
-import { formatSize } from '../../../schema/quantities.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';

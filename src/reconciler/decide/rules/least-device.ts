@@ -1,5 +1,5 @@
 /** Whether any discrete device of the machine is as large as a model requires. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 
 /** `leastBytes`: what the model requires in total. `largestBytes`: what the largest device has. Undefined where one of them is not known, or where it is enough. */
 export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {

@@ -4,7 +4,7 @@
  * an edit of them begins with the estimate again. Pure.
  */
 import type { MemoryDemand } from '../../../providers/provider.ts';
-import type { SlotSpec } from '../../../schema/slot-spec.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ObservedWorkload } from '../../ports.ts';
 import { computesWith } from './choose-backend.ts';
 

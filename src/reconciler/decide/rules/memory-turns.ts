@@ -4,7 +4,7 @@
  * longer than 30 s. So every slot that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest priority first, then
  * what is read from the disk fastest, then what was not used for longest. What is always loaded gives way to a higher priority only. Pure.
  */
-import type { SlotName } from '../../../schema/names.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 
 /** Why a slot has its place in the order. */
 export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'unloaded';

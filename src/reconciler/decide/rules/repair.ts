@@ -8,7 +8,7 @@
  *
  * Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { delayAfter, LONGEST_DELAY_MS } from './backoff.ts';
 

@@ -1,6 +1,6 @@
 /** Which slots get memory, in which memories of the machine, with everything that led to each verdict. Decided again in each pass. Pure. */
-import type { SlotName } from '../../../schema/names.ts';
-import { isSameExcept, isSameValue, reuse } from '../../../schema/same-value.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-value.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, totalBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import { inOrder, type MemoryGroup, type MemoryRequest } from './memory-turns.ts';
 import { placeMemory, type PlacementQuestion } from './place-memory.ts';

@@ -1,5 +1,5 @@
 /** Whether a slot should run now. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView } from '../facts/view.ts';
 
 /**

@@ -11,7 +11,7 @@
  *
  * Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { WorkloadExit } from '../../ports.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';

@@ -1,5 +1,5 @@
 /** Counts crashes of workloads that their runtime restarts automatically, each of them once. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { Action } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { counts } from '../rules/assign-roles.ts';

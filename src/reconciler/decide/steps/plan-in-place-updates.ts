@@ -2,7 +2,7 @@
  * What is corrected without a new workload, where the runtime can do so: a workload that somebody altered, and one that an edit changes in
  * place. It serves in the meantime. Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';

@@ -1,6 +1,6 @@
 /** Which workloads are probed now, and when the next probes are due. Pure. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';

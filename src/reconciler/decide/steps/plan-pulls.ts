@@ -1,5 +1,5 @@
 /** What is pulled for slots, and which pulls are cancelled. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import { pullImageKey, pullModelKey, type Action } from '../facts/actions.ts';
 import type { Observed } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';

@@ -1,5 +1,5 @@
 /** The start of a workload. Pure. */
-import type { Finding } from '../../../schema/failure.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { Action } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';

@@ -3,8 +3,8 @@
  * way to others that need its memory has no such time. A silent one
  * finishes nothing, so it is killed at once; this resets its connections, and requests whose answer had not begun are sent again. Pure.
  */
-import type { Finding } from '../../../schema/failure.ts';
-import type { SlotName, WorkloadId } from '../../../schema/names.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
+import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import type { Action } from '../facts/actions.ts';
 import type { Desired } from '../facts/facts.ts';
 import type { Gathered } from '../facts/gather.ts';

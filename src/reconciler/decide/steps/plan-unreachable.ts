@@ -1,5 +1,5 @@
 /** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
-import { PROVIDER_KINDS } from '../../../schema/provider-kinds.ts';
+import { PROVIDER_KINDS } from '../../../schema/slot/provider-kinds.ts';
 import type { Admission } from '../../board.ts';
 import { refuseForever } from '../rules/admission.ts';
 import { unknownConditions } from '../outcome/conditions.ts';

@@ -3,9 +3,9 @@ import { viewProgress, viewSlot } from '../../../../src/api/manage/decide/slot-v
 import { viewStatus } from '../../../../src/api/manage/decide/status-view.ts';
 import { viewTimelineEntry } from '../../../../src/api/manage/decide/timeline-view.ts';
 import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
-import type { StoredSlot } from '../../../../src/schema/slot-editor.ts';
-import type { SpecProblem } from '../../../../src/schema/spec-problem.ts';
-import type { Condition } from '../../../../src/schema/slot-status.ts';
+import type { StoredSlot } from '../../../../src/schema/slot/slot-editor.ts';
+import type { SpecProblem } from '../../../../src/schema/slot/spec-problem.ts';
+import type { Condition } from '../../../../src/schema/status/slot-status.ts';
 import { boardSlot, boardView, slotName } from '../../../gateway/support/board-fixture.ts';
 
 const NAME = slotName('primary');

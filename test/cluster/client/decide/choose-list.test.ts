@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { afterFailedList, chooseList, isNewest, type ListNeeds, type ListWay } from '../../../../src/cluster/client/decide/choose-list.ts';
-import type { Reason } from '../../../../src/schema/reasons.ts';
+import type { Reason } from '../../../../src/schema/status/reasons.ts';
 
 const STREAMED_NEWEST: ListWay = { kind: 'streamed', from: undefined };
 const STREAMED: ListWay = { kind: 'streamed', from: '7' };

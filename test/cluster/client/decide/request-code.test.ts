@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { requestCode } from '../../../../src/cluster/client/decide/request-code.ts';
-import { fail, ok, type Result } from '../../../../src/schema/failure.ts';
+import { fail, ok, type Result } from '../../../../src/schema/words/failure.ts';
 
 const CASES: readonly [Result<{ readonly status: number }>, string][] = [
   [ok({ status: 200 }), '200'],

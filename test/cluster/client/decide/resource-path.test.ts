@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { compareVersions } from '../../../../src/cluster/client/decide/kube-object.ts';
+import { compareVersions } from '../../../../src/cluster/client/decide/object-fields.ts';
 import { resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
 import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/client/resource-types.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { causeAfter, watchResult } from '../../../../src/cluster/client/decide/watch-result.ts';
 import type { WatchOutcome } from '../../../../src/cluster/client/read-watch.ts';
-import type { Reason } from '../../../../src/schema/reasons.ts';
+import type { Reason } from '../../../../src/schema/status/reasons.ts';
 
 const refused = (reason: Reason): WatchOutcome => ({ kind: 'refused', failure: { kind: 'retry', reason, message: '' } });
 

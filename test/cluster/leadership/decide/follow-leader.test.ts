@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
 import { followLeader } from '../../../../src/cluster/leadership/decide/follow-leader.ts';
-import { ModelId, SlotName, WorkloadId } from '../../../../src/schema/names.ts';
-import { parseSlot } from '../../../../src/schema/slot-spec.ts';
-import type { Reason } from '../../../../src/schema/reasons.ts';
-import type { Condition, ConditionType, SlotStatus } from '../../../../src/schema/slot-status.ts';
+import { ModelId, SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
+import { parseSlot } from '../../../../src/schema/slot/slot-spec.ts';
+import type { Reason } from '../../../../src/schema/status/reasons.ts';
+import type { Condition, ConditionType, SlotStatus } from '../../../../src/schema/status/slot-status.ts';
 
 const PRIMARY = SlotName.parse('primary');
 const EMBED = SlotName.parse('embed');

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { patchBetween, versionOf } from '../../../../src/cluster/slots/decide/edit-resource.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
 import { parseRejection } from '../../../../src/cluster/slots/decide/parse-rejection.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
-import { formatProblem } from '../../../../src/schema/spec-problem.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
+import { formatProblem } from '../../../../src/schema/slot/spec-problem.ts';
 
 const leaf = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.array(fc.integer(), { maxLength: 3 }));
 const key = fc.oneof(fc.constantFrom('a', 'b', 'constructor', '__proto__', 'env'), fc.string({ maxLength: 3 }));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { SlotName } from '../../../../src/schema/names.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { isDesiredChange, parseSlotResource, recordLastGood } from '../../../../src/cluster/slots/decide/parse-slot-resource.ts';
 

@@ -8,7 +8,7 @@
  *   4. `Ready` is there and is "False" or "Unknown"                               InProgress
  *   5. everything else, also no status at all                                     Current
  */
-import { isTable } from '../../../../src/schema/key-case.ts';
+import { isTable } from '../../../../src/schema/words/key-case.ts';
 
 export type Verdict = 'Terminating' | 'InProgress' | 'Failed' | 'Current';
 

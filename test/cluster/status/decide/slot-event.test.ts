@@ -8,7 +8,7 @@ import {
   type RecentMessages,
 } from '../../../../src/cluster/status/decide/event-record.ts';
 import { toSlotEvent, type SlotEvent } from '../../../../src/cluster/status/decide/slot-event.ts';
-import type { TimelineEntry } from '../../../../src/schema/slot-status.ts';
+import type { TimelineEntry } from '../../../../src/schema/status/slot-status.ts';
 import { AT, primary } from './status-fixture.ts';
 
 const entry = (changes: Partial<TimelineEntry>): TimelineEntry => ({

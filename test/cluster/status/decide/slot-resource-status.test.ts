@@ -10,7 +10,7 @@ import {
   isUrgent,
   parseResourceStatus,
 } from '../../../../src/cluster/status/decide/slot-resource-status.ts';
-import { SlotResourceStatus } from '../../../../src/schema/slot-resource.ts';
+import { SlotResourceStatus } from '../../../../src/schema/slot/slot-resource.ts';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
 import { failed, planOf, PRIMARY, type Scene } from '../../../reconciler/decide/plan-fixture.ts';
 import { judge, type Verdict } from './kstatus.ts';

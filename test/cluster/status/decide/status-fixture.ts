@@ -1,7 +1,7 @@
 /** Statuses of a slot named "primary" at generation 3. */
-import { ModelId, SlotName } from '../../../../src/schema/names.ts';
-import type { Condition, SlotStatus } from '../../../../src/schema/slot-status.ts';
-import type { Reason } from '../../../../src/schema/reasons.ts';
+import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
+import type { Condition, SlotStatus } from '../../../../src/schema/status/slot-status.ts';
+import type { Reason } from '../../../../src/schema/status/reasons.ts';
 
 export const AT = Date.UTC(2026, 0, 31, 12);
 export const primary = SlotName.parse('primary');

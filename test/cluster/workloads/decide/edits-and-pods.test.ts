@@ -4,14 +4,14 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
 import { parseKubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits, Workload } from '../../../../src/reconciler/ports.ts';
-import { ModelId, SlotName } from '../../../../src/schema/names.ts';
-import { parseSlot, SlotDocument } from '../../../../src/schema/slot-spec.ts';
-import type { PodOverlay } from '../../../../src/schema/pod-overlay.ts';
+import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
+import { parseSlot, SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
+import type { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';
 import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
 import { context } from '../kube-fixtures.ts';
 

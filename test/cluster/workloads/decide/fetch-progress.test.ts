@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { fetchingText, isFetching, readFetchLine } from '../../../../src/cluster/workloads/decide/fetch-progress.ts';
-import { parsePod, type PodFacts } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod, type PodFacts } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { transferText } from '../../../../src/cli/output/slot-progress.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 

@@ -1,12 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { isTable } from '../../../../src/schema/key-case.ts';
-import { pruneDeployment } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { isTable } from '../../../../src/schema/words/key-case.ts';
+import { pruneDeployment } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { findDifferences } from '../../../../src/cluster/workloads/decide/kube-difference.ts';
-import { findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/kube-drift.ts';
-import { createKubeObserver } from '../../../../src/cluster/workloads/kube-observer.ts';
-import type { KubeSnapshot } from '../../../../src/cluster/workloads/kube-observer.ts';
-import { deploymentSpec } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
+import { findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/template-drift.ts';
+import { createKubeObserver, type KubeSnapshot } from '../../../../src/cluster/workloads/observe-workloads.ts';
+import { deploymentSpec } from '../../../../src/cluster/workloads/decide/render-objects.ts';
 import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload({ memoryLimitBytes: 12 * 2 ** 30, cluster: { replicas: 2 } });

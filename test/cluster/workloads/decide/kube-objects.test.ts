@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isTable } from '../../../../src/schema/key-case.ts';
-import { parseSizeBytes } from '../../../../src/schema/quantities.ts';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import type { KubeContext } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { ModelId } from '../../../../src/schema/names.ts';
+import { isTable } from '../../../../src/schema/words/key-case.ts';
+import { parseSizeBytes } from '../../../../src/schema/words/quantities.ts';
+import { kubeObjects, type KubeContext } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { ModelId } from '../../../../src/schema/words/names.ts';
 import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
 import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { findAlteredObjects } from '../../../../src/cluster/workloads/decide/kube-drift.ts';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { createKubeObserver } from '../../../../src/cluster/workloads/kube-observer.ts';
+import { findAlteredObjects } from '../../../../src/cluster/workloads/decide/template-drift.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { createKubeObserver } from '../../../../src/cluster/workloads/observe-workloads.ts';
 import type { KubeSettings } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
 import type { ClusterWorkload } from '../../../../src/reconciler/ports.ts';
-import { isTable } from '../../../../src/schema/key-case.ts';
-import { PodOverlay } from '../../../../src/schema/pod-overlay.ts';
+import { isTable } from '../../../../src/schema/words/key-case.ts';
+import { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';
 import { podOverlays } from '../../../schema/pod-arbitrary.ts';
 import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
 import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';

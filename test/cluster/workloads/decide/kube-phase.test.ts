@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/kube-objects.ts';
-import { derivePhase, isCrashed } from '../../../../src/cluster/workloads/decide/kube-phase.ts';
-import { context, kubeWorkload, podOf, stored } from '../kube-fixtures.ts';
-import type { PodChoice } from '../kube-fixtures.ts';
+import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { derivePhase, isCrashed } from '../../../../src/cluster/workloads/decide/pod-phase.ts';
+import { context, kubeWorkload, podOf, stored, type PodChoice } from '../kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 const END = { exitCode: 7, reason: 'Error', finishedAt: '2026-11-21T09:01:00Z' };

@@ -1,8 +1,7 @@
 /** Events about pods that do not start, with messages of kubelets of 1.20 and of present ones. */
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
-import { parsePod } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
-import type { PodFacts } from '../../../../src/cluster/workloads/decide/kube-facts.ts';
+import { parsePod, type PodFacts } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import {
   hasNotStarted,
   isStuck,
@@ -10,7 +9,7 @@ import {
   selectWarnings,
   warningReason,
   type PodWarning,
-} from '../../../../src/cluster/workloads/decide/kube-pod-warnings.ts';
+} from '../../../../src/cluster/workloads/decide/pod-warnings.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };

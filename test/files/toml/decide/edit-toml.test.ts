@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { parse } from 'smol-toml';
 import { editToml } from '../../../../src/files/toml/decide/edit-toml.ts';
 import { mergePatch } from '../../../../src/schema/merge-patch.ts';
-import { isTable } from '../../../../src/schema/key-case.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
+import { isTable } from '../../../../src/schema/words/key-case.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import { mergePatches, styles, tomlTable, writeToml } from './toml-arbitraries.ts';
 
 function plain(value: unknown): unknown {

@@ -6,7 +6,7 @@ import { containerSpec } from '../../../../src/host/podman/decide/podman-contain
 import { undeclared } from '../../../../src/host/podman/decide/container-facts.ts';
 import { observedWorkload } from '../../../../src/host/podman/decide/observed-workload.ts';
 import { ContainerInspect } from '../../../../src/host/podman/decide/podman-inspect.ts';
-import { Revision, SlotName } from '../../../../src/schema/names.ts';
+import { Revision, SlotName } from '../../../../src/schema/words/names.ts';
 
 const workload: Workload = {
   name: 'svc-slot-recorded',

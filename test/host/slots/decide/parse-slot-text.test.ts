@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
 import { parseSlotText } from '../../../../src/host/slots/decide/parse-slot-text.ts';
-import { SlotName } from '../../../../src/schema/names.ts';
-import { formatProblem } from '../../../../src/schema/spec-problem.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
+import { formatProblem } from '../../../../src/schema/slot/spec-problem.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
 import { styles, tomlTable, writeToml } from '../../../files/toml/decide/toml-arbitraries.ts';
 

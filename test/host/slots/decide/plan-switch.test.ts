@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { planSwitch, type FoundText } from '../../../../src/host/slots/decide/plan-switch.ts';
-import { SlotName } from '../../../../src/schema/names.ts';
-import { formatProblem } from '../../../../src/schema/spec-problem.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
+import { formatProblem } from '../../../../src/schema/slot/spec-problem.ts';
 
 type Texts = Readonly<Record<string, string>>;
 

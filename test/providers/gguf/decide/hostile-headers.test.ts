@@ -18,7 +18,7 @@ import { serverMemory } from '../../../../src/providers/gguf/decide/server-layou
 import { ggufFormat } from '../../../../src/providers/gguf/gguf-format.ts';
 import type { ModelFiles, ModelReading } from '../../../../src/providers/provider.ts';
 import { bool, encodeGguf, f32, f32s, i32s, text, texts, u32 } from '../../../../src/models/demo/encode-gguf.ts';
-import { ModelId } from '../../../../src/schema/names.ts';
+import { ModelId } from '../../../../src/schema/words/names.ts';
 import { specOf } from '../slot-context.ts';
 
 const RUNS = Number(process.env['SVC_TEST_HEADERS'] ?? 1000);

@@ -5,10 +5,9 @@ import { imageFormat } from '../../../../src/providers/image/image-format.ts';
 import { drawableOf } from '../../../../src/providers/image/decide/drawable.ts';
 import { readUserWorkflow } from '../../../../src/providers/image/decide/user-workflow.ts';
 import { image } from '../../../../src/providers/image/image.ts';
-import { ModelId } from '../../../../src/schema/names.ts';
+import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
 import { changed, PORTRAIT, RETOUCH, type SavedWorkflow } from '../../../support/comfyui/user-workflows.ts';
 import { specOf } from '../../../support/providers/odd-models.ts';
-import { SlotName } from '../../../../src/schema/names.ts';
 import { safetensors, SHAPES } from '../../../support/comfyui/checkpoints.ts';
 
 const ID = ModelId.parse('image/models/checkpoints/portrait/portrait.workflow.json');

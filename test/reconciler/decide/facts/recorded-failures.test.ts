@@ -3,7 +3,7 @@ import { recallFailures, recordFailures } from '../../../../src/reconciler/decid
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import { hashUnscaled } from '../../../../src/reconciler/decide/facts/slot-edit.ts';
 import { isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
-import { parseSlot, type SlotSpec } from '../../../../src/schema/slot-spec.ts';
+import { parseSlot, type SlotSpec } from '../../../../src/schema/slot/slot-spec.ts';
 import { NOW, PRIMARY } from '../plan-fixture.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { classifyEdit, hashUnscaled, type SlotEdit } from '../../../../src/reconciler/decide/facts/slot-edit.ts';
-import { parseSlot, type SlotSpec } from '../../../../src/schema/slot-spec.ts';
+import { parseSlot, type SlotSpec } from '../../../../src/schema/slot/slot-spec.ts';
 import { PRIMARY } from '../plan-fixture.ts';
 
 type Document = Readonly<Record<string, unknown>>;

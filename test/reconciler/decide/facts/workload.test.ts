@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { freePort, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
-import type { SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
 import { factsOf, type Scene, type SceneWorkload } from '../plan-fixture.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { explain, explainSlot, listChanges } from '../../../../src/reconciler/decide/outcome/explain.ts';
-import { parseReason, REASONS } from '../../../../src/schema/reasons.ts';
-import type { ReasonFacts } from '../../../../src/schema/slot-reasons.ts';
+import { parseReason, REASONS } from '../../../../src/schema/status/reasons.ts';
+import type { ReasonFacts } from '../../../../src/schema/status/slot-reasons.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 import { failed, NOW, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { hasResumed, resumeTimes, type EarlierStatus } from '../../../../src/reconciler/decide/outcome/resume-times.ts';
-import type { Condition } from '../../../../src/schema/slot-status.ts';
+import type { Condition } from '../../../../src/schema/status/slot-status.ts';
 
 const NOW = 5000;
 const condition = (type: Condition['type'], status: Condition['status'], at = NOW): Condition => ({

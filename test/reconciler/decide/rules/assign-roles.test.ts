@@ -5,7 +5,7 @@ import { viewSlot } from '../../../../src/reconciler/decide/facts/view.ts';
 import { assignRoles, type RoleRules } from '../../../../src/reconciler/decide/rules/assign-roles.ts';
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
-import { WorkloadId } from '../../../../src/schema/names.ts';
+import { WorkloadId } from '../../../../src/schema/words/names.ts';
 import { factsOf, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const FREE: RoleRules = { unwanted: undefined, startable: true, fitsNow: true, fitsBeside: true };

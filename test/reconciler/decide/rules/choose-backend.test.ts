@@ -11,10 +11,10 @@ import {
   withBackends,
 } from '../../../../src/reconciler/decide/rules/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
-import type { Hardware } from '../../../../src/schema/hardware.ts';
-import { SlotName } from '../../../../src/schema/names.ts';
-import type { Backend } from '../../../../src/schema/provider-kinds.ts';
-import { parseSlot, type SlotDocument } from '../../../../src/schema/slot-spec.ts';
+import type { Hardware } from '../../../../src/schema/status/hardware.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
+import type { Backend } from '../../../../src/schema/slot/provider-kinds.ts';
+import { parseSlot, type SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { deriveState, type StateFacts } from '../../../../src/reconciler/decide/rules/derive-state.ts';
-import type { SlotState } from '../../../../src/schema/slot-status.ts';
+import type { SlotState } from '../../../../src/schema/status/slot-status.ts';
 
 const WORKLOADS = ['none', 'created', 'running', 'draining'] as const;
 const FLAGS = ['fetching', 'passing', 'inFlight', 'served', 'applying', 'pulling'] as const;

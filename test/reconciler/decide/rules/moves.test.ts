@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { mayMove, MOVES } from '../../../../src/reconciler/decide/rules/moves.ts';
-import { SLOT_STATES, type SlotState } from '../../../../src/schema/slot-status.ts';
+import { SLOT_STATES, type SlotState } from '../../../../src/schema/status/slot-status.ts';
 
 const state = fc.constantFrom(...SLOT_STATES);
 const ANSWERING: readonly SlotState[] = ['ready', 'serving', 'idle'];

@@ -1,7 +1,7 @@
 /** A runtime and downloads that are slow, hang, throw, fail or lie. */
 import type { Clock, ModelStore, Progress, Runtime } from '../../../../src/reconciler/ports.ts';
-import { fail, ok, type Result } from '../../../../src/schema/failure.ts';
-import { WorkloadId } from '../../../../src/schema/names.ts';
+import { fail, ok, type Result } from '../../../../src/schema/words/failure.ts';
+import { WorkloadId } from '../../../../src/schema/words/names.ts';
 import { suffer, type Disturb } from './disturbance.ts';
 
 /** Its lies: a workload is said to run and was never started, or is said to be gone and still runs. */

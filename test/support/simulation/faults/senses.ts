@@ -2,7 +2,7 @@
 import type { ProbeIo } from '../../../../src/providers/provider.ts';
 import type { Clock, DesiredState, HostProbe, ModelStore, SlotSource } from '../../../../src/reconciler/ports.ts';
 import type { FailureRecords } from '../../../../src/schema/failure-records.ts';
-import { fail } from '../../../../src/schema/failure.ts';
+import { fail } from '../../../../src/schema/words/failure.ts';
 import { suffer, type Disturb } from './disturbance.ts';
 
 /** How long a source that lies shows what it showed before. */

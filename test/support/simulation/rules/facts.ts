@@ -1,7 +1,7 @@
 /** What a plan is made from: nothing that the controller has learned gets lost between two passes. */
-import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import { endpointKey } from '../deeds.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import type { Call, Planned } from '../journal.ts';
 import type { Rule } from './rule.ts';
 

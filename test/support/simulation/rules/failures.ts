@@ -1,5 +1,5 @@
 /** No failure is counted that did not happen: each one has a cause in the world, or an answer of a port, of its own. */
-import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../../../src/reconciler/ports.ts';
 import { endpointKey } from '../deeds.ts';

@@ -1,5 +1,5 @@
 /** The last log lines of a workload that failed are kept with its failure, and with no other. */
-import type { WorkloadId } from '../../../../src/schema/names.ts';
+import type { WorkloadId } from '../../../../src/schema/words/names.ts';
 import type { Rule } from './rule.ts';
 
 export const judgeLogs: Rule = ({ wrong }) => {

@@ -1,5 +1,5 @@
 /** Repairs are counted as they happened, only what was altered is repaired, and the more often, the later. */
-import type { SlotName } from '../../../../src/schema/names.ts';
+import type { SlotName } from '../../../../src/schema/words/names.ts';
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
 import type { DesiredSlot, Workload } from '../../../../src/reconciler/ports.ts';
 import type { Planned } from '../journal.ts';

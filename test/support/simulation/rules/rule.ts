@@ -1,5 +1,5 @@
 /** A rule watches one controller from its start to its end, and says when something happens that never may. */
-import { isSameValue } from '../../../../src/schema/same-value.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { Watcher } from '../journal.ts';
 import type { Life } from '../world-life.ts';

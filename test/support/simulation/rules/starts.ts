@@ -1,5 +1,5 @@
 /** Restarts are counted as they happened, and no more is started than the memory budget admits. */
-import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
+import type { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import type { DesiredSlot, Workload } from '../../../../src/reconciler/ports.ts';
 import type { Call, Planned } from '../journal.ts';
 import { countsOn, type Rule } from './rule.ts';

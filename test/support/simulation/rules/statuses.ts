@@ -1,8 +1,8 @@
 /** Statuses, conditions and the timeline: times move only with what they are times of, sinks get what is published, and entries tell what happened. */
 import type { BoardSlot } from '../../../../src/reconciler/board.ts';
-import type { SlotName, WorkloadId } from '../../../../src/schema/names.ts';
-import { isSameValue } from '../../../../src/schema/same-value.ts';
-import type { Condition, SlotStatus, TimelineEntry } from '../../../../src/schema/slot-status.ts';
+import type { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
+import type { Condition, SlotStatus, TimelineEntry } from '../../../../src/schema/status/slot-status.ts';
 import { changesWorld } from '../../../../src/reconciler/decide/facts/actions.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import { isOnlyScaled, type Rule } from './rule.ts';

@@ -1,0 +1,109 @@
+/**
+ * Decides whether a request may have been sent by a web page of another site. Everyone on the network may use a service without authentication, but the pages that
+ * they open in a browser may not. Three headers tell: `Host` after DNS rebinding, `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else, where the
+ * browser trusts the connection enough to send it. Programs send neither `Origin` nor `Sec-Fetch-*`.
+ */
+import type { RequestHead } from '../../../gateway/upstream/decide/request-head.ts';
+import { isKnownHost, parseAuthority, type HostNames } from './host-names.ts';
+
+export interface SitePolicy {
+  readonly hosts: HostNames;
+  /** Origin of `SVC_PUBLIC_URL`: pages of the service itself, even if a proxy rewrites `Host`. */
+  readonly publicOrigin: string | undefined;
+  /** `SVC_CORS_ORIGINS`: origins whose pages may use the routes under `/v1`. */
+  readonly corsOrigins: ReadonlySet<string>;
+}
+
+type HeadFacts = Pick<RequestHead, 'host' | 'hosts' | 'origin' | 'fetchSite' | 'fetchMode' | 'fetchDest' | 'isProgram'>;
+
+export interface SiteRequest extends HeadFacts {
+  readonly method: string;
+  /** Protocol version 1.0: `Host` is optional. No browser uses it. */
+  readonly isHttp10: boolean;
+  /** The authority in an absolute request target (`GET http://host/path`). */
+  readonly target: string | undefined;
+}
+
+export type SiteDecision =
+  /** Not a page, or a page of the service itself. */
+  | { readonly kind: 'own' }
+  /** A page of an origin in `SVC_CORS_ORIGINS`, on a route that it may use. */
+  | { readonly kind: 'cors'; readonly origin: string }
+  | {
+      readonly kind: 'refuse';
+      readonly code: 'request.cross_site' | 'request.invalid';
+      readonly message: string;
+      readonly param: string;
+    };
+
+type Refusal = Extract<SiteDecision, { kind: 'refuse' }>;
+
+export const OWN: SiteDecision = { kind: 'own' };
+/** Longer values are cut in messages. */
+const SHOWN = 120;
+/** Sent for what the user does (`none`), and for what pages of the same origin do. `same-site` includes other ports of the same machine. */
+const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin']);
+
+/** `cors`: pages of the origins in `SVC_CORS_ORIGINS` may use the route. Pure. */
+export function decideSite(request: SiteRequest, policy: SitePolicy, cors: boolean): SiteDecision {
+  const badHost = checkHost(request, policy);
+  if (badHost !== undefined) return badHost;
+  const { origin } = request;
+  if (origin !== undefined && !isOwnOrigin(origin, request, policy)) {
+    if (cors && policy.corsOrigins.has(origin)) return { kind: 'cors', origin };
+    return crossSite('Origin', originMessage(origin, cors));
+  }
+  const { fetchSite } = request;
+  if (fetchSite === undefined || OWN_SITES.has(fetchSite) || isLinkFollowed(request)) return OWN;
+  return crossSite('Sec-Fetch-Site', 'Open this address itself, or use it from a program: pages of other sites may not use it');
+}
+
+function checkHost(request: SiteRequest, { hosts }: SitePolicy): Refusal | undefined {
+  const { host = request.target, target, isHttp10, isProgram } = request;
+  if (request.hosts > 1 || (request.hosts === 0 && !isHttp10)) return invalid('Send one "Host" header');
+  if (host === undefined) return undefined;
+  if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) {
+    return invalid('Send the same name in "Host" as in the request target');
+  }
+  const authority = parseAuthority(host);
+  if (authority === undefined) return invalid('Send a host name or an address in "Host"');
+  if (isProgram || isKnownHost(authority.host, hosts)) return undefined;
+  const name = authority.host.slice(0, SHOWN);
+  return crossSite(
+    'Host',
+    `Use an address of this service instead of the name "${name}", or add the name to "SVC_ALLOWED_HOSTS": it is not known`,
+  );
+}
+
+/** Whether the origin names the same host and port as the request. The scheme may differ, because a proxy may have ended TLS. */
+function isOwnOrigin(origin: string, { host }: SiteRequest, { publicOrigin }: SitePolicy): boolean {
+  if (origin === publicOrigin) return true;
+  const found = /^(https?):\/\/(.+)$/.exec(origin);
+  const page = parseAuthority(found?.[2] ?? '');
+  const own = parseAuthority(host ?? '');
+  if (page === undefined || own === undefined || page.host !== own.host) return false;
+  const standard = found?.[1] === 'https' ? '443' : '80';
+  return (page.port ?? standard) === (own.port ?? standard);
+}
+
+/** The user follows a link, so the answer replaces the page and only the user sees it. Safe methods change nothing. */
+function isLinkFollowed({ method, fetchMode, fetchDest, origin }: SiteRequest): boolean {
+  const isSafe = method === 'GET' || method === 'HEAD';
+  return isSafe && origin === undefined && fetchMode === 'navigate' && fetchDest === 'document';
+}
+
+function originMessage(origin: string, cors: boolean): string {
+  if (origin === 'null')
+    return 'Use this route from a program, or from a page of the service itself: the page that sent the request hides its origin';
+  const shown = `"${origin.slice(0, SHOWN)}"`;
+  if (cors) return `Add the origin ${shown} to "SVC_CORS_ORIGINS" if its pages may use the models: they are refused otherwise`;
+  return `Use this route from a program, or from a page of the service itself (set "SVC_PUBLIC_URL" if this is one): pages of ${shown} are refused`;
+}
+
+function crossSite(param: string, message: string): Refusal {
+  return { kind: 'refuse', code: 'request.cross_site', param, message };
+}
+
+function invalid(message: string): Refusal {
+  return { kind: 'refuse', code: 'request.invalid', param: 'Host', message };
+}

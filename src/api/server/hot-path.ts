@@ -1,0 +1,114 @@
+/**
+ * Serves raw routes without the framework, because Fastify's routing, hooks and reply cost more than everything the gateway does with an ordinary request.
+ * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
+ * so neither can miss the checks of the site and of the access.
+ */
+import { answerError } from '../../gateway/answer.ts';
+import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
+import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import { errorAnswer } from '../../gateway/decide/error-answer.ts';
+import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
+import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
+import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
+import type { Authorize } from '../../auth/create-authorize.ts';
+import type { AccessDecision } from '../../auth/decide/decide-access.ts';
+import type { OnFault } from './error-handler.ts';
+import { newRequestId } from '../request-id.ts';
+import type { RawRequest, Route } from './route.ts';
+import { corsHeaders } from '../decide/cors-headers.ts';
+import type { SiteGuard } from './site-guard.ts';
+
+export type HotPath = ReturnType<typeof createHotPath>;
+
+type RawRoute = Route & Required<Pick<Route, 'raw'>>;
+
+export interface HotPathDeps {
+  readonly routes: readonly Route[];
+  readonly site: SiteGuard;
+  readonly authorize: Authorize;
+  readonly report: ReportRequest;
+  readonly onFault: OnFault;
+}
+
+export function isRawRoute(route: Route): route is RawRoute {
+  return route.raw !== undefined;
+}
+
+export function createHotPath({ routes, site, authorize, report, onFault }: HotPathDeps) {
+  const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
+
+  function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
+    const { route, req, res, requestId } = entry;
+    const { status } = ERROR_CODES[code];
+    report({ slot: undefined, route: route.path, status, seconds: 0 });
+    answerError(req, res, errorAnswer(code, message, { param, requestId, dialect: dialectOf(route.path) }));
+  }
+
+  function proceed(entry: Entry, decision: AccessDecision): void {
+    if (!decision.ok) refuse(entry, decision.code, decision.message);
+    else if (!acceptsType(entry)) {
+      const type = entry.route.multipart === true ? 'multipart/form-data' : 'application/json';
+      refuse(entry, 'request.media_type', `Send the body as "${type}"`, 'Content-Type');
+    } else entry.route.raw(entry);
+  }
+
+  function fault(entry: Entry, error: unknown): void {
+    onFault(error, entry.requestId);
+    refuse(entry, 'server.internal', `Report this with the request id "${entry.requestId}": the gateway failed`);
+  }
+
+  /** Serves a raw route that Fastify's router has found. */
+  function enter(route: RawRoute, req: ClientRequest, res: ClientResponse): void {
+    const head = parseRequestHead(req.rawHeaders);
+    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
+    const from = site.check(req, head, route);
+    if (from.kind === 'refuse') {
+      refuse(entry, from.code, from.message, from.param);
+      return;
+    }
+    if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
+    try {
+      const decision = authorize(route.access, req);
+      if (!(decision instanceof Promise)) {
+        proceed(entry, decision);
+        return;
+      }
+      decision.then(
+        (late) => (res.destroyed ? undefined : proceed(entry, late)),
+        (error: unknown) => fault(entry, error),
+      );
+    } catch (error) {
+      fault(entry, error);
+    }
+  }
+
+  return {
+    /** Whether `tryHandle` handles a POST to this path. */
+    serves: (path: string) => known.has(path),
+    /** Returns false, and leaves the request untouched, if the path is not a raw route. */
+    tryHandle(req: ClientRequest, res: ClientResponse) {
+      if (req.method !== 'POST') return false;
+      const url = req.url ?? '';
+      const query = url.indexOf('?');
+      const route = known.get(query === -1 ? url : url.slice(0, query));
+      if (route === undefined) return false;
+      enter(route, req, res);
+      return true;
+    },
+    enter,
+  };
+}
+
+function acceptsType({ route, head }: Entry): boolean {
+  return route.multipart === true ? isMultipartType(head.contentType) : isJsonType(head.contentType) && !isUntyped(head);
+}
+
+/** A body without a media type: pages of other sites can send one without asking. */
+function isUntyped({ contentType, contentLength = 0, chunked }: RequestHead): boolean {
+  return contentType === undefined && (chunked || contentLength > 0);
+}
+
+interface Entry extends RawRequest {
+  readonly route: RawRoute;
+}

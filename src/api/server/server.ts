@@ -1,0 +1,284 @@
+/** The HTTP server of the service: the route table with one access check and one shape of errors. It does not listen until `listen` is called. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import {
+  fastify,
+  type FastifyBodyParser,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactoryHandler,
+} from 'fastify';
+import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { isDeeperThan } from '../decide/is-deeper-than.ts';
+import { createAllowedMethods } from '../allowed-methods.ts';
+import { ApiError } from '../api-error.ts';
+import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Caller } from '../../auth/decide/decide-access.ts';
+import type { ActAs } from '../manage/audit-trail.ts';
+import { corsHeaders, preflightHeaders } from '../decide/cors-headers.ts';
+import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
+import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
+import { createHttpServer, type HttpLimits } from './http-server.ts';
+import { readForm, type Form } from './read-form.ts';
+import { requestIdOf } from '../request-id.ts';
+import type { Route } from './route.ts';
+import type { SiteGuard } from './site-guard.ts';
+import { createUpgradePath } from './upgrade-path.ts';
+
+export interface ServerDeps {
+  readonly routes: readonly Route[];
+  readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
+  /** Ends the inference requests in progress. */
+  readonly gateway: Pick<Gateway, 'close'>;
+  /** Refuses pages of other sites. */
+  readonly site: SiteGuard;
+  readonly authorize: Authorize;
+  /** Runs the handler of a route in the name of its caller, for the audit trail. Default: nothing is recorded. */
+  readonly actAs?: ActAs;
+  readonly report?: ReportRequest;
+  readonly onFault?: OnFault;
+  /** Number of connections of other processes that count as well. Default: none. */
+  readonly connectionsElsewhere?: () => number;
+}
+
+export interface HttpApi {
+  readonly app: FastifyInstance;
+  readonly server: Server;
+  /** Resolves with the actual port. */
+  listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
+  /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
+  leave(): void;
+  /**
+   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). Until `others` resolves,
+   * other processes may pass connections on. Default: none does.
+   */
+  close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
+}
+
+const workAlone: ActAs = (_request, work) => work();
+
+const noSchemas = (): never => {
+  throw new Error('Validate input with zod in the handler: routes have no Fastify schemas');
+};
+
+/** A model id has at most 200 characters; percent-encoded ones are longer. */
+const MAX_PARAM_LENGTH = 1024;
+const IDLE_CHECK_MS = 50;
+/** No body of the management API has more than ten; code that reads JSON recursively stands a few thousand. */
+const MOST_LEVELS = 100;
+
+export function buildServer(deps: ServerDeps): HttpApi {
+  const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
+  const hotPath = createHotPath({ routes, site, authorize, report, onFault });
+  let framework: FastifyServerFactoryHandler | undefined;
+  let leaving = false;
+  const tryHandle: HotPath['tryHandle'] = (req, res) => {
+    if (leaving) res.shouldKeepAlive = false;
+    return hotPath.tryHandle(req, res);
+  };
+  const { server, connections } = createHttpServer(settings, {
+    listener(req, res) {
+      if (!tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
+    },
+    fastListener: tryHandle,
+    serves: hotPath.serves,
+    upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
+    connectionsElsewhere: deps.connectionsElsewhere,
+  });
+  const app = fastify({
+    serverFactory(handler) {
+      framework = handler;
+      return server;
+    },
+    genReqId: requestIdOf,
+    bodyLimit: settings.SVC_BODY_LIMIT,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => void createErrorHandler(onFault)(error, request, reply),
+    logger: false,
+    // Handlers validate with zod, so Fastify's own compilers would only cost memory and start-up time.
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
+  });
+  app.decorateRequest('caller', undefined);
+  app.setErrorHandler(createErrorHandler(onFault));
+  acceptBodies(app, routes);
+  addHooks(app, deps, report);
+  for (const route of routes) addRoute(app, route, hotPath, deps);
+
+  return {
+    app,
+    server,
+    async listen(address) {
+      await app.listen(address);
+      const bound = server.address();
+      return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+    },
+    leave() {
+      leaving = true;
+    },
+    async close(graceMs, parkedMs = 0, others) {
+      leaving = true;
+      const closed = server.listening ? closeListener(server) : Promise.resolve();
+      // Repeated, because connections become idle during the wait.
+      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
+      const cut = setTimeout(connections.closeAll, graceMs);
+      await gateway.close(graceMs, parkedMs, others);
+      await Promise.all([closed, others]);
+      await connections.empty();
+      clearInterval(idle);
+      clearTimeout(cut);
+      await app.close();
+    },
+  };
+}
+
+/** Resolves when the last connection is closed. The HTTP server's own `close` would cut connections that are idle at this moment. */
+async function closeListener(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+}
+
+function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
+  if (req.headers.expect !== undefined) res.writeContinue();
+  handler(req, res);
+}
+
+function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, { parseAs: 'string' }, parseJson(app));
+  const others = new Set(routes.flatMap((route) => route.consumes ?? []).filter((type) => !isJsonType(type)));
+  for (const type of others) {
+    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  }
+  app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, parseForm);
+}
+
+/** An empty body counts as missing even with a content type, since clients send "application/json" with a bare DELETE. */
+function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
+  const parse = app.getDefaultJsonParser('error', 'ignore');
+  return (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else if (isDeeperThan(MOST_LEVELS, body)) {
+      done(new ApiError('request.invalid', `Send JSON with at most ${MOST_LEVELS} levels of nested arrays and objects`));
+    } else void parse(request, body, done);
+  };
+}
+
+function parseForm(request: FastifyRequest, body: Buffer, done: (error: Error | null, form?: Form) => void): void {
+  if (body.length === 0) {
+    done(null);
+    return;
+  }
+  const form = readForm(body, request.headers['content-type'] ?? '');
+  if (form.ok) done(null, form.fields);
+  else done(new ApiError('request.invalid', form.message, { param: form.param }));
+}
+
+function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: ReportRequest): void {
+  const allowedMethods = createAllowedMethods(routes);
+  const corsMethods = createAllowedMethods(routes.filter((route) => route.cors));
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
+      done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
+    } else if (request.is404) {
+      // Answered before the unwanted body is read.
+      const methods = allowedMethods(request.url);
+      if (request.method === 'OPTIONS' && methods.length > 0)
+        answerOptions(request, reply, { methods, cors: corsMethods(request.url), site });
+      else answerNotFound(request, reply, methods);
+    } else done();
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'none';
+    const seconds = reply.elapsedTime / 1000;
+    if (reply.sent && !request.routeOptions.config.raw) {
+      report({ slot: undefined, route, status: reply.statusCode, seconds });
+    }
+    done();
+  });
+}
+
+function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: readonly string[]): void {
+  const { method, url } = request;
+  const allow = methods.join(', ');
+  if (method === 'OPTIONS' && url === '*') void reply.code(204).header('allow', allow).send();
+  else if (methods.length === 0) {
+    const message = `Use a known path instead of "${url.slice(0, 200)}": "/api/openapi.json" lists them`;
+    sendError(reply, { code: 'route.not_found', message });
+  } else sendError(reply, { code: 'route.method', message: `Use one of ${allow} instead of "${method}"`, headers: { allow } });
+}
+
+interface OptionsFacts {
+  readonly methods: readonly string[];
+  /** The methods that pages of other origins may use. */
+  readonly cors: readonly string[];
+  readonly site: SiteGuard;
+}
+
+/** Lists the methods of a path. A preflight is answered only for an origin that may use the path. */
+function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, cors, site }: OptionsFacts): void {
+  const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), cors.length > 0 ? { cors: true } : {});
+  if (from.kind === 'refuse') {
+    sendError(reply, from);
+    return;
+  }
+  void reply.code(204).header('allow', methods.join(', '));
+  if (from.kind === 'cors') void reply.headers(preflightHeaders(from.origin, cors, request.headers['access-control-request-headers']));
+  void reply.send();
+}
+
+function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize, actAs = workAlone }: ServerDeps): void {
+  app.route({
+    method: route.method,
+    url: route.path,
+    ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
+    config: { raw: isRawRoute(route), ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }) },
+    onRequest: async (request, reply) => {
+      if (isRawRoute(route)) {
+        reply.hijack();
+        hotPath.enter(route, request.raw, reply.raw);
+        return;
+      }
+      const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), route);
+      if (from.kind === 'refuse') throw new ApiError(from.code, from.message, { param: from.param });
+      if (from.kind === 'cors') void reply.headers(corsHeaders(from.origin));
+      // The answer to another origin would be a different one.
+      else if (route.cors && site.allowsOrigins) void reply.header('vary', 'Origin');
+      const decision = await authorize(route.access, request.raw);
+      if (!decision.ok) throw new ApiError(decision.code, decision.message);
+      request.caller = decision.caller;
+      refuseOtherTypes(route, request);
+    },
+    handler: (request, reply) => actAs(request, () => route.handler(request, reply)),
+  });
+}
+
+function refuseOtherTypes(route: Route, request: FastifyRequest): void {
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
+  if (encoding.toLowerCase() !== 'identity') {
+    throw new ApiError('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', {
+      param: 'Content-Encoding',
+    });
+  }
+  if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
+  const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];
+  if ((route.multipart !== true && isJsonType(type)) || types.includes(bare)) return;
+  const accepted = types.map((name) => `"${name}"`).join(' or ');
+  throw new ApiError('request.media_type', `Send the body as ${accepted}`, { param: 'Content-Type' });
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sends it, once the access check has run. */
+    caller: Caller | undefined;
+  }
+  interface FastifyContextConfig {
+    /** The route bypasses the framework and reports its own metrics. */
+    readonly raw?: boolean;
+    /** Of bytes of a body, where it is another one than that of the settings. */
+    readonly bodyLimit?: number;
+  }
+}

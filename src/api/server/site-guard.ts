@@ -1,0 +1,55 @@
+/**
+ * Refuses requests of web pages of other sites, before anything else is done for a request. `decide/decide-site.ts` decides; this file reads the facts from a
+ * request and remembers hosts that were accepted, so that an ordinary inference request costs one lookup.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';
+import type { Route } from './route.ts';
+
+type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
+
+export interface SiteGuard {
+  /** Whether pages of any other origin may use a route under `/v1`. */
+  readonly allowsOrigins: boolean;
+  check(req: SiteFacts, head: RequestHead, route: Pick<Route, 'anySite' | 'cors'>): SiteDecision;
+}
+
+/** More different values of `Host` than a service has addresses, names and ports. */
+const MAX_HOSTS = 256;
+/** A name has at most 253 characters, and a port five. */
+const MAX_HOST_LENGTH = 260;
+
+export function createSiteGuard(policy: SitePolicy): SiteGuard {
+  /** Values of `Host` with which requests have been accepted. */
+  const accepted = new Set<string>();
+
+  function remember(host: string | undefined): void {
+    if (host === undefined || host.length > MAX_HOST_LENGTH) return;
+    if (accepted.size >= MAX_HOSTS) accepted.clear();
+    accepted.add(host);
+  }
+
+  return {
+    allowsOrigins: policy.corsOrigins.size > 0,
+    check(req, head, { anySite = false, cors = false }) {
+      if (anySite) return OWN;
+      const isPlain = head.origin === undefined && head.fetchSite === undefined && head.hosts === 1 && isPath(req.url);
+      if (isPlain && head.host !== undefined && accepted.has(head.host)) return OWN;
+      const decision = decideSite(siteRequest(req, head), policy, cors);
+      if (decision.kind === 'own' && isPlain && !head.isProgram) remember(head.host);
+      return decision;
+    },
+  };
+}
+
+function siteRequest(req: SiteFacts, head: RequestHead) {
+  const { host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram } = head;
+  const target = isPath(req.url) ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
+  const isHttp10 = req.httpVersionMajor === 1 && req.httpVersionMinor === 0;
+  return { method: req.method ?? '', isHttp10, target, host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram };
+}
+
+function isPath(url: string | undefined): boolean {
+  return url?.startsWith('/') === true;
+}

@@ -1,0 +1,168 @@
+/**
+ * The models of a cluster, as the gateway sees them. The files are in the pods: each pod fetches or finds its own and reports when it cannot. What is pulled here
+ * is the decision which files that are (`models/cluster-sources.ts`). The facts about a model must not change when its file appears, or its slot would be swapped for
+ * nothing. They come from the record of that decision; for generated models from the catalogue; for other files from a store that is mounted here; otherwise
+ * only the name is known.
+ */
+import path from 'node:path';
+import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
+import type { ModelPresence, ModelStore } from '../../reconciler/ports.ts';
+import { ok, type Result } from '../../schema/words/failure.ts';
+import { ModelId } from '../../schema/words/names.ts';
+import {
+  DEMO_CATALOGUE,
+  downloadBytes,
+  loadedPath,
+  whyNotSelectable,
+  type Catalogue,
+  type CatalogueEntry,
+} from '../../models/catalogue/catalogue.ts';
+import { parseHubName } from '../../models/decide/parse-model-name.ts';
+import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
+import { encodeDemoModel } from '../../models/demo/demo-models.ts';
+import type { HubAccess } from '../../models/hub/hub-access.ts';
+import { createPulls, type Pulls } from '../../models/pulls.ts';
+import type { DirectoryModelStore, ListedModel } from '../../models/store.ts';
+import { createClusterSources, type ClusterSources } from './cluster-sources.ts';
+import { isOfEntry } from './decide/model-record.ts';
+import type { ModelRecords } from './model-records.ts';
+
+export interface ClusterModelStore extends ModelStore {
+  readonly sources: ClusterSources;
+  /** Decisions that are being made. */
+  readonly pulls: Pulls;
+  list(signal: AbortSignal): Promise<readonly ListedModel[]>;
+  /** Forgets what a name was resolved to; files that pods have fetched stay where they are. Resolves to whether there was something to forget. */
+  forget(id: ModelId): Promise<Result<boolean>>;
+}
+
+export interface ClusterModelStoreOptions {
+  /** The gateway's own store; its directory may be empty. */
+  readonly store: Pick<DirectoryModelStore, 'root' | 'formats' | 'observe' | 'changes' | 'list'>;
+  readonly records: ModelRecords;
+  readonly hub: HubAccess;
+  readonly catalogue?: Catalogue;
+  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  readonly fitsBytes?: number | undefined;
+}
+
+/** For one request to the API server. */
+const ANSWER_WITHIN_MS = 20_000;
+
+export function createClusterModelStore({
+  store,
+  records,
+  hub,
+  catalogue = DEMO_CATALOGUE,
+  fitsBytes,
+}: ClusterModelStoreOptions): ClusterModelStore {
+  const { root, formats } = store;
+  const generated = new Map<ModelId, Promise<ModelFacts>>();
+  const sources = createClusterSources({ records, hub, catalogue, formats, fitsBytes });
+  const pulls = createPulls((id, _onProgress, signal) => sources.decide(id, signal));
+
+  async function generatedFacts(id: ModelId, entry: CatalogueEntry): Promise<ModelFacts | undefined> {
+    if (entry.files[0].from.kind !== 'generated') return undefined;
+    const format = formats.find(({ kind }) => kind === entry.provider);
+    const facts = generated.get(id) ?? factsOfGenerated(id, path.join(root, loadedPath(entry)), entry, format);
+    generated.set(id, facts);
+    return facts;
+  }
+
+  /** Undefined while the records are not known. */
+  function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
+    if (!records.isKnown()) return undefined;
+    const record = records.read(id);
+    const isCurrent = record !== undefined && (entry === undefined || isOfEntry(record, entry));
+    if (isCurrent) return { kind: 'present', facts: record.facts };
+    return { kind: 'pullable', sizeBytes: entry === undefined ? undefined : downloadBytes(entry) };
+  }
+
+  /** A file of the user, in a store of which this is a view if it is mounted here. */
+  function presenceOfOther(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
+    if (mounted?.kind === 'present') return mounted;
+    if (formats.some(({ mustBeRead }) => mustBeRead?.(path.basename(id)) === true)) return notRead(id, mounted);
+    return { kind: 'present', facts: { id, hostPath: path.join(root, id), sizeBytes: 0 } };
+  }
+
+  async function observe(ids: readonly ModelId[], signal: AbortSignal): Promise<ReadonlyMap<ModelId, ModelPresence>> {
+    const others = ids.filter((id) => !catalogue.has(id) && parseHubName(id).kind === 'other');
+    const mounted = others.length === 0 ? new Map<ModelId, ModelPresence>() : await store.observe(others, signal);
+    const presenceOf = async (id: ModelId): Promise<ModelPresence | undefined> => {
+      const entry = catalogue.get(id);
+      const refusal = entry === undefined ? undefined : whyNotSelectable(entry);
+      if (refusal !== undefined) return { kind: 'missing', message: refusal };
+      const facts = entry === undefined ? undefined : await generatedFacts(id, entry);
+      if (facts !== undefined) return { kind: 'present', facts };
+      const name = parseHubName(id);
+      if (entry !== undefined || name.kind === 'hub') return presenceOfRecord(id, entry);
+      return name.kind === 'invalid' ? { kind: 'missing', message: name.message } : presenceOfOther(id, mounted.get(id));
+    };
+    const found = await Promise.all(ids.map(async (id) => [id, await presenceOf(id)] as const));
+    return new Map(found.flatMap(([id, presence]) => (presence === undefined ? [] : [[id, presence] as const])));
+  }
+
+  return {
+    root,
+    sources,
+    pulls,
+    observe,
+    pull: async (id, onProgress, signal) => pulls.join(id, onProgress, signal),
+    changes(wake, signal) {
+      store.changes(wake, signal);
+      records.changes(wake, signal);
+    },
+    async list(signal) {
+      const pins = records.list();
+      const named = new Set([...catalogue.keys(), ...pins.map((pin) => pin.id)]);
+      const files = new Set(pins.flatMap((pin) => pin.files.map((file) => file.path)));
+      const mounted = (await store.list(signal)).filter(({ id }) => !named.has(id) && !files.has(id));
+      const ids = [...named].flatMap((id) => ModelId.safeParse(id).data ?? []);
+      const presences = await observe(ids, signal);
+      const unknown: ModelPresence = { kind: 'pullable', sizeBytes: undefined };
+      const listed = ids.map(async (id) => ({ id, entry: await sources.known(id), presence: presences.get(id) ?? unknown }));
+      return [...(await Promise.all(listed)), ...mounted];
+    },
+    async forget(id) {
+      const cancelled = pulls.cancel(id);
+      if (records.read(id) === undefined) return ok(cancelled);
+      const removed = await records.remove(id, AbortSignal.timeout(ANSWER_WITHIN_MS));
+      return removed.ok ? ok(true) : removed;
+    },
+  };
+}
+
+/** For a model that pods alone cannot serve. What is wrong with its file is said where there is one. */
+function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
+  if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
+  const place = isInWorkflowsMount(id)
+    ? `Put "${path.basename(id)}" into the ConfigMap that "models.workflowsConfigMapName" of the chart names`
+    : `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway")`;
+  const message = `${place}: the gateway has to read it, and does not find it there`;
+  return { kind: 'missing', message };
+}
+
+/** The same facts as a reader of the files would find. */
+async function factsOfGenerated(
+  id: ModelId,
+  hostPath: string,
+  { directory, files: listed }: CatalogueEntry,
+  format: ModelFormat | undefined,
+): Promise<ModelFacts> {
+  const contents = new Map(
+    listed.flatMap(({ path: file, from }) =>
+      from.kind === 'generated' ? [[path.basename(file), encodeDemoModel(from.model)] as const] : [],
+    ),
+  );
+  const bytesOf = (name: string): Uint8Array => contents.get(name) ?? new Uint8Array();
+  const names = [...contents.keys()];
+  const files: ModelFiles = {
+    names: async () => names,
+    sizeOf: async (name) => bytesOf(name).length,
+    read: async (name, offset, length) => bytesOf(name).subarray(offset, offset + length),
+  };
+  const entry = { name: path.basename(hostPath), ...(directory === undefined ? {} : { names }) };
+  const reading = await format?.read({ id, entry }, files);
+  if (format === undefined || reading?.kind !== 'model') throw new Error(`The generated model "${id}" cannot be read`);
+  return { id, hostPath, sizeBytes: reading.sizeBytes, provider: format.kind, contents: reading.contents, family: reading.family };
+}

@@ -1,0 +1,116 @@
+/**
+ * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica has a copy of it, which a watch keeps up to date, and keeps that copy while the API server cannot be
+ * reached (ADR 0077). Writes carry the resource version of what they are based on, so that of two writers one has to begin again.
+ */
+import type { SharedText, SharedTokenText } from '../auth/ports.ts';
+import type { Log } from '../platform/log.ts';
+import { ok, type Result } from '../schema/words/failure.ts';
+import { isTable } from '../schema/words/key-case.ts';
+import type { KubeApi, KubeObject } from './client/ports.ts';
+import { createReflector, type ReflectorOptions } from './client/reflector.ts';
+import { SECRETS } from './client/resource-types.ts';
+
+export interface TokenSecret extends SharedTokenText {
+  /** Calls back when the copy may have changed. */
+  changes(wake: () => void, signal: AbortSignal): void;
+  /** Runs until the signal aborts. */
+  start(signal: AbortSignal): void;
+}
+
+export interface TokenSecretOptions extends Pick<ReflectorOptions, 'clock' | 'observer'> {
+  readonly api: KubeApi;
+  /** `SVC_TOKENS_SECRET` */
+  readonly name: string;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+}
+
+const KEY = 'tokens.toml';
+/** Kubernetes allows 1 MiB for all keys of a Secret. Some 4,000 tokens. */
+const LIMIT_BYTES = 1024 * 1024;
+/** A watch that misses a change without an error would keep a revoked token valid, and a list of one object costs nothing. */
+const RELIST_MS = 300_000;
+const ABSENT: SharedText = { text: '', version: '' };
+
+/** Reads and writes of the Secret, without a copy: what `svcctl` needs. */
+export function createTokenRequests(api: Pick<KubeApi, 'get' | 'mergePatch' | 'namespace'>, name: string) {
+  return {
+    name: `the Secret "${name}" in namespace "${api.namespace}"`,
+    limitBytes: LIMIT_BYTES,
+    async read(signal: AbortSignal): Promise<Result<SharedText>> {
+      const answer = await api.get(SECRETS, name, signal);
+      return answer.ok ? ok(textOf(answer.value)) : answer;
+    },
+    async write(before: SharedText, text: string, signal: AbortSignal): Promise<Result<KubeObject>> {
+      const data = { [KEY]: Buffer.from(text).toString('base64') };
+      return await api.mergePatch(SECRETS, name, { metadata: { resourceVersion: before.version }, data }, signal);
+    },
+  };
+}
+
+export function createTokenSecret({ api, name, log, ...options }: TokenSecretOptions): TokenSecret {
+  const requests = createTokenRequests(api, name);
+  const reflector = createReflector({
+    ...options,
+    api,
+    type: SECRETS,
+    fieldSelector: `metadata.name=${name}`,
+    transform: onlyTokens,
+    relistMs: RELIST_MS,
+  });
+  const texts = new WeakMap<KubeObject, SharedText>();
+  let outage: string | undefined;
+
+  function copy(): SharedText | undefined {
+    const health = reflector.health();
+    if (health.kind === 'starting' || (health.kind === 'unreachable' && !health.listed)) return undefined;
+    const object = reflector.items().get(name);
+    if (object === undefined) return ABSENT;
+    const text = texts.get(object) ?? textOf(object);
+    texts.set(object, text);
+    return text;
+  }
+
+  /** Once for each outage. */
+  function logOutage(): void {
+    const health = reflector.health();
+    const next = health.kind === 'unreachable' ? health.message : undefined;
+    if (next !== undefined && outage === undefined) {
+      const effect = copy() === undefined ? 'No token is accepted until it was read' : 'Tokens stay valid as they were last read';
+      log.warn({ tokens: requests.name }, `Make it possible to watch ${requests.name}: ${next}. ${effect}`);
+    } else if (next === undefined && outage !== undefined) {
+      log.info({ tokens: requests.name }, `The tokens are up to date again: ${requests.name} can be watched`);
+    }
+    outage = next;
+  }
+
+  return {
+    ...requests,
+    copy,
+    async write(before, text, signal) {
+      const written = await requests.write(before, text, signal);
+      if (!written.ok) return written;
+      reflector.noteWritten(written.value);
+      return ok(undefined);
+    },
+    changes: (wake, signal) => reflector.changes(wake, signal),
+    start(signal) {
+      reflector.changes(logOutage, signal);
+      reflector.start(signal);
+    },
+  };
+}
+
+/** The copy of a Secret holds nothing else. */
+function onlyTokens({ metadata: { name, uid, resourceVersion }, data }: KubeObject): KubeObject {
+  const metadata = { name, ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+  return { metadata, data: isTable(data) ? { [KEY]: data[KEY] } : {} };
+}
+
+/** Another write of the Secret, for example of a label, yields another version of the same text. */
+function textOf({ metadata, data }: KubeObject): SharedText {
+  const encoded = isTable(data) ? data[KEY] : undefined;
+  return {
+    text: typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString('utf8') : '',
+    version: metadata.resourceVersion ?? '',
+  };
+}

@@ -1,0 +1,167 @@
+/** Brings the objects of a workload to the wanted state: creates them, or updates them in place. */
+import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
+import {
+  CLAIMS,
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  DISRUPTION_BUDGETS,
+  PODS,
+  RESOURCE_CLAIM_TEMPLATES,
+  SERVICES,
+} from '../client/resource-types.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
+import { findDifferences } from './decide/kube-difference.ts';
+import { appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
+import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
+import {
+  deploymentManifest,
+  deploymentSpec,
+  kubeObjects,
+  type DeploymentSpec,
+  type KubeContext,
+  type KubeObjects,
+} from './decide/render-objects.ts';
+import { isCrashed } from './decide/pod-phase.ts';
+import type { KubeSettings, KubeWorkload } from './decide/kube-workload.ts';
+import type { FindAllocation } from './kube-allocation.ts';
+import type { KubeReflectors } from './workload-reflectors.ts';
+import { ABORTED, type KubeWriter } from './write-objects.ts';
+
+export interface KubeApplyDeps {
+  readonly api: Pick<KubeApi, 'get'>;
+  readonly reflectors: KubeReflectors;
+  readonly writer: KubeWriter;
+  readonly settings: KubeSettings;
+  readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
+  readonly allocation: FindAllocation;
+  readonly podsOf: (id: WorkloadId) => readonly PodFacts[];
+}
+
+/** One call of `applyKubeWorkload`. */
+interface Application extends KubeApplyDeps {
+  readonly workload: KubeWorkload;
+  readonly owner: OwnerReference;
+  readonly signal: AbortSignal;
+}
+
+export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkload, signal: AbortSignal): Promise<Result<WorkloadId>> {
+  if (signal.aborted) return ABORTED;
+  const owner = deps.ownerOf(workload.slot);
+  if (owner === undefined) return fail('retry', 'SlotGone', `The slot "${workload.slot}" was deleted, so nothing is started for it`);
+  const application = { ...deps, workload, owner, signal };
+  const present = await findPresent(application);
+  if (!present.ok) return present;
+  return present.value === undefined ? await create(application) : await updateInPlace(application, present.value);
+}
+
+/**
+ * A Deployment that the local copy does not contain is looked up on the server: the copy contains only our own, and a server-side apply would take over
+ * another client's.
+ */
+async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
+  const { name, slot, revision } = workload;
+  const copied = reflectors.deployments.items().get(name);
+  const found = copied === undefined ? await api.get(DEPLOYMENTS, name, signal) : ok(copied);
+  if (!found.ok) return found.failure.reason === 'NotFound' ? ok(undefined) : found;
+  const facts = parseDeployment(found.value);
+  if (facts?.slot !== slot || facts.revision !== revision) {
+    const message = `Remove the Deployment "${name}" with "kubectl delete deployment ${name}": it has the name of this workload but does not belong to it`;
+    return fail('retry', 'NameTaken', message);
+  }
+  if (facts.deleting) return fail('retry', 'NameTaken', `Wait until the Deployment "${name}" is gone: it is being deleted`);
+  return ok(facts);
+}
+
+async function create(application: Application): Promise<Result<WorkloadId>> {
+  const { workload, owner, settings, signal } = application;
+  const allocation = await application.allocation(workload.cluster, signal);
+  if (!allocation.ok) return allocation;
+  const objects = kubeObjects(workload, { settings, owner, allocation: allocation.value });
+  const failed = await applyDependencies(application, objects);
+  if (failed !== undefined) return failed;
+  return idOf(await application.writer.apply(DEPLOYMENTS, objects.deployment, signal));
+}
+
+/** Keeps the pod template as it was applied, so that healthy pods are not restarted. */
+async function updateInPlace(application: Application, facts: DeploymentFacts): Promise<Result<WorkloadId>> {
+  const { workload, owner, settings, writer, signal } = application;
+  const pods = application.podsOf(facts.id).filter((pod) => !isTerminating(pod));
+  const crashed = pods.filter(isCrashed);
+  const applied = appliedSpec(facts);
+  // A workload keeps its way of requesting GPUs for life.
+  const allocation =
+    applied === undefined
+      ? await application.allocation(workload.cluster, signal)
+      : ok<GpuAllocation>(usesDra(applied) ? 'dra' : 'device-plugin');
+  if (!allocation.ok) return allocation;
+  const context: KubeContext = { settings, owner, allocation: allocation.value };
+  const rendered = deploymentSpec(workload, context);
+  const changed = applied !== undefined && !isSameValue(applied['template'], rendered['template']);
+  if (changed && crashed.length > 0 && !pods.some(isReady)) {
+    // No pod is worth keeping, and the new template may work. Not as a roll-out: its new pods would wait for the old ones.
+    const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
+    return removed.ok ? await create(application) : removed;
+  }
+  const failed = await applyDependencies(application, kubeObjects(workload, context));
+  if (failed !== undefined) return failed;
+  const spec = { ...(applied ?? rendered), replicas: workload.cluster.replicas };
+  const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
+  // Replacing a pod would end the back-off of its kubelet, and an autoscaler may scale a slot again and again.
+  const onlyScaled = !changed && applied !== undefined && applied.replicas !== workload.cluster.replicas;
+  if (!written.ok || onlyScaled) return written;
+  for (const { metadata } of crashed) {
+    const removed = await writer.remove(PODS, metadata, { graceSeconds: 1 }, signal);
+    if (!removed.ok) return removed;
+  }
+  return written;
+}
+
+async function applyDeployment(
+  { writer, workload, owner, signal }: Application,
+  facts: DeploymentFacts,
+  spec: DeploymentSpec,
+): Promise<Result<WorkloadId>> {
+  const manifest = deploymentManifest(workload, owner, spec);
+  const { labels, ownerReferences } = manifest.metadata;
+  const isCurrent = findDifferences({ labels, ownerReferences, spec }, facts).length === 0 && isSameValue(appliedSpec(facts), spec);
+  return isCurrent ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
+}
+
+/** Applies everything that the pods need before they are created. */
+async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
+  const { writer, signal, reflectors } = application;
+  const { configMap, service, disruptionBudget, claim, claimTemplate } = objects;
+  const written = await Promise.all([
+    applyIfChanged(application, CONFIG_MAPS, configMap, reflectors.configMaps.items().get(configMap.metadata.name)),
+    applyIfChanged(application, SERVICES, service, reflectors.services.items().get(service.metadata.name)),
+    disruptionBudget === undefined ? UNCHANGED : writer.apply(DISRUPTION_BUDGETS, disruptionBudget, signal).then(orNotServed),
+    claim === undefined ? UNCHANGED : writer.apply(CLAIMS, claim, signal),
+    claimTemplate === undefined ? UNCHANGED : writer.apply(RESOURCE_CLAIM_TEMPLATES, claimTemplate, signal),
+  ]);
+  return written.find((result) => !result.ok);
+}
+
+/** A server without this type has no budgets; pods are evicted there without them. */
+const orNotServed = (written: Result<KubeObject>): Result<KubeObject | undefined> =>
+  written.ok || written.failure.reason !== 'NotFound' ? written : UNCHANGED;
+
+/** Replaces an object whose change the server rejects, such as an immutable ConfigMap. */
+async function applyIfChanged(
+  { writer, signal }: Application,
+  type: ResourceType,
+  manifest: KubeManifest,
+  live: KubeObject | undefined,
+): Promise<Result<unknown>> {
+  if (isUpToDate(manifest, live)) return UNCHANGED;
+  const written = await writer.apply(type, manifest, signal);
+  if (written.ok || written.failure.reason !== 'Invalid' || live === undefined) return written;
+  const removed = await writer.remove(type, live.metadata, {}, signal);
+  return removed.ok ? await writer.apply(type, manifest, signal) : removed;
+}
+
+const UNCHANGED = ok(undefined);
+
+const idOf = (written: Result<KubeObject>): Result<WorkloadId> => (written.ok ? ok(WorkloadId.parse(written.value.metadata.uid)) : written);

@@ -1,0 +1,63 @@
+/** How a pod requests a GPU or another device: as an extended resource, through DRA, or as device files of the node. Pure. */
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
+import { backendLabel, revisionedName } from './object-names.ts';
+import type { KubeWorkload } from './kube-workload.ts';
+
+export type GpuAllocation = 'device-plugin' | 'dra';
+
+export type DeviceDemand =
+  | { readonly kind: 'none' }
+  /** `count` of an extended resource. */
+  | { readonly kind: 'resource'; readonly resource: string; readonly count: number }
+  | { readonly kind: 'claim'; readonly deviceClass: string; readonly count: number; readonly template: string }
+  /** Device files of the node, mounted into a privileged container. */
+  | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
+
+export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {
+  const { backend, gpus } = workload.cluster;
+  if (backend === 'cpu') return { kind: 'none' };
+  const count = gpus ?? 1;
+  const resource = backend === 'npu' ? undefined : resources[backend];
+  if (resource === undefined || count === 0) {
+    return {
+      kind: 'files',
+      paths: workload.devices.filter((device) => device.startsWith('/')),
+      cdiNames: workload.devices.filter((device) => !device.startsWith('/')),
+    };
+  }
+  const deviceClass = deviceClassOf(resource);
+  if (allocation === 'dra' && deviceClass !== undefined) return { kind: 'claim', deviceClass, count, template: revisionedName(workload) };
+  return { kind: 'resource', resource, count };
+}
+
+/** Returns the DRA device class that corresponds to a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
+export function deviceClassOf(resource: string): string | undefined {
+  const [domain = '', kind] = resource.split('/');
+  if (domain.startsWith('gpu.')) return domain;
+  return kind === 'gpu' ? `gpu.${domain}` : undefined;
+}
+
+/**
+ * The device files of AMD and Intel belong to root and to a group whose id differs from node to node, so only root can open them everywhere; it needs no
+ * capability for that. NVIDIA's are open to every user.
+ */
+export function needsRoot(demand: DeviceDemand): boolean {
+  if (demand.kind === 'none') return false;
+  if (demand.kind === 'files') return true;
+  return !(demand.kind === 'resource' ? demand.resource : demand.deviceClass).includes('nvidia.com');
+}
+
+/** With an extended resource or DRA the scheduler finds the GPU, so the node label is only a preference; for device files it is the only way. */
+export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Readonly<Record<string, unknown>> {
+  if (demand.kind === 'none') return {};
+  const term = { matchExpressions: [{ key: backendLabel(cluster.backend), operator: 'In', values: ['true'] }] };
+  const rule =
+    demand.kind === 'files'
+      ? { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } }
+      : { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference: term }] };
+  return { affinity: { nodeAffinity: rule } };
+}
+
+/** Whether a Deployment with this `spec` requests its GPUs through DRA. */
+export const usesDra = (spec: Readonly<Record<string, unknown>>): boolean => JSON.stringify(spec).includes('"resourceClaimTemplateName"');

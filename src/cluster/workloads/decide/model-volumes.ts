@@ -1,0 +1,74 @@
+/** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
+import type { DeviceDemand } from './container-devices.ts';
+import { MODELS_TARGET, slotObjectName } from './object-names.ts';
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
+
+export interface PodVolumes {
+  readonly volumes: readonly Readonly<Record<string, unknown>>[];
+  /** Mounts of the server container. */
+  readonly mounts: readonly Readonly<Record<string, unknown>>[];
+  /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
+  readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
+  /** Name of the ConfigMap that the container which fetches the model reads a workflow from. Undefined if the model is none. */
+  readonly workflows: string | undefined;
+  /** The models are in a directory of the node, which kubelet creates for root only. */
+  readonly modelsOnNode: boolean;
+}
+
+export const MODELS_VOLUME = 'models';
+const SCRATCH_VOLUME = 'tmp';
+/** The same size as on a single machine. */
+const SCRATCH_LIMIT = '1Gi';
+
+export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: KubeSettings): PodVolumes {
+  const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
+  const models = modelsVolume(workload, settings);
+  const workflows = readsModels && isInWorkflowsMount(workload.cluster.model) ? settings.SVC_WORKFLOWS_CONFIG_MAP : undefined;
+  const all = [
+    { name: SCRATCH_VOLUME, volume: { emptyDir: { sizeLimit: SCRATCH_LIMIT } }, mountPath: '/tmp' },
+    ...(readsModels ? [{ name: MODELS_VOLUME, volume: models, mountPath: MODELS_TARGET, readOnly: true }] : []),
+    ...workload.mounts
+      .filter(({ target }) => target !== MODELS_TARGET)
+      .map(({ source, target, readOnly }, index) => ({ ...nodePath(`mount-${index}`, source, target), ...(readOnly ? { readOnly } : {}) })),
+    ...(demand.kind === 'files' ? demand.paths : []).map((path, index) => nodePath(`device-${index}`, path, path)),
+  ];
+  return {
+    volumes: [...all.map(({ name, volume }) => ({ name, ...volume })), ...workflowsVolume(workload, workflows)],
+    mounts: all.map(({ volume: _volume, ...mount }) => mount),
+    // The first two; the container that fetches the model may write it.
+    modelMounts: readsModels
+      ? [
+          ...all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })),
+          ...workflowsVolume(workload, workflows).map(({ name }) => ({ name, mountPath: WORKFLOWS_MOUNT.directory, readOnly: true })),
+        ]
+      : undefined,
+    workflows,
+    modelsOnNode: readsModels && 'hostPath' in models,
+  };
+}
+
+/** A ConfigMap that is missing keeps no pod from starting: the container that looks for the workflow says that it is not there. */
+const workflowsVolume = ({ mounts }: KubeWorkload, name: string | undefined) =>
+  // Its name is one of those that slots cannot give to their own volumes.
+  name === undefined ? [] : [{ name: `mount-${mounts.length}`, configMap: { name, optional: true } }];
+
+/** Whether the controller creates the claim for the slot's models. */
+export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
+  storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
+
+function modelsVolume({ slot, cluster }: KubeWorkload, settings: KubeSettings): Readonly<Record<string, unknown>> {
+  const { storage } = cluster;
+  if (storage?.claimName !== undefined) return claim(storage.claimName);
+  if (storage?.hostPath !== undefined) return onNode(storage.hostPath);
+  if (createsClaim(cluster)) return claim(slotObjectName(slot));
+  if (settings.SVC_MODELS_CLAIM !== undefined) return claim(settings.SVC_MODELS_CLAIM);
+  return settings.SVC_MODELS_HOST_PATH === undefined ? { emptyDir: {} } : onNode(settings.SVC_MODELS_HOST_PATH);
+}
+
+const nodePath = (name: string, path: string, mountPath: string) => ({ name, volume: { hostPath: { path } }, mountPath });
+
+const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
+/** Created if absent: the server then reports which model file is missing, which is clearer than a failed mount. */
+const onNode = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });

@@ -1,0 +1,36 @@
+/** The names and labels of a workload's objects, and the names inside its pods. Pure. */
+import type { Workload } from '../../../reconciler/ports.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/object-labels.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** The container that runs the model server. */
+export const SERVER_CONTAINER = 'server';
+/** The init container that fetches and verifies the model. */
+export const MODEL_CONTAINER = 'model';
+/** Name of the port, in pods and in the Service. */
+export const PORT_NAME = 'http';
+/** Where pods mount the model store. */
+export const MODELS_TARGET = '/models';
+
+/** On the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change, whatever a newer version of the program would render. */
+export const APPLIED_ANNOTATION = `${LABEL_PREFIX}/applied`;
+/** On pods: the name of their Deployment. Distinguishes two workloads of one slot that have the same revision. */
+export const INSTANCE_LABEL = 'app.kubernetes.io/instance';
+/** On nodes: `true` where a backend runs well. */
+export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backend-${backend}`;
+
+/** Name of the slot's Service and of the claim for its models. */
+export const slotObjectName = (slot: SlotName): string => `svc-slot-${slot}`;
+/** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Each revision has its own, so neither is ever updated. */
+export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revision'>): string => `${name}-${revision}`;
+
+/** Of objects that all revisions of a slot share. */
+export const slotLabels = (slot: SlotName): Labels => ({ [LABELS.slot]: slot, [LABELS.managedBy]: MANAGER });
+export const revisionLabels = ({ slot, revision }: Workload): Labels => ({ ...slotLabels(slot), [LABELS.revision]: revision });
+/** Selects the pods of one Deployment, and none of another one of the slot. */
+export const podSelector = ({ name, slot, revision }: Pick<Workload, 'name' | 'slot' | 'revision'>): string =>
+  `${INSTANCE_LABEL}=${name},${LABELS.revision}=${revision},${LABELS.slot}=${slot}`;
+/** Of the Deployment and its pods, and what the Deployment selects. */
+export const podLabels = (workload: Workload): Labels => ({ ...revisionLabels(workload), [INSTANCE_LABEL]: workload.name });

@@ -1,0 +1,198 @@
+/** Parses the parts of Pods and Deployments that the program uses, and drops the rest before an object is stored: there may be thousands in RAM. Pure. */
+import { z } from 'zod';
+import type { KubeObject } from '../../client/ports.ts';
+import { LABELS } from '../../../schema/object-labels.ts';
+import { Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import { APPLIED_ANNOTATION, INSTANCE_LABEL, SERVER_CONTAINER } from './object-names.ts';
+import { listWriters, ManagedFields, Writer } from './kube-writers.ts';
+
+const Text = z.string().optional();
+const State = z.object({
+  waiting: z.object({ reason: Text, message: Text }).optional(),
+  running: z.object({ startedAt: z.string().nullish() }).optional(),
+  terminated: z
+    .object({ exitCode: z.number(), reason: Text, message: Text, finishedAt: z.string().nullish(), containerID: Text })
+    .optional(),
+});
+const ContainerStatus = z.object({
+  name: z.string(),
+  image: Text,
+  /** Whether its startup probe has passed. */
+  started: z.boolean().nullish(),
+  restartCount: z.int().min(0).optional(),
+  state: State.optional(),
+  lastState: State.optional(),
+});
+export type ContainerStatus = z.output<typeof ContainerStatus>;
+/** How a container exited. */
+export type ContainerExit = NonNullable<z.output<typeof State>['terminated']>;
+
+const Condition = z.object({ type: z.string(), status: z.string(), reason: Text, message: Text });
+const StringMap = z.record(z.string(), z.string());
+const Owner = z.object({
+  apiVersion: z.string(),
+  kind: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  controller: z.boolean().exactOptional(),
+  blockOwnerDeletion: z.boolean().exactOptional(),
+});
+const Meta = z.object({
+  name: z.string(),
+  uid: z.string(),
+  resourceVersion: z.string(),
+  creationTimestamp: z.string(),
+  deletionTimestamp: z.string().exactOptional(),
+});
+const PodLabels = z.object({
+  [LABELS.slot]: z.string().exactOptional(),
+  [LABELS.revision]: z.string().exactOptional(),
+  [LABELS.managedBy]: z.string().exactOptional(),
+  [INSTANCE_LABEL]: z.string().exactOptional(),
+});
+/** All labels and owners are kept, since changes of them are drift. */
+const OwnedMeta = Meta.extend({ labels: StringMap.default({}), ownerReferences: z.array(Owner).default([]) });
+const Annotations = z.object({ [LABELS.generation]: z.string().exactOptional(), [APPLIED_ANNOTATION]: z.string().exactOptional() });
+
+const Quantities = z.record(z.string(), z.union([z.string(), z.number()])).optional();
+const Container = z.object({
+  name: z.string(),
+  image: Text,
+  ports: z.array(z.object({ containerPort: z.number() })).optional(),
+  resources: z.object({ requests: Quantities, limits: Quantities }).optional(),
+});
+const NodeSelectorTerm = z.object({
+  matchExpressions: z.array(z.object({ key: z.string(), operator: Text, values: z.array(z.string()).optional() })).optional(),
+});
+const NodeAffinity = z.object({
+  requiredDuringSchedulingIgnoredDuringExecution: z.object({ nodeSelectorTerms: z.array(NodeSelectorTerm) }).optional(),
+});
+const Volume = z.object({
+  name: z.string(),
+  persistentVolumeClaim: z.object({ claimName: z.string() }).optional(),
+  hostPath: z.object({ path: z.string() }).optional(),
+});
+
+const PodShape = z.object({
+  metadata: Meta.extend({ labels: PodLabels.default({}) }),
+  spec: z.object({
+    nodeName: Text,
+    terminationGracePeriodSeconds: z.number().default(30),
+    nodeSelector: StringMap.optional(),
+    affinity: z.object({ nodeAffinity: NodeAffinity.optional() }).optional(),
+    containers: z.array(Container),
+    initContainers: z.array(z.object({ name: z.string(), image: Text })).optional(),
+    volumes: z.array(Volume).optional(),
+  }),
+  status: z
+    .object({
+      phase: Text,
+      reason: Text,
+      message: Text,
+      podIP: Text,
+      conditions: z.array(Condition).default([]),
+      containerStatuses: z.array(ContainerStatus).default([]),
+      initContainerStatuses: z.array(ContainerStatus).default([]),
+    })
+    .prefault({}),
+});
+export type PodFacts = z.output<typeof PodShape>;
+
+/** As the server sends it, or as it is stored. */
+const DeploymentMeta = OwnedMeta.extend({
+  annotations: Annotations.default({}),
+  managedFields: ManagedFields.catch([]).default([]),
+  writers: z.array(Writer).exactOptional(),
+}).transform(({ managedFields, writers = listWriters(managedFields), ...metadata }) => ({ ...metadata, writers }));
+const DeploymentShape = z.object({
+  metadata: DeploymentMeta,
+  spec: z.record(z.string(), z.unknown()),
+  status: z
+    .object({ conditions: z.array(Condition).default([]) })
+    .prefault({})
+    .transform(({ conditions }) => ({ conditions: conditions.filter(({ type }) => type === 'ReplicaFailure') })),
+});
+
+/** Undefined if the object does not have the shape of a pod. */
+export function parsePod(object: KubeObject): PodFacts | undefined {
+  return PodShape.safeParse(object).data;
+}
+
+export type DeploymentFacts = Readonly<NonNullable<ReturnType<typeof parseDeployment>>>;
+
+/** Undefined if the Deployment was not created by this service. */
+export function parseDeployment(object: KubeObject) {
+  const shape = DeploymentShape.safeParse(object).data;
+  const identity = parseIdentity(shape?.metadata.labels);
+  if (shape === undefined || identity === undefined) return undefined;
+  const { name, uid, labels, annotations, ownerReferences, creationTimestamp, deletionTimestamp, writers } = shape.metadata;
+  const generation = Number(annotations[LABELS.generation]);
+  return {
+    ...identity,
+    id: WorkloadId.parse(uid),
+    name,
+    generation: Number.isSafeInteger(generation) ? generation : 0,
+    deleting: deletionTimestamp !== undefined,
+    /** Unix milliseconds. */
+    createdAt: parseTime(creationTimestamp) ?? 0,
+    labels,
+    annotations,
+    ownerReferences,
+    /** Other programs that wrote to it. */
+    writers,
+    spec: shape.spec,
+    conditions: shape.status.conditions,
+  };
+}
+
+const Identity = z
+  .object({ [LABELS.slot]: SlotName, [LABELS.revision]: Revision })
+  .transform((labels) => ({ slot: labels[LABELS.slot], revision: labels[LABELS.revision] }));
+
+/** Returns which workload the labels name; undefined if they name none. */
+export const parseIdentity = (labels: unknown): z.output<typeof Identity> | undefined => Identity.safeParse(labels).data;
+
+// ---- questions about one pod or Deployment ----
+
+const TemplateShape = z.object({ template: z.object({ spec: z.object({ containers: z.array(Container) }) }) });
+
+/** The port on which the pods of a Deployment serve. */
+export const templatePort = ({ spec }: DeploymentFacts): number | undefined =>
+  portIn(TemplateShape.safeParse(spec).data?.template.spec.containers ?? []);
+export const serverPort = (pod: PodFacts): number | undefined => portIn(pod.spec.containers);
+
+const portIn = (containers: readonly z.output<typeof Container>[]): number | undefined =>
+  containers.find(({ name }) => name === SERVER_CONTAINER)?.ports?.[0]?.containerPort;
+
+export const isTerminating = (pod: PodFacts): boolean => pod.metadata.deletionTimestamp !== undefined;
+export const isReady = (pod: PodFacts): boolean => pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+/** Whether a terminating pod has no running container left. Kubelet may take another half minute to delete the object. */
+export const hasEnded = (pod: PodFacts): boolean => {
+  const { containerStatuses, initContainerStatuses } = pod.status;
+  const isRunning = ({ state }: ContainerStatus): boolean => state?.running !== undefined;
+  return isTerminating(pod) && containerStatuses.length > 0 && ![...containerStatuses, ...initContainerStatuses].some(isRunning);
+};
+/** Whether the pod has ended for good, because it was evicted or its node shut down. Its ReplicaSet creates a replacement. */
+export const isOver = (pod: PodFacts): boolean => pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded';
+export const serverStatus = (pod: PodFacts): ContainerStatus | undefined =>
+  pod.status.containerStatuses.find(({ name }) => name === SERVER_CONTAINER);
+/** Name of the Deployment that created the pod. */
+export const instanceOf = (pod: PodFacts): string => pod.metadata.labels[INSTANCE_LABEL] ?? '';
+
+/** Unix milliseconds; undefined if the text is not a time. */
+export function parseTime(text: string | null | undefined): number | undefined {
+  const at = Date.parse(text ?? '');
+  return Number.isFinite(at) ? at : undefined;
+}
+
+// ---- what is stored of each kind of object; an object of an unknown shape is stored whole and skipped where it is parsed ----
+
+export const prunePod = (object: KubeObject): KubeObject => PodShape.safeParse(object).data ?? object;
+
+export const pruneDeployment = (object: KubeObject): KubeObject => DeploymentShape.safeParse(object).data ?? object;
+
+/** ConfigMaps and Services, without managed fields and status. */
+export function prunePlain(object: KubeObject): KubeObject {
+  const metadata = OwnedMeta.safeParse(object.metadata).data;
+  return metadata === undefined ? object : { ...object, metadata, status: undefined };
+}

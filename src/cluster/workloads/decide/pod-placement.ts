@@ -1,0 +1,157 @@
+/** Answers the question: what is missing on the nodes, and what can the user do? Explains the scheduler's message for a pod that fits no node. Pure. */
+import type { PodFacts } from './pod-facts.ts';
+import { backendLabel, SERVER_CONTAINER } from './object-names.ts';
+import { truncate } from '../../client/decide/kube-values.ts';
+
+interface Cause {
+  /** Number of nodes. The scheduler counts each node once. */
+  readonly nodes: number;
+  readonly text: string;
+}
+
+interface Explanation {
+  readonly why: string;
+  readonly advice?: string;
+}
+
+/** Several causes must fit into one message. */
+const LONGEST_CAUSE = 300;
+
+/** `message` is the one of the pod's condition `PodScheduled`. Unknown causes are quoted unchanged. */
+export function placementMessage(message: string, pod: PodFacts): string {
+  const { total, causes } = parseCauses(message);
+  if (causes.length === 0) return `No node fits the pod yet${message === '' ? '' : `: ${truncate(message, LONGEST_CAUSE)}`}`;
+  const explained = causes.map((cause) => ({ cause, ...explain(cause.text, pod) }));
+  const whys = explained.map(({ cause, why }) => (total > 1 ? `${why} (${cause.nodes} of ${total} nodes)` : why));
+  const [first, ...others] = new Set(explained.flatMap(({ advice }) => advice ?? []));
+  const alternatives = others.map((each) => `; or ${each.charAt(0).toLowerCase()}${each.slice(1)}`).join('');
+  return `No node fits the pod: ${whys.join(', ')}${first === undefined ? '' : `. ${first}${alternatives}`}`;
+}
+
+/** `0/3 nodes are available: 1 Insufficient memory, 2 node(s) were unschedulable. preemption: …` */
+function parseCauses(message: string): { readonly total: number; readonly causes: readonly Cause[] } {
+  const match = /^0\/(\d+) nodes are available: ([^]*)$/.exec(message);
+  if (match === null) {
+    const bare = message.replace(/[. ]+$/, '');
+    return { total: 0, causes: isKnown(bare) ? [{ nodes: 0, text: bare }] : [] };
+  }
+  const [, total = '0', rest = ''] = match;
+  const causes = rest
+    .replace(/\.? *preemption:[^]*$/, '')
+    .replace(/[. ]+$/, '')
+    .split(/, (?=\d+ )/)
+    .map((part) => /^(\d+) ([^]*)$/.exec(part))
+    .flatMap((found): Cause[] => (found === null ? [] : [{ nodes: Number(found[1]), text: found[2] ?? '' }]));
+  return { total: Number(total), causes };
+}
+
+/** Prefix of the label of nodes that have the device files of a backend. */
+const BACKEND_LABEL = backendLabel('');
+
+interface Known {
+  readonly pattern: RegExp;
+  /** `$1` stands for the first group of the pattern. */
+  readonly why: string;
+  readonly advice: string;
+}
+
+const KNOWN: readonly Known[] = [
+  { pattern: /^Insufficient (memory)$/, why: 'not enough free $1', advice: 'Free memory, add a node, or lower "resources.memory"' },
+  { pattern: /^Insufficient (cpu|ephemeral-storage)$/, why: 'not enough free $1', advice: 'Free some $1 or add a node' },
+  {
+    pattern: /^Insufficient (\S+\/\S+)$/,
+    why: 'no free "$1"',
+    advice: 'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
+  },
+  {
+    pattern: /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
+    why: 'currently not usable ($1)',
+    advice: 'Inspect the node with "kubectl describe node"',
+  },
+  { pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/, why: 'reserved by the taint "$1"', advice: 'Add it to "tolerations"' },
+  { pattern: /had untolerated taint\(s\)/, why: 'reserved by taints', advice: 'Add them to "tolerations"' },
+  { pattern: /were unschedulable/, why: 'cordoned', advice: 'Allow new pods with "kubectl uncordon NODE"' },
+  {
+    pattern: /^persistentvolumeclaim "([^"]+)" not found$/,
+    why: 'the claim "$1" does not exist',
+    advice: 'Create the claim, or name another one in "storage"',
+  },
+  {
+    pattern: /unbound immediate PersistentVolumeClaims/,
+    why: 'the claim for the models has no volume yet',
+    advice: 'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
+  },
+  {
+    pattern: /volume node affinity conflict|didn't find available persistent volumes/,
+    why: 'the models are on a volume of another node or zone',
+    advice: 'Free resources there, or choose another "storage"',
+  },
+  {
+    pattern: /didn't (?:match pod anti-affinity|satisfy existing pods anti-affinity) rules/,
+    why: 'pods run there that repel the pod',
+    advice: 'Add a node, or change "pod.affinity.podAntiAffinity" of the slots',
+  },
+  {
+    pattern: /didn't match pod affinity(?:\/anti-affinity)? rules/,
+    why: 'no pod runs there that must attract the pod',
+    advice: 'Start that pod, or change "pod.affinity.podAffinity"',
+  },
+  {
+    pattern: /didn't match pod topology spread constraints/,
+    why: 'too many of the pods that "pod.topologySpreadConstraints" counts run there',
+    advice: 'Add a node elsewhere, or set "whenUnsatisfiable" to "ScheduleAnyway"',
+  },
+  { pattern: /^Too many pods$/, why: 'pod limit reached', advice: 'Add a node' },
+  {
+    pattern: /cannot allocate all claims|resourceclaim|resource claim/i,
+    why: 'no free device of the requested class',
+    advice: 'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
+  },
+];
+
+const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/;
+
+const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(({ pattern }) => pattern.test(text));
+
+function explain(text: string, pod: PodFacts): Explanation {
+  if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod), Object.keys(pod.spec.nodeSelector ?? {}).length > 0);
+  for (const { pattern, why, advice } of KNOWN) {
+    const match = pattern.exec(text);
+    if (match === null) continue;
+    const [, group = ''] = match;
+    const fill = (template: string): string => template.replace('$1', () => group);
+    return { why: `${fill(why)}${requested(pod, group)}`, advice: fill(advice) };
+  }
+  return { why: truncate(text, LONGEST_CAUSE) };
+}
+
+/** `selected`: the first label is one of the slot's `nodeSelector`. */
+function explainLabels(labels: readonly string[], selected: boolean): Explanation {
+  const [first] = labels;
+  if (first === undefined)
+    return { why: 'no node has the requested labels', advice: 'Change "pod.affinity.nodeAffinity", or label a node' };
+  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : selected ? '"nodeSelector"' : '"pod.affinity"';
+  return {
+    why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
+    advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${keys}`,
+  };
+}
+
+/** Empty if the pod requests no such resource. */
+function requested(pod: PodFacts, resource: string): string {
+  const resources = pod.spec.containers.find(({ name }) => name === SERVER_CONTAINER)?.resources;
+  const amount = resources?.requests?.[resource] ?? resources?.limits?.[resource];
+  return amount === undefined ? '' : ` (${amount} requested)`;
+}
+
+/** The labels that a node must have, as `key=value`. */
+function requiredLabels({ spec }: PodFacts): readonly string[] {
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  return [
+    ...Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`),
+    // Other operators ask for no label with a certain value.
+    ...terms.flatMap(({ matchExpressions = [] }) =>
+      matchExpressions.filter(({ operator }) => operator === 'In').map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
+    ),
+  ];
+}

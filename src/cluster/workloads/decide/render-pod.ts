@@ -1,0 +1,180 @@
+/** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
+import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
+import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './container-devices.ts';
+import { graceSeconds, preStopHook } from './kube-drain.ts';
+import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './object-names.ts';
+import {
+  containerSecurity,
+  mergeAffinity,
+  overlayContainer,
+  overlayVolumes,
+  podFields,
+  podSecurity,
+  pullSecrets,
+} from './apply-overlay.ts';
+import { PIN_KEY, PIN_VARIABLE } from '../../../models/decide/pin.ts';
+import { proxyEntries } from './endpoint-proxy.ts';
+import { quantityOfBytes } from '../../client/decide/kube-values.ts';
+import { podVolumes, type PodVolumes } from './model-volumes.ts';
+import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** Enough, since a fetched model is streamed to disk. */
+const FETCH_MEMORY = '64Mi';
+/** Frequent, since a slot opens when this probe passes. It fails a little later than the reconciler's own timeout, whose message is clearer. */
+const STARTUP_PERIOD_S = 1;
+const STARTUP_MARGIN_S = 15;
+
+export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allocation: GpuAllocation): Part {
+  const { cluster } = workload;
+  const { pod = {} } = cluster;
+  const demand = deviceDemand(workload, settings.SVC_GPU_RESOURCES, allocation);
+  const volumes = podVolumes(workload, demand, settings);
+  return {
+    metadata: {
+      labels: { ...pod.labels, ...podLabels(workload) },
+      annotations: {
+        ...pod.annotations,
+        'kubectl.kubernetes.io/default-container': SERVER_CONTAINER,
+        ...(demand.kind === 'files' && demand.cdiNames.length > 0 ? { 'cdi.k8s.io/svc': demand.cdiNames.join(',') } : {}),
+      },
+    },
+    spec: {
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      ...(cluster.serviceAccountName === undefined ? {} : { serviceAccountName: cluster.serviceAccountName }),
+      terminationGracePeriodSeconds: graceSeconds(cluster.drainTimeoutMs),
+      ...pullSecrets(pod, settings.SVC_IMAGE_PULL_SECRETS),
+      ...podFields(pod, podLabels(workload)),
+      securityContext: podSecurity(pod, settings.SVC_POD_USER),
+      ...mergeAffinity(pod, nodeAffinity(cluster, demand)),
+      nodeSelector: cluster.nodeSelector,
+      tolerations: cluster.tolerations,
+      ...(demand.kind === 'claim' ? { resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: demand.template }] } : {}),
+      ...initContainers(cluster, volumes, settings),
+      containers: [overlayContainer(server(workload, demand, volumes, settings), pod.server, demand)],
+      volumes: [...volumes.volumes, ...overlayVolumes(pod)],
+    },
+  };
+}
+
+function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolumes, settings: KubeSettings): Part {
+  const { cluster, port } = workload;
+  const { pod = {} } = cluster;
+  const [program, ...rest] = workload.argv;
+  return {
+    name: SERVER_CONTAINER,
+    image: workload.image.reference,
+    imagePullPolicy: 'IfNotPresent',
+    // Both are set, so that the entrypoint of the image never adds arguments.
+    command: [verbatim(program)],
+    args: rest.map(verbatim),
+    ...proxies(settings, pod.server, Object.keys(workload.env)),
+    envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
+    ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
+    resources: resources(workload, demand),
+    // The end of the log explains why the server exited.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: volumes.mounts,
+    securityContext: securityContext(demand, pod),
+    ...probes(cluster),
+    lifecycle: preStopHook(port.container),
+  };
+}
+
+/** Escapes `$`: Kubernetes expands `$(NAME)` and turns `$$` into `$`. */
+export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
+
+/**
+ * Requests the memory that admission counts, but never more than the limit, which the server would reject. A model on a GPU of its own is in the GPU's
+ * memory: requesting the same amount of node memory would exclude nodes that can run it.
+ */
+function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
+  const limit = workload.memoryLimitBytes;
+  const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
+  const countedBytes = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const requestedBytes = Math.min(countedBytes, limit ?? countedBytes);
+  const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
+  const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };
+  return {
+    ...(requestedBytes > 0 ? { requests: { memory: quantityOfBytes(requestedBytes) } } : {}),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(demand.kind === 'claim' ? { claims: [{ name: 'gpu' }] } : {}),
+  };
+}
+
+const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true } as const;
+const AS_ROOT = { runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 } as const;
+const WRITER = { ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } as const;
+
+function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
+  const confined = demand.kind === 'files' ? { privileged: true, readOnlyRootFilesystem: true } : CONFINED;
+  return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
+}
+
+/** The container's own variables, if there are proxies. */
+function proxies(
+  { podProxy, SVC_POD_PROXY_SECRET }: KubeSettings,
+  overlay: PodOverlay['server'],
+  taken: readonly string[],
+): { readonly env?: readonly Part[] } {
+  const names = [...taken, ...(overlay?.env ?? []).map(({ name }) => name)];
+  const env = proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
+  return env.length === 0 ? {} : { env };
+}
+
+/** Readiness removes a pod from load balancing quickly. Liveness is tolerant, since a server under full load answers late and a restart loses its requests. */
+function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
+  const httpGet = { path: readyPath, port: PORT_NAME };
+  const startS = Math.ceil(startTimeoutMs / 1000) + STARTUP_MARGIN_S;
+  return {
+    startupProbe: { httpGet, periodSeconds: STARTUP_PERIOD_S, timeoutSeconds: 5, failureThreshold: Math.ceil(startS / STARTUP_PERIOD_S) },
+    readinessProbe: { httpGet, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 3 },
+    livenessProbe: { httpGet, periodSeconds: 20, timeoutSeconds: 20, failureThreshold: 6 },
+  };
+}
+
+/**
+ * What a pod needs to fetch the files that the gateway has chosen. The pin is a variable and not a file, since there is nothing to mount then; the token only ever
+ * comes from a Secret. A slot may set both variables of the Hub itself.
+ */
+function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_TOKEN_SECRET: secret }: KubeSettings): readonly Part[] {
+  if (pinnedBy === undefined) return [];
+  const own = new Set((pod?.model?.env ?? []).map(({ name }) => name));
+  const endpoint = hubEndpoint === undefined ? [] : [{ name: 'HF_ENDPOINT', value: verbatim(hubEndpoint) }];
+  const token =
+    secret === undefined ? [] : [{ name: 'HF_TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'HF_TOKEN', optional: true } } }];
+  return [
+    { name: PIN_VARIABLE, valueFrom: { configMapKeyRef: { name: pinnedBy.object, key: PIN_KEY } } },
+    ...[...endpoint, ...token].filter(({ name }) => !own.has(name)),
+  ];
+}
+
+/** With it, the container looks for the workflow where the gateway does. */
+function workflowsOf({ workflows }: PodVolumes): readonly Part[] {
+  return workflows === undefined ? [] : [{ name: 'SVC_WORKFLOWS_CONFIG_MAP', value: workflows }];
+}
+
+function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings: KubeSettings): Part {
+  const { SVC_IMAGE: image } = settings;
+  if (image === undefined || volumes.modelMounts === undefined) return {};
+  const { pod = {} } = cluster;
+  const { env = [] } = proxies(settings, pod.model, []);
+  const fetcher = {
+    name: MODEL_CONTAINER,
+    image,
+    imagePullPolicy: 'IfNotPresent',
+    command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
+    args: [],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...workflowsOf(volumes), ...modelSource(cluster, settings), ...env],
+    // The reason for a failure is taken from the termination message.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    resources: { requests: { memory: FETCH_MEMORY } },
+    volumeMounts: volumes.modelMounts,
+    // A directory of the node may belong to any user; this one capability makes it writable on every node.
+    securityContext: containerSecurity(pod, pod.model, CONFINED, volumes.modelsOnNode ? WRITER : {}),
+  };
+  return { initContainers: [overlayContainer(fetcher, pod.model)] };
+}

@@ -1,0 +1,177 @@
+/**
+ * Turns the copies of the cluster's objects into the reconciler's facts: finds which pods belong to which Deployment, and caches, so that observing
+ * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
+ */
+import type { KubeObject } from '../client/ports.ts';
+import { parseOnce } from '../client/parse-once.ts';
+import type { ObservedWorkload } from '../../reconciler/ports.ts';
+import { WorkloadId } from '../../schema/words/names.ts';
+import { LABELS } from '../../schema/object-labels.ts';
+import {
+  hasEnded,
+  instanceOf,
+  isTerminating,
+  parseDeployment,
+  parsePod,
+  parseTime,
+  type DeploymentFacts,
+  type PodFacts,
+} from './decide/pod-facts.ts';
+import { revisionedName, slotObjectName } from './decide/object-names.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
+import type { FetchProgress } from './decide/fetch-progress.ts';
+import type { PodWarning, PodWarnings } from './decide/pod-warnings.ts';
+import type { KubeReflectors } from './workload-reflectors.ts';
+
+type Objects = ReadonlyMap<string, KubeObject>;
+type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
+
+/** The present objects of each kind, by name, the warning Events about pods, and what those that fetch a model have fetched. */
+export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
+  readonly warnings: PodWarnings;
+  readonly fetched?: FetchProgress;
+  /** Services and ConfigMaps are not copied, because this replica does not lead. */
+  readonly isPartial?: boolean;
+}
+
+export type KubeObserver = ReturnType<typeof createKubeObserver>;
+
+interface Entry {
+  readonly record: KubeRecord;
+  readonly pods: readonly PodFacts[];
+  readonly warnings: readonly (PodWarning | undefined)[];
+  readonly fetched: readonly (string | undefined)[];
+  readonly observed: ObservedWorkload;
+}
+
+interface View {
+  readonly objects: readonly KubeObject[];
+  readonly warnings: PodWarnings;
+  readonly fetched: FetchProgress;
+  readonly isPartial: boolean;
+  readonly workloads: readonly ObservedWorkload[];
+  readonly pods: PodsByOwner;
+}
+
+/** Deployments remembered after they are gone. Their pods disappear soon after them. */
+const MOST_REMEMBERED = 1000;
+
+export function createKubeObserver() {
+  const parsePodOnce = parseOnce(parsePod);
+  const parseDeploymentOnce = parseOnce(parseDeployment);
+  const owners = createPodOwners();
+  const records = new WeakMap<object, KubeRecord>();
+  let entries: ReadonlyMap<WorkloadId, Entry> = new Map();
+  let last: View | undefined;
+
+  const view = (snapshot: KubeSnapshot): View => {
+    const { deployments, services, configMaps, pods, warnings, fetched, isPartial = false } = snapshot;
+    // Compared one by one, since the maps stay the same while their content changes.
+    const objects = [deployments, services, configMaps, pods].flatMap((each) => [...each.values()]);
+    const isSameBeside = last?.warnings === warnings && last?.fetched === fetched && last?.isPartial === isPartial;
+    if (last !== undefined && isSameBeside && isSameList(last.objects, objects)) return last;
+    const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
+    const byOwner = owners.group(
+      [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []),
+      present,
+    );
+    const next = new Map<WorkloadId, Entry>();
+    for (const facts of present) {
+      const entry = updateEntry(entries.get(facts.id), facts, byOwner.get(facts.id) ?? [], snapshot);
+      records.set(entry.record, entry.record);
+      next.set(facts.id, entry);
+    }
+    entries = next;
+    const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
+    last = {
+      objects,
+      warnings,
+      fetched,
+      isPartial,
+      workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned],
+      pods: byOwner,
+    };
+    return last;
+  };
+
+  return {
+    /** Returns the same list as long as nothing changed. */
+    observe: (snapshot: KubeSnapshot): readonly ObservedWorkload[] => view(snapshot).workloads,
+    /** Returns the pods of a workload, newest first, also while it is being stopped. */
+    podsOf: (snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[] => view(snapshot).pods.get(id) ?? [],
+    pods: (snapshot: KubeSnapshot): readonly PodFacts[] => [...view(snapshot).pods.values()].flat(),
+    /** Returns the objects behind a workload that this observer returned; undefined for any other. */
+    recordOf({ record }: ObservedWorkload): KubeRecord | undefined {
+      return typeof record === 'object' && record !== null ? records.get(record) : undefined;
+    },
+  };
+}
+
+/** Returns `before` itself if nothing changed. */
+function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: readonly PodFacts[], snapshot: KubeSnapshot): Entry {
+  const service = snapshot.services.get(slotObjectName(facts.slot));
+  const configMap = snapshot.configMaps.get(revisionedName(facts));
+  const known = before?.record;
+  const isPartial = snapshot.isPartial === true;
+  const isSameRecord =
+    known?.deployment === facts && known.service === service && known.configMap === configMap && known.isPartial === isPartial;
+  const warnings = pods.map(({ metadata }) => snapshot.warnings?.get(metadata.uid));
+  const fetched = pods.map(({ metadata }) => snapshot.fetched?.get(metadata.uid));
+  const isSameBeside = before !== undefined && isSameList(before.warnings, warnings) && isSameList(before.fetched, fetched);
+  if (isSameBeside && isSameRecord && isSameList(before.pods, pods)) return before;
+  const record = isSameRecord ? known : { deployment: facts, service, configMap, isPartial };
+  const previous = before?.observed.waitingReason ?? before?.observed.missing;
+  const hints = { previous, warnings: snapshot.warnings, fetched: snapshot.fetched };
+  return { record, pods, warnings, fetched, observed: observeWorkload(record, pods, hints) };
+}
+
+const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>
+  left.length === right.length && left.every((each, index) => each === right[index]);
+
+/**
+ * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under the same name must not take over
+ * pods that are still terminating.
+ */
+function createPodOwners() {
+  /** Uid of a pod → uid of its Deployment. Known only while the Deployment exists. */
+  let known = new Map<string, WorkloadId>();
+  /** Name and revision → the last Deployment that had both, for pods that were never seen together with it. */
+  const lastOwners = new Map<string, WorkloadId>();
+
+  const ownerOf = (pod: PodFacts, deployments: ReadonlyMap<string, DeploymentFacts>): WorkloadId => {
+    const key = ownerKey(instanceOf(pod), pod.metadata.labels[LABELS.revision] ?? '');
+    const deployment = deployments.get(key);
+    if (deployment !== undefined && !isTerminating(pod)) return deployment.id;
+    const before = known.get(pod.metadata.uid);
+    if (before !== undefined) return before;
+    if (deployment !== undefined && (parseTime(pod.metadata.creationTimestamp) ?? 0) >= deployment.createdAt) return deployment.id;
+    // Pods of unknown Deployments with the same name and revision count as one workload.
+    return (deployment === undefined ? lastOwners.get(key) : undefined) ?? WorkloadId.parse(`gone:${key}`);
+  };
+
+  return {
+    /** The pods of each workload, newest first. */
+    group(pods: readonly PodFacts[], deployments: readonly DeploymentFacts[]): PodsByOwner {
+      const byKey = new Map(deployments.map((each) => [ownerKey(each.name, each.revision), each]));
+      for (const [key, { id }] of byKey) lastOwners.set(key, id);
+      for (const key of lastOwners.keys()) {
+        if (lastOwners.size <= byKey.size + MOST_REMEMBERED) break;
+        lastOwners.delete(key);
+      }
+      const groups = Map.groupBy(
+        pods.filter((pod) => !hasEnded(pod)),
+        (pod) => ownerOf(pod, byKey),
+      );
+      known = new Map([...groups].flatMap(([id, own]) => own.map(({ metadata }) => [metadata.uid, id])));
+      for (const own of groups.values()) if (own.length > 1) own.sort(newestFirst);
+      return groups;
+    },
+  };
+}
+
+const ownerKey = (name: string, revision: string): string => `${name}:${revision}`;
+
+const newestFirst = ({ metadata: a }: PodFacts, { metadata: b }: PodFacts): number => {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? 1 : -1;
+  return a.name < b.name ? -1 : 1;
+};

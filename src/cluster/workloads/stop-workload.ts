@@ -1,0 +1,105 @@
+/** Stops a workload: its Deployment is removed at once, and its pods exit when their requests have been answered. */
+import type { KubeObject } from '../client/ports.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/resource-types.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
+import { LABELS } from '../../schema/object-labels.ts';
+import { isImmediate } from './decide/kube-drain.ts';
+import { usesDra } from './decide/container-devices.ts';
+import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
+import { revisionedName } from './decide/object-names.ts';
+import type { KeyedLock } from '../../platform/keyed-lock.ts';
+import type { KubeReflectors } from './workload-reflectors.ts';
+import { ABORTED, type KubeWriter } from './write-objects.ts';
+import { sleep } from '../../platform/pause.ts';
+
+export interface KubeStopDeps {
+  readonly reflectors: KubeReflectors;
+  readonly writer: KubeWriter;
+  readonly podsOf: (id: WorkloadId) => readonly PodFacts[];
+  /** One writer per slot, so that the objects of a new workload are not removed as leftovers. */
+  readonly lock: KeyedLock;
+}
+
+/** What the cluster itself needs to remove pods, beyond their grace period. */
+const CLEANUP_MS = 30_000;
+/** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
+const LOOK_GAP_MS = 200;
+/** How soon Kubernetes terminates the pods of a removed Deployment. After that something else holds them, and they are removed explicitly. */
+const TERMINATED_WITHIN_MS = 5000;
+
+export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
+  if (signal.aborted) return ABORTED;
+  // Looked up before the Deployment is removed, so that its pods are still known afterwards.
+  const [newest] = deps.podsOf(id);
+  const object = [...deps.reflectors.deployments.items().values()].find(({ metadata }) => metadata.uid === id);
+  const facts = object === undefined ? undefined : parseDeployment(object);
+  const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
+  if (facts !== undefined) {
+    const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, facts, signal));
+    if (!removed.ok) return removed;
+  }
+  if (slot !== undefined) await deps.lock(slot, async () => await removeUnusedConfigMaps(deps, slot, signal));
+  return await awaitPodsGone(deps, id, graceMs, signal);
+}
+
+async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, signal: AbortSignal): Promise<Result<void>> {
+  const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
+  if (!removed.ok || !usesDra(facts.spec)) return removed;
+  return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { name: revisionedName(facts) }, {}, signal);
+}
+
+/** Removes ConfigMaps whose Deployment is gone, no matter which client removed it. A failure does no harm: they are removed together with the slot anyway. */
+async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot: string, signal: AbortSignal): Promise<void> {
+  const inSlot = ({ metadata }: KubeObject): boolean => metadata.labels?.[LABELS.slot] === slot;
+  const deployments = [...reflectors.deployments.items().values()].filter(inSlot).flatMap((object) => parseDeployment(object) ?? []);
+  const used = new Set(deployments.map(revisionedName));
+  const unused = [...reflectors.configMaps.items().values()].filter((object) => inSlot(object) && !used.has(object.metadata.name));
+  for (const { metadata } of unused) await writer.remove(CONFIG_MAPS, metadata, {}, signal);
+}
+
+async function awaitPodsGone(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
+  const immediate = isImmediate(graceMs);
+  const startedAt = performance.now();
+  const shortened = new Set<string>();
+  for (;;) {
+    if (signal.aborted) return ABORTED;
+    const pods = deps.podsOf(id);
+    if (pods.length === 0) return ok(undefined);
+    const waitedMs = performance.now() - startedAt;
+    if (immediate) {
+      const due = pods.filter((pod) => !shortened.has(pod.metadata.uid) && (isTerminating(pod) || waitedMs > TERMINATED_WITHIN_MS));
+      for (const { metadata } of due) {
+        shortened.add(metadata.uid);
+        // With zero, the API server would delete the pod's object while its processes still run.
+        const graceSeconds = Math.max(1, Math.ceil(graceMs / 1000));
+        const written = await deps.writer.shortenGrace(metadata, graceSeconds, signal);
+        if (!written.ok) return written;
+      }
+      if (due.length > 0) continue;
+    }
+    const ownMs = Math.max(...pods.map(({ spec }) => spec.terminationGracePeriodSeconds)) * 1000;
+    const leftMs = (immediate ? graceMs + TERMINATED_WITHIN_MS : ownMs) + CLEANUP_MS - waitedMs;
+    if (leftMs <= 0) return stopTimedOut(pods);
+    const withinMs = immediate ? Math.min(leftMs, TERMINATED_WITHIN_MS) : leftMs;
+    await Promise.all([nextPodChange(deps.reflectors, withinMs, signal), sleep(LOOK_GAP_MS, signal)]);
+  }
+}
+
+function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
+  const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
+  return fail(
+    'retry',
+    'StopFailed',
+    `Inspect ${node} with "kubectl describe node": the pod "${pod?.metadata.name}" does not terminate. If the node is lost for good, remove it from the cluster`,
+  );
+}
+
+/** Resolves at the next change of a pod, after `withinMs`, or when the signal aborts. */
+async function nextPodChange({ pods }: KubeReflectors, withinMs: number, signal: AbortSignal): Promise<void> {
+  const changed = new AbortController();
+  const ended = AbortSignal.any([signal, changed.signal]);
+  pods.changes(() => changed.abort(), ended);
+  await sleep(withinMs, ended);
+  changed.abort();
+}

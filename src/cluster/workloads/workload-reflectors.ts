@@ -1,0 +1,31 @@
+/** Local copies of the objects that make up workloads, pruned to the fields that are used. */
+import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
+import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
+import { LABELS, MANAGER } from '../../schema/object-labels.ts';
+import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
+
+export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
+
+/** What every replica needs to send requests to the pods. */
+type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableReflector>>;
+
+/**
+ * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the copies of the objects that only the leader
+ * looks at, to repair or to remove them. Default: like the others.
+ */
+export function createKubeReflectors(
+  options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,
+  whileLeading: (open: () => RefreshableReflector) => Reflector = (open) => open(),
+): KubeReflectors & ServingReflectors {
+  const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
+  // Only pods are urgent: the result of our own writes is known when they are answered.
+  const open = (type: ResourceType, transform: Transform): RefreshableReflector =>
+    createReflector({ ...options, type, labelSelector, transform, isUrgent: () => type === PODS });
+  return {
+    deployments: open(DEPLOYMENTS, pruneDeployment),
+    services: whileLeading(() => open(SERVICES, prunePlain)),
+    configMaps: whileLeading(() => open(CONFIG_MAPS, prunePlain)),
+    pods: open(PODS, prunePod),
+  };
+}

@@ -1,0 +1,125 @@
+/**
+ * A request body on disk: one that is too large for memory, and that is needed as a whole because its model comes last, its slot is not open yet, or it is to be translated.
+ * The file loses its name as soon as it is open, so that nothing is left of it when the process ends, however it ends.
+ */
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import type { BufferBudget } from '../buffer-budget.ts';
+
+export interface BodySpoolOptions {
+  readonly directory: string;
+  /** Of the bytes on disk. */
+  readonly budget: BufferBudget;
+  /** Bytes that were appended are on disk now. */
+  readonly onWritten: (bytes: number) => void;
+  /** Called once; the spool is of no use afterwards. */
+  readonly onFailed: (error: unknown) => void;
+}
+
+const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+/** A class, because it is a resource with a lifetime. */
+export class BodySpool {
+  /** Bytes appended but not on disk yet. */
+  waitingBytes = 0;
+  readonly #options: BodySpoolOptions;
+  #handle: FileHandle | undefined;
+  #queue: Buffer[] = [];
+  #appended = 0;
+  #written = 0;
+  #writing = false;
+  #ended = false;
+  #closed = false;
+  #waiters: (() => void)[] = [];
+
+  constructor(options: BodySpoolOptions) {
+    this.#options = options;
+  }
+
+  /** Returns false if the limit of the disk space is reached. */
+  append(chunk: Buffer): boolean {
+    if (!this.#options.budget.reserve(chunk.length)) return false;
+    this.#queue.push(chunk);
+    this.#appended += chunk.length;
+    this.waitingBytes += chunk.length;
+    if (!this.#writing) void this.#write();
+    return true;
+  }
+
+  /** Nothing more will be appended. */
+  end(): void {
+    this.#ended = true;
+    this.#wakeReaders();
+  }
+
+  /**
+   * Reads up to `bytes` bytes from an offset, waiting for them to be written. Returns no bytes at the end of the body, and undefined once the spool is closed. Rejects
+   * if the disk fails.
+   */
+  async read(from: number, bytes: number): Promise<Buffer | undefined> {
+    while (this.#written <= from && !this.#isAtEnd() && !this.#closed) await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    if (this.#closed || this.#handle === undefined) return undefined;
+    const wanted = Math.max(0, Math.min(bytes, this.#written - from));
+    const { buffer, bytesRead } = await this.#handle.read(Buffer.allocUnsafe(wanted), 0, wanted, from);
+    return this.#isClosed() ? undefined : buffer.subarray(0, bytesRead);
+  }
+
+  /** Frees the disk space. Later calls do nothing. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#queue = [];
+    this.#options.budget.release(this.#appended);
+    this.#wakeReaders();
+    if (!this.#writing) void this.#handle?.close().catch(() => undefined);
+  }
+
+  #isClosed(): boolean {
+    return this.#closed;
+  }
+
+  #isAtEnd(): boolean {
+    return this.#ended && this.waitingBytes === 0;
+  }
+
+  #wakeReaders(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const wake of waiters) wake();
+  }
+
+  async #write(): Promise<void> {
+    this.#writing = true;
+    try {
+      this.#handle ??= await openNameless(this.#options.directory);
+      for (let chunk = this.#queue.shift(); chunk !== undefined; chunk = this.#queue.shift()) await this.#writeChunk(this.#handle, chunk);
+    } catch (error) {
+      if (!this.#closed) this.#options.onFailed(error);
+    } finally {
+      this.#writing = false;
+      if (this.#closed) await this.#handle?.close().catch(() => undefined);
+    }
+  }
+
+  async #writeChunk(handle: FileHandle, chunk: Buffer): Promise<void> {
+    for (let done = 0; done < chunk.length && !this.#closed;) {
+      const { bytesWritten } = await handle.write(chunk, done, chunk.length - done, this.#written);
+      done += bytesWritten;
+      this.#written += bytesWritten;
+      this.waitingBytes -= bytesWritten;
+    }
+    if (this.#closed) return;
+    this.#wakeReaders();
+    this.#options.onWritten(chunk.length);
+  }
+}
+
+async function openNameless(directory: string): Promise<FileHandle> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const file = path.join(directory, randomUUID());
+  const handle = await open(file, FLAGS, 0o600);
+  await unlink(file);
+  return handle;
+}

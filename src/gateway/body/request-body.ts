@@ -1,0 +1,295 @@
+/**
+ * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
+ * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
+ * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves. What is kept of a large
+ * multipart body is on disk, and so is one whose `model` comes last.
+ */
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { BodyPart, BodyScan } from './body-scan.ts';
+import { BodyWriter } from '../body-writer.ts';
+import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
+import type { ExchangeDeps } from '../exchange-deps.ts';
+import { inlineImages } from '../inline-images.ts';
+import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
+import type { FoundUrl } from './media-scanner.ts';
+import { ReadMemory } from '../read-memory.ts';
+import type { ReadRequest, RequestBodyOwner } from '../read-request.ts';
+import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+
+/** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
+const KEPT_BODY_BYTES = 1024 * 1024;
+/** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
+const JOIN_BYTES = 16 * 1024;
+
+type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
+
+// oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
+export class RequestBody {
+  received = 0;
+  /** The complete body has been read. */
+  whole = false;
+  readonly #scan: BodyScan;
+  readonly #request: ReadRequest;
+  readonly #deps: BodyDeps;
+  readonly #owner: RequestBodyOwner;
+  readonly #kept: KeptBody;
+  readonly #memory: ReadMemory;
+  #isSentAgain = false;
+  #ready = false;
+  #released = false;
+  /** The body is sent in chunks, because its length was not known when the request began. */
+  #chunked = false;
+  #fetching: AbortController | undefined;
+  #onWhole: (() => void) | undefined;
+  /** Set while the body flows without being kept. */
+  #writer: BodyWriter | undefined;
+
+  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
+    this.#deps = deps;
+    const { req } = request;
+    this.#request = request;
+    this.#owner = owner;
+    this.#memory = new ReadMemory(req);
+    this.#kept = new KeptBody(deps, this.#memory, {
+      fail: (code, message) => this.#fail(code, message),
+      pauseReading: () => void req.pause(),
+      resumeReading: () => void req.resume(),
+    });
+    this.#scan = request.scan;
+  }
+
+  /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
+  get chunks(): readonly Buffer[] {
+    return this.#kept.chunks;
+  }
+
+  get model(): string | undefined {
+    return this.#scan.model;
+  }
+
+  /** The parts of a form; undefined for JSON. */
+  get parts(): readonly BodyPart[] | undefined {
+    return this.#scan.parts;
+  }
+
+  /** The request can be sent from its first byte, also a second time. */
+  get resendable(): boolean {
+    return this.#writer === undefined && !this.#released;
+  }
+
+  /** The complete body is in `chunks`. */
+  get inMemory(): boolean {
+    return this.whole && !this.#kept.isOnDisk;
+  }
+
+  /** The request stays resendable while it is being sent. */
+  get isKept(): boolean {
+    return this.whole || this.#kept.isOnDisk;
+  }
+
+  start(): void {
+    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#request.limit);
+    if (refusal !== undefined) {
+      this.#fail(...refusal);
+      return;
+    }
+    const { req } = this.#request;
+    req.on('data', (chunk: Buffer) => this.#onData(chunk));
+    req.on('end', () => this.#onEnd());
+  }
+
+  /** Begins an attempt. Returns the header of the upstream request that describes the body's length, with the end of the head. */
+  lengthHeader(): string {
+    this.stopFlow();
+    // An earlier connection may not have written all of it yet.
+    if (this.#isSentAgain) this.#memory.leave();
+    this.#isSentAgain = true;
+    const length = this.whole ? this.received : this.#request.head.contentLength;
+    this.#chunked = length === undefined;
+    return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
+  }
+
+  /** Sends what was read to the connection and lets the rest flow. Unless the body is kept, the request cannot be sent again from here on. */
+  flowTo(connection: UpstreamConnection): void {
+    const writer = new BodyWriter(connection, this.#chunked, this.#memory);
+    if (this.#kept.isOnDisk) {
+      this.#kept.flowTo({ write: (bytes) => this.#passOn(writer, bytes), end: () => writer.end() });
+      return;
+    }
+    for (const chunk of this.chunks) writer.write(chunk);
+    if (this.whole) {
+      writer.end();
+      return;
+    }
+    this.#writer = writer;
+    this.#kept.clearMemory();
+    writer.freeWritten();
+    this.#request.req.resume();
+  }
+
+  /** Nothing more is written to the connection, which has ended. */
+  stopFlow(): void {
+    this.#kept.stopFlow();
+  }
+
+  /** Reads the rest of the body into memory, or onto the disk, because the request has to wait. */
+  keepReading(): void {
+    if (!this.#released && !this.whole) this.#request.req.resume();
+  }
+
+  /** Reads the rest of the body, and calls back once the whole of it can be read. */
+  whenWhole(callback: () => void): void {
+    this.#onWhole = callback;
+    if (this.whole) callback();
+    else this.keepReading();
+  }
+
+  /** Reads up to `bytes` bytes of the whole body from an offset. Undefined once the body is released. Rejects if the disk fails. */
+  async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
+    return this.#released ? undefined : await this.#kept.read(from, bytes);
+  }
+
+  /** Replaces the whole body, which is in memory, by a longer one. Returns false if there is no memory for it. */
+  replace(pieces: readonly Buffer[]): boolean {
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    if (!this.#kept.reserve(bytes - this.received)) return false;
+    this.received = this.#kept.replace(pieces);
+    return true;
+  }
+
+  resumeFlow(): void {
+    this.#kept.resumeFlow();
+    if (this.#released || this.#writer === undefined) return;
+    this.#writer.freeWritten();
+    this.#request.req.resume();
+  }
+
+  /** Releases a body that will not be sent again. `isWritten`: nothing of it waits in the connection. */
+  releaseIfSent(isWritten: boolean): void {
+    if (!this.whole || !this.#kept.isSent) return;
+    this.release();
+    if (isWritten) this.#memory.free();
+  }
+
+  /** Frees the body's memory and disk space. Later calls do nothing. */
+  release(): void {
+    this.#released = true;
+    this.#fetching?.abort();
+    this.#kept.release();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#released) return;
+    this.received += chunk.length;
+    if (this.received > this.#request.limit.wholeBytes) {
+      this.#fail(...bodyTooLarge(this.#request.limit));
+      return;
+    }
+    const { readsAll } = this.#scan;
+    if (this.#writer !== undefined) {
+      // Scanned first: an upstream never gets the end of a body that is not valid.
+      if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
+      this.#memory.add(chunk);
+      if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
+      this.#writer.freeWritten();
+      return;
+    }
+    if (!this.#kept.add(chunk)) return;
+    this.#owner.onBodyProgress();
+    if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
+  }
+
+  #isAll(): boolean {
+    return this.received === this.#request.head.contentLength;
+  }
+
+  /** Returns false, after the request has failed, if the body is not valid. */
+  #feed(chunk: Buffer): boolean {
+    this.#scan.feed(chunk);
+    if (this.#scan.status !== 'invalid') return true;
+    this.#invalid();
+    return false;
+  }
+
+  /** Decides whether enough has been read, and where a large body goes. */
+  #decide(): void {
+    if (this.#isAll()) {
+      if (!this.#ready) this.#complete();
+      return;
+    }
+    if (this.received <= KEPT_BODY_BYTES || this.#kept.isOnDisk || this.#scan.keepsAll === true) return;
+    if (!this.#ready && this.#scan.modelSeen) {
+      if (this.#scan.problem !== undefined) return this.#invalid();
+      this.#request.req.pause();
+      this.#ready = true;
+      this.#owner.onBodyReady();
+    } else if (this.#scan.isForm) this.#kept.moveToDisk();
+  }
+
+  #onEnd(): void {
+    if (this.#released) return;
+    if (this.#scan.readsAll && !this.#checkEnd()) return;
+    if (this.#writer !== undefined) this.#writer.end();
+    else if (!this.#ready) this.#complete();
+    else if (!this.whole) {
+      this.#setWhole();
+      this.#onWhole?.();
+    }
+  }
+
+  #complete(): void {
+    if (!this.#checkEnd()) return;
+    this.#setWhole();
+    this.#ready = true;
+    const { urls = [] } = this.#scan;
+    if (urls.length === 0) this.#owner.onBodyReady();
+    else void this.#inlineImages(urls);
+  }
+
+  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
+    const fetching = new AbortController();
+    this.#fetching = fetching;
+    const onBytes = (bytes: number): boolean => {
+      this.#owner.onBodyProgress();
+      // The image itself, and its text in base64.
+      return !this.#released && this.#kept.reserve(bytes * 3);
+    };
+    const body = Buffer.concat(this.chunks);
+    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
+    fetching.abort();
+    if (this.#released) return;
+    if ('message' in pieces) {
+      this.#fail('request.invalid', pieces.message, pieces.param);
+      return;
+    }
+    this.received = this.#kept.replace(pieces);
+    if (this.received > this.#request.limit.wholeBytes) this.#fail(...bodyTooLarge(this.#request.limit));
+    else this.#owner.onBodyReady();
+  }
+
+  #setWhole(): void {
+    this.whole = true;
+    this.#kept.end(this.received <= JOIN_BYTES);
+  }
+
+  #checkEnd(): boolean {
+    if (this.#scan.status === 'done') return true;
+    this.#fail('request.invalid', this.#scan.unfinished);
+    return false;
+  }
+
+  #passOn(writer: BodyWriter, bytes: Buffer): boolean {
+    this.#owner.onBodyProgress();
+    return writer.write(bytes);
+  }
+
+  #invalid(): void {
+    const { message, param } = this.#scan.problem ?? { message: 'Send a JSON object as the body', param: null };
+    this.#fail('request.invalid', message, param);
+  }
+
+  #fail(code: ErrorCode, message: string, param: string | null = null): void {
+    this.release();
+    this.#owner.fail(code, message, param);
+  }
+}

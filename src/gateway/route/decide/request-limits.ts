@@ -1,0 +1,48 @@
+/** Time limits of one attempt to get an answer, and whether one of a translated request has passed. Pure. */
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
+
+export interface TranslationTimes {
+  readonly now: number;
+  /** When something was last sent to the server or came from it, or from the client's body. */
+  readonly progressAt: number;
+  /** When the body was complete; undefined before. */
+  readonly bodyAt: number | undefined;
+  /** When the client was last sent something; undefined before its answer has begun. */
+  readonly wroteAt: number | undefined;
+  /** A request to the server waits for its connection. */
+  readonly isConnecting: boolean;
+}
+
+export type PassedLimit =
+  /** Another endpoint may answer. */
+  { readonly kind: 'lost'; readonly message: string } | { readonly kind: 'failed'; readonly code: ErrorCode; readonly message: string };
+
+/** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
+export const CONNECT_MS = 5000;
+/** Longest pause in a request body. */
+export const BODY_SILENCE_MS = 60_000;
+
+/** All times in milliseconds of one clock. A translation that goes on asking its server makes progress, but not towards its client: only the answer counts. */
+export function passedLimit(
+  { now, progressAt, bodyAt, wroteAt, isConnecting }: TranslationTimes,
+  settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'>,
+): PassedLimit | undefined {
+  const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = settings;
+  if (bodyAt === undefined) {
+    const message = `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`;
+    return now - progressAt > BODY_SILENCE_MS ? { kind: 'failed', code: 'request.timeout', message } : undefined;
+  }
+  if (isConnecting && now - progressAt > CONNECT_MS) {
+    return { kind: 'lost', message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` };
+  }
+  if (wroteAt === undefined && now - bodyAt > firstByteMs) {
+    const message = `The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`;
+    return { kind: 'failed', code: 'upstream.timeout', message };
+  }
+  if (wroteAt !== undefined && now - wroteAt > silenceMs) {
+    const message = `The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`;
+    return { kind: 'failed', code: 'upstream.timeout', message };
+  }
+  return undefined;
+}

@@ -1,0 +1,234 @@
+/**
+ * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an endpoint:
+ *
+ *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onForwardLost ─► release(): counts it off
+ *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onHoldAborted ─► release()
+ *
+ * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
+ * Everything is synchronous and in memory, and costs the hot path a few additions.
+ */
+import type { RoutedSlot, RoutedView, Target } from '../../reconciler/board.ts';
+import type { WorkloadActivity } from '../../reconciler/ports.ts';
+import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
+import type { Endpoint } from '../../providers/provider.ts';
+import type { RequestProgress } from '../../providers/translation.ts';
+import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
+
+export interface Holder {
+  /** The workload is about to be stopped: end the request now and release the hold. */
+  onHoldAborted(): void;
+}
+
+export interface Hold {
+  readonly slot: SlotName;
+  readonly workload: WorkloadId;
+  readonly endpoint: Endpoint;
+  /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
+  heard(): void;
+  /** How far the workload is with the request. Kept until the hold is released, or another request of the slot reports. */
+  report(progress: RequestProgress): void;
+  /** Later calls do nothing. */
+  release(): void;
+}
+
+export type Holds = ReturnType<typeof createHolds>;
+
+export type ProgressListener = (slot: SlotName, progress: RequestProgress | undefined) => void;
+
+export interface HoldDeps {
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly board: { current(): RoutedView };
+  /** Called when a workload of the slot gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
+  readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
+  /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
+  readonly onProgress?: ProgressListener;
+}
+
+/** Number of workloads to remember, so that the last use of an idle one stays known while it is off the board for a while. */
+const REMEMBERED = 4096;
+
+interface Entry {
+  readonly slot: SlotName;
+  readonly slotLoad: SlotLoad;
+  readonly holders: DenseSet<Holder>;
+  /** One for each endpoint that is a target or in use. */
+  loads: readonly Load[];
+  lastUsedAt: number;
+  lastHeardAt: number | undefined;
+}
+
+/** One endpoint of a workload. */
+interface Load {
+  readonly target: Target;
+  readonly entry: Entry;
+  inFlight: number;
+  /** Sequence number of its last pick among several targets; 0 before. */
+  pickedAt: number;
+}
+
+interface SlotLoad {
+  entries: number;
+  inFlight: number;
+  /** The last one that a request in flight has reported. */
+  reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
+}
+
+export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
+  const entries = new Map<WorkloadId, Entry>();
+  const slots = new Map<SlotName, SlotLoad>();
+  /** Keyed by the board's target lists, so that a list is searched once per publication and not for each request. */
+  const loadsOfTargets = new WeakMap<readonly Target[], readonly Load[]>();
+  let picks = 0;
+
+  function entryOf(slot: SlotName, workload: WorkloadId): Entry {
+    const known = entries.get(workload);
+    if (known !== undefined) return known;
+    forgetOldest(entries, slots);
+    let slotLoad = slots.get(slot);
+    if (slotLoad === undefined) {
+      slotLoad = { entries: 0, inFlight: 0, reported: undefined };
+      slots.set(slot, slotLoad);
+    }
+    slotLoad.entries += 1;
+    const entry: Entry = { slot, slotLoad, holders: createDenseSet(), loads: [], lastUsedAt: 0, lastHeardAt: undefined };
+    entries.set(workload, entry);
+    return entry;
+  }
+
+  function loadOf(slot: SlotName, target: Target): Load {
+    const entry = entryOf(slot, target.workload);
+    const known = entry.loads.find((load) => isSameTarget(load.target, target));
+    if (known !== undefined) return known;
+    const load: Load = { target, entry, inFlight: 0, pickedAt: 0 };
+    entry.loads = [...entry.loads, load];
+    return load;
+  }
+
+  function loadsOf({ name, targets }: RoutedSlot): readonly Load[] {
+    const known = loadsOfTargets.get(targets);
+    // An entry that was idle for long may have been forgotten and created again since.
+    if (known?.every(({ entry, target }) => entries.get(target.workload) === entry) === true) return known;
+    const loads = targets.map((target) => loadOf(name, target));
+    for (const { entry } of loads) forgetIdle(entry, loads);
+    loadsOfTargets.set(targets, loads);
+    return loads;
+  }
+
+  function pickLoad(slot: RoutedSlot, avoid: Target | undefined): Load | undefined {
+    const [first] = slot.targets;
+    if (first === undefined) return undefined;
+    if (slot.targets.length === 1) {
+      const only = loadOf(slot.name, first);
+      if (only.entry.loads.length > 1) forgetIdle(only.entry, [only]);
+      return only;
+    }
+    const load = leastBusy(loadsOf(slot), avoid);
+    if (load !== undefined) load.pickedAt = picks += 1;
+    return load;
+  }
+
+  function release(load: Load, member: Member<Holder>): void {
+    const { entry } = load;
+    entry.holders.remove(member);
+    entry.slotLoad.inFlight -= 1;
+    if (entry.slotLoad.reported?.by === member) {
+      entry.slotLoad.reported = undefined;
+      onProgress?.(entry.slot, undefined);
+    }
+    load.inFlight -= 1;
+    entry.lastUsedAt = now();
+    if (entry.holders.size === 0) onActivity({ slot: entry.slot, draining: !isTarget(board.current(), load) });
+  }
+
+  return {
+    /**
+     * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
+     * `avoid` is picked only if there is no other.
+     */
+    acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
+      const load = pickLoad(slot, avoid);
+      if (load === undefined) return undefined;
+      const { entry, target } = load;
+      const member = entry.holders.add(holder);
+      entry.slotLoad.inFlight += 1;
+      load.inFlight += 1;
+      entry.lastUsedAt = now();
+      if (entry.holders.size === 1) onActivity({ slot: slot.name, draining: false });
+      return {
+        slot: slot.name,
+        workload: target.workload,
+        endpoint: target.endpoint,
+        heard() {
+          entry.lastHeardAt = now();
+        },
+        report(progress) {
+          if (member.index === -1) return;
+          entry.slotLoad.reported = { by: member, progress };
+          onProgress?.(slot.name, progress);
+        },
+        release() {
+          if (member.index !== -1) release(load, member);
+        },
+      };
+    },
+    activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
+      new Map(
+        [...entries].map(([workload, { holders, lastUsedAt, lastHeardAt }]) => [
+          workload,
+          { inFlight: holders.size, lastUsedAt, lastHeardAt },
+        ]),
+      ),
+    /** Number of requests in flight on a slot's workloads. */
+    inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
+    /** How far the slot is with the request that reported last; undefined if none in flight has. */
+    progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
+    /** Calls `onHoldAborted` of every holder of the workload. */
+    abort(workload: WorkloadId) {
+      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();
+    },
+  };
+}
+
+/** Compares address and workload, since another workload may get the same address later. */
+export function isSameTarget(one: Target, other: Target): boolean {
+  return (
+    one === other ||
+    (one.workload === other.workload && one.endpoint.host === other.endpoint.host && one.endpoint.port === other.endpoint.port)
+  );
+}
+
+function leastBusy(loads: readonly Load[], avoid: Target | undefined): Load | undefined {
+  let best: Load | undefined;
+  let bestBusy = Number.POSITIVE_INFINITY;
+  for (const load of loads) {
+    const busy = avoid !== undefined && isSameTarget(load.target, avoid) ? Number.MAX_SAFE_INTEGER : load.inFlight;
+    if (busy > bestBusy || (busy === bestBusy && best !== undefined && load.pickedAt >= best.pickedAt)) continue;
+    best = load;
+    bestBusy = busy;
+  }
+  return best;
+}
+
+/** Reads only the workload's own slot, however many slots there are. */
+function isTarget(view: RoutedView, { entry, target }: Load): boolean {
+  return view.slots.get(entry.slot)?.targets.some(({ workload }) => workload === target.workload) === true;
+}
+
+/** Forgets endpoints that are neither present nor in use: they come and go with pods. */
+function forgetIdle(entry: Entry, present: readonly Load[]): void {
+  entry.loads = entry.loads.filter((load) => load.inFlight > 0 || present.includes(load));
+}
+
+function forgetOldest(entries: Map<WorkloadId, Entry>, slots: Map<SlotName, SlotLoad>): void {
+  if (entries.size < REMEMBERED) return;
+  let oldest: readonly [WorkloadId, Entry] | undefined;
+  for (const [id, entry] of entries) {
+    if (entry.holders.size === 0 && (oldest === undefined || entry.lastUsedAt < oldest[1].lastUsedAt)) oldest = [id, entry];
+  }
+  if (oldest === undefined) return;
+  const [id, { slot, slotLoad }] = oldest;
+  entries.delete(id);
+  slotLoad.entries -= 1;
+  if (slotLoad.entries === 0) slots.delete(slot);
+}

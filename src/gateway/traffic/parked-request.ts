@@ -1,0 +1,153 @@
+/**
+ * One request while it waits: its place in the queue, its deadline, and after a failed attempt the timer of the next one. `Exchange` creates it when a
+ * request waits for the first time, because most requests never do, and keeps it until the request ends:
+ *
+ *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes           onOpen, fail, onFirstBoard
+ *   retry ─► the same, and a timer that tries the slot again in case the failure was temporary      onOpen
+ *
+ * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So failures on a target that the board has
+ * offered all the time count as one death, however many there are, and the request waits for the board; the timer only covers failures that the board never shows.
+ */
+import type { RoutedSlot, Target } from '../../reconciler/board.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { Refusal } from '../route/decide/route.ts';
+import type { ExchangeDeps } from '../exchange-deps.ts';
+import { isSameTarget, type Hold } from './hold.ts';
+import type { Ticket, Waiter } from './parking.ts';
+
+export interface ParkedRequestOwner extends Pick<Waiter, 'onOpen' | 'onFirstBoard'> {
+  fail(code: ErrorCode, message: string): void;
+}
+
+/** An attempt that ended before any part of an answer was passed on, or because the upstream is still loading its model. */
+export interface LostAttempt {
+  readonly hold: Hold;
+  /** The upstream had accepted the connection when it died. */
+  readonly accepted: boolean;
+  readonly message: string;
+}
+
+/** Number of deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
+const RESENDS = 2;
+const RETRY_FIRST_MS = 50;
+/** A connection that is refused costs the upstream nothing. */
+const RETRY_REFUSED_MS = 1000;
+/** A server that accepts a request may work on it before it closes the connection. */
+const RETRY_ACCEPTED_MS = 15_000;
+
+interface FailedTarget {
+  readonly target: Target;
+  readonly accepted: boolean;
+}
+
+/** A class, because it is a resource with a lifetime. */
+export class ParkedRequest implements Waiter {
+  /** How long the request has waited so far, up to the last time it left the queue; undefined if it never waited. */
+  waitedMs: number | undefined;
+  readonly #deps: ExchangeDeps;
+  readonly #owner: ParkedRequestOwner;
+  /** Monotonic milliseconds at which the present wait began. */
+  #since = 0;
+  #ticket: Ticket | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #retries = 0;
+  #deaths = 0;
+  /** The targets on which attempts failed, the last one at the end, while the board goes on offering them. */
+  #failed: readonly FailedTarget[] = [];
+  #lost: LostAttempt | undefined;
+
+  constructor(deps: ExchangeDeps, owner: ParkedRequestOwner) {
+    this.#deps = deps;
+    this.#owner = owner;
+  }
+
+  /** The target of the last attempt that failed. */
+  get failedOn(): Target | undefined {
+    return this.#failed.at(-1)?.target;
+  }
+
+  /** `slot` undefined: waits for the first board. Returns false if the request was refused. */
+  park(slot: SlotName | undefined): boolean {
+    this.#since = this.#deps.now();
+    // The time of its attempts does not count.
+    const deadline = this.#since + this.#deps.settings.SVC_PARK_TIMEOUT - (this.waitedMs ?? 0);
+    const options = { deadline, again: this.#lost !== undefined };
+    const entered = this.#deps.traffic.parking.enter(slot, this, options);
+    if (entered.kind === 'refuse') this.onRefused(entered);
+    else this.#ticket = entered;
+    return entered.kind === 'parked';
+  }
+
+  /** Parks until a healthy workload is published, and retries with back-off in case the failure was temporary. */
+  retry(lost: LostAttempt): void {
+    const { hold, accepted, message } = lost;
+    this.#lost = lost;
+    if (accepted && !this.#failed.some((failed) => failed.accepted && isSameTarget(failed.target, hold))) this.#deaths += 1;
+    if (this.#deaths > RESENDS) {
+      this.#owner.fail('upstream.failed', message);
+      return;
+    }
+    this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, accepted }];
+    this.#deps.traffic.noteFailure();
+    if (!this.park(hold.slot)) return;
+    const slot = this.#deps.board.current().slots.get(hold.slot);
+    // The board may have shown the death before the connection did.
+    if (slot?.admission.kind === 'open') this.#forgetReplaced(slot);
+    else this.onClosed();
+    // Every other replica is tried once without a delay.
+    const others = (slot?.targets.length ?? 0) - 1;
+    const longest = accepted ? RETRY_ACCEPTED_MS : RETRY_REFUSED_MS;
+    const delay = this.#retries < others ? 0 : Math.min(longest, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
+    this.#retries += 1;
+    this.#timer = setTimeout(() => this.#tryAgain(hold.slot), delay);
+  }
+
+  /** Gives up the place in the queue. Later calls do nothing. */
+  leave(): void {
+    if (this.#ticket === undefined) return;
+    this.#ticket.leave();
+    this.#ticket = undefined;
+    this.waitedMs = (this.waitedMs ?? 0) + this.#deps.now() - this.#since;
+    clearTimeout(this.#timer);
+  }
+
+  onOpen(slot: RoutedSlot): void {
+    this.leave();
+    this.#owner.onOpen(slot);
+  }
+
+  /** At the deadline, a slot that is open has not been loading all the time: its server has failed. */
+  onRefused({ code, message }: Refusal): void {
+    const lost = this.#lost;
+    const isOpen = lost !== undefined && this.#deps.board.current().slots.get(lost.hold.slot)?.admission.kind === 'open';
+    if (code === 'slot.loading' && isOpen && lost.accepted) this.#owner.fail('upstream.failed', lost.message);
+    else this.#owner.fail(code, message);
+  }
+
+  onFirstBoard(): void {
+    this.leave();
+    this.#owner.onFirstBoard?.();
+  }
+
+  onClosed(): void {
+    this.#failed = [];
+    this.#retries = 0;
+  }
+
+  /** After a failure, only another endpoint is worth an immediate try; the timer tries the same one again. */
+  accepts(slot: RoutedSlot): boolean {
+    this.#forgetReplaced(slot);
+    return slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));
+  }
+
+  #forgetReplaced({ targets }: RoutedSlot): void {
+    this.#failed = this.#failed.filter(({ target }) => targets.some((offered) => isSameTarget(offered, target)));
+  }
+
+  /** If the slot is not open, the publication that opens it releases this request. */
+  #tryAgain(name: SlotName): void {
+    const slot = this.#deps.board.current().slots.get(name);
+    if (slot?.admission.kind === 'open') this.onOpen(slot);
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time. Parking starts nothing itself.
+ *
+ *   enter() ──► queue of the slot ──► the board is published with the slot
+ *                 │                     open: onOpen       refused or removed: onRefused       still to wait: stays
+ *                 ├─► the deadline passes: onRefused("slot.loading")
+ *                 └─► leave(): the client has left, or the request goes on without the queue
+ *
+ * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
+ */
+import type { RoutedBoard, RoutedSlot, RoutedView } from '../../reconciler/board.ts';
+import type { Demand } from '../../reconciler/ports.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import type { Refusal } from '../route/decide/route.ts';
+
+export interface Waiter {
+  /** The slot is open. Called while the board is being published; the waiter has left the queue. */
+  onOpen(slot: RoutedSlot): void;
+  onRefused(refusal: Refusal): void;
+  /** The first board has been published: route again. Called only for waiters without a slot. */
+  onFirstBoard?(): void;
+  /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
+  accepts?(slot: RoutedSlot): boolean;
+  /** A board has been published on which the slot is not open. The waiter stays. */
+  onClosed?(): void;
+}
+
+export interface Ticket {
+  readonly kind: 'parked';
+  /** Removes the waiter from the queue. Later calls do nothing. */
+  leave(): void;
+}
+
+export type Parking = ReturnType<typeof createParking>;
+
+export interface ParkingDeps {
+  readonly board: RoutedBoard;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly settings: Pick<Settings, 'SVC_PARK_LIMIT' | 'SVC_PARK_TIMEOUT'>;
+  /** Called when a request starts to wait for a slot, and when the last one has left. */
+  readonly onDemand: () => void;
+}
+
+interface Parked {
+  readonly waiter: Waiter;
+  /** Monotonic milliseconds. */
+  readonly since: number;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** The key undefined holds the requests that wait for the first board. */
+type QueueKey = SlotName | undefined;
+
+export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
+  const { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs } = settings;
+  /** Sets keep the order of arrival and remove in constant time. */
+  const queues = new Map<QueueKey, Set<Parked>>();
+  const lastAskedAt = new Map<SlotName, number>();
+
+  /** Returns false if the request has left the queue already. */
+  function dequeue(key: QueueKey, queue: Set<Parked>, parked: Parked): boolean {
+    if (!queue.delete(parked)) return false;
+    clearTimeout(parked.timer);
+    if (queue.size === 0) queues.delete(key);
+    return true;
+  }
+
+  function releaseWaiters(view: RoutedView): void {
+    for (const [key, queue] of queues.entries().toArray()) {
+      const slot = key === undefined ? undefined : view.slots.get(key);
+      if (key === undefined && view.version === 0) continue;
+      if (slot?.admission.kind === 'park') {
+        for (const { waiter } of queue) waiter.onClosed?.();
+        continue;
+      }
+      // A copy: a released request may enter again at once, and must not be visited twice.
+      for (const parked of queue.values().toArray()) {
+        const stays = slot?.admission.kind === 'open' && parked.waiter.accepts?.(slot) === false;
+        if (!stays && dequeue(key, queue, parked)) notify(parked.waiter, key, slot);
+      }
+    }
+    for (const name of lastAskedAt.keys()) if (view.version > 0 && !view.slots.has(name)) lastAskedAt.delete(name);
+  }
+  board.subscribe(releaseWaiters);
+
+  return {
+    /**
+     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in monotonic milliseconds.
+     * `again` marks a request that was admitted before: the limit does not apply to it.
+     */
+    enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
+      const leftMs = deadline - now();
+      if (leftMs <= 0) return timedOut(key, timeoutMs);
+      const queue = queues.get(key) ?? new Set<Parked>();
+      if (!again && queue.size >= limit) {
+        return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
+      }
+      queues.set(key, queue);
+      const expire = (): void => {
+        if (dequeue(key, queue, parked)) waiter.onRefused(timedOut(key, timeoutMs));
+      };
+      const parked: Parked = { waiter, since: now(), timer: setTimeout(expire, leftMs) };
+      queue.add(parked);
+      if (key !== undefined) onDemand();
+      const leave = (): void => {
+        if (!dequeue(key, queue, parked) || key === undefined) return;
+        lastAskedAt.set(key, now());
+        if (queue.size === 0) onDemand();
+      };
+      return { kind: 'parked', leave };
+    },
+    /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
+    noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
+    demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
+    /** Number of requests that wait for a slot, or for the first board if undefined. */
+    waiting: (slot: QueueKey): number => queues.get(slot)?.size ?? 0,
+    /** Refuses every waiter, because the gateway is closing. */
+    close(message: string) {
+      for (const [key, queue] of queues.entries().toArray()) {
+        for (const parked of queue.values().toArray())
+          if (dequeue(key, queue, parked)) parked.waiter.onRefused(refusal('slot.loading', message));
+      }
+    },
+  };
+}
+
+function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): Demand {
+  const oldest = queue?.values().next().value;
+  return oldest === undefined ? { waiting: 0, lastAskedAt } : { waiting: queue?.size ?? 0, waitingSince: oldest.since, lastAskedAt };
+}
+
+function notify(waiter: Waiter, key: QueueKey, slot: RoutedSlot | undefined): void {
+  if (key === undefined) waiter.onFirstBoard?.();
+  else if (slot === undefined) waiter.onRefused(refusal('slot.not_found', `Use another model: slot "${key}" has been removed`));
+  else if (slot.admission.kind === 'open') waiter.onOpen(slot);
+  else if (slot.admission.kind === 'refuse') waiter.onRefused(slot.admission);
+}
+
+function timedOut(key: QueueKey, timeoutMs: number): Refusal {
+  const message = `Try again later: ${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT")`;
+  return refusal('slot.loading', message);
+}
+
+function refusal(code: ErrorCode, message: string): Refusal {
+  return { kind: 'refuse', code, message };
+}
+
+function describe(key: QueueKey): string {
+  return key === undefined ? 'the service' : `slot "${key}"`;
+}

@@ -1,0 +1,63 @@
+/** Creates holds and parking, and shows them to the reconciler as the `Traffic` of `reconciler/ports.ts`. */
+import type { Board } from '../../reconciler/board.ts';
+import type { Traffic } from '../../reconciler/ports.ts';
+import type { RequestProgress } from '../../providers/translation.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import { createActivityWatch } from './activity-watch.ts';
+import { createHolds, type Holds, type ProgressListener } from './hold.ts';
+import { createParking, type Parking, type ParkingDeps } from './parking.ts';
+import { createSoonestWake } from '../soonest-wake.ts';
+
+/** Number of requests of one slot now. */
+export interface SlotTraffic {
+  readonly inFlight: number;
+  readonly parked: number;
+  /** How far the server is with the request that it works on, if it says so. */
+  readonly progress?: RequestProgress | undefined;
+}
+
+export interface GatewayTraffic extends Traffic {
+  readonly holds: Holds;
+  readonly parking: Parking;
+  ofSlot(slot: SlotName): SlotTraffic;
+  /** Calls the listener with each progress, until the function that is returned is called. */
+  watchProgress(listener: ProgressListener): () => void;
+  /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
+  noteFailure(): void;
+}
+
+export interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
+  readonly board: Board;
+}
+
+export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTraffic {
+  const { wakeWithin, looked, changes } = createSoonestWake();
+  const noteActivity = createActivityWatch({ board, inFlight: (slot) => holds.inFlight(slot), wakeWithin });
+  const listeners = new Set<ProgressListener>();
+  const holds = createHolds({
+    now,
+    board,
+    onActivity: ({ slot, draining }) => (draining ? wakeWithin(0) : noteActivity(slot)),
+    onProgress: (slot, progress) => listeners.forEach((listener) => listener(slot, progress)),
+  });
+  const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
+
+  return {
+    holds,
+    parking,
+    read() {
+      looked();
+      return { workloads: holds.activity(), demand: parking.demand() };
+    },
+    ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
+    watchProgress(listener) {
+      // Each call has its own, also with the same function.
+      const own: ProgressListener = (slot, progress) => listener(slot, progress);
+      listeners.add(own);
+      return () => void listeners.delete(own);
+    },
+    abort: (workload) => holds.abort(workload),
+    changes,
+    noteFailure: () => wakeWithin(0),
+  };
+}

@@ -1,0 +1,48 @@
+/** What becomes of a name that a request for speech gives as its voice, and that may be that of a stored voice. Pure. */
+import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
+import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
+import { shorten } from '../../../schema/shorten.ts';
+import type { Refusal } from '../../route/decide/route.ts';
+
+/**
+ * `send`: the recording of the stored voice, if there is one, goes with the request. `keep`: the server knows the name, or says itself that it does not. `refuse-stored`: a stored
+ * voice of this name cannot be used.
+ */
+export type VoicePlan = 'send' | 'keep' | 'refuse-stored';
+
+/** The names of OpenAI, which speech servers map to voices of their own. */
+export const OPENAI_VOICES: ReadonlySet<string> = new Set(
+  'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
+);
+const NAME_LENGTH_LIMIT = 200;
+const LISTED_NAMES = 50;
+
+type Speaker = Pick<RoutedSlot, 'voices'>;
+
+/** `imitates`: whether the model of the slot speaks with voices of recordings. The voices of a model always go before stored ones. */
+export function planVoice(name: string, { voices = [] }: Speaker, imitates: boolean): VoicePlan {
+  if (imitates) return 'send';
+  const asked = name.toLowerCase();
+  const isOwn = OPENAI_VOICES.has(asked) || voices.some(({ id }) => id.toLowerCase() === asked);
+  // Where the voices of a model are not known, only its server can tell.
+  return isOwn || voices.length === 0 ? 'keep' : 'refuse-stored';
+}
+
+/** False for a provider that throws. */
+export function imitatesVoices(
+  providers: ProviderRegistry,
+  slot: Pick<RoutedSlot, 'spec'> & { readonly model?: ModelFacts | undefined },
+): boolean {
+  try {
+    return slot.model !== undefined && providers[slot.spec.provider]?.imitates?.(slot.model) === true;
+  } catch {
+    return false;
+  }
+}
+
+export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedView, providers: ProviderRegistry): Refusal {
+  const able = [...board.slots.values()].filter((other) => imitatesVoices(providers, other)).map((other) => `"${other.name}"`);
+  const instead = able.length === 0 ? 'no slot imitates voices' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
+  const message = `Send the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}" to a slot whose model imitates voices: slot "${slot.name}" with model "${slot.spec.model.default}" has only voices of its own; ${instead}`;
+  return { kind: 'refuse', code: 'audio.cloning_unsupported', message };
+}

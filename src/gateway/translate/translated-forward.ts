@@ -1,0 +1,236 @@
+/**
+ * An attempt to answer a request by a translation of the provider. It begins when the whole body has been read, and ends in one of these ways:
+ *
+ *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onAttemptDone, fail
+ *                                            ├─► the server dies before anything was written: run it again elsewhere      onAttemptLost
+ *                                            ├─► it throws, breaks a rule, or a time limit passes: `upstream.failed`      fail
+ *                                            └─► the client leaves                                                        destroy
+ *
+ * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is read to its end. In all of them but the second, it is then sent
+ * what the translation named in `on-end`. The hold lasts until then.
+ */
+import { randomBytes } from 'node:crypto';
+import type { InferPlan, InferRequest } from '../../providers/provider.ts';
+import type { TranslationEnd, UpstreamAnswer } from '../../providers/translation.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { Attempt, AttemptOwner, AttemptRequest } from '../attempt.ts';
+import type { BufferBudget } from '../buffer-budget.ts';
+import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
+import { passedLimit } from '../route/decide/request-limits.ts';
+import { leaveUpstream } from '../leave-upstream.ts';
+import { bufferOf } from '../buffer-of.ts';
+import { readTranslatableBody } from '../translatable-body.ts';
+import { TranslatedAnswer } from './translated-answer.ts';
+import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
+import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
+
+export interface TranslatedRequest extends AttemptRequest {
+  readonly plan: Extract<InferPlan, { kind: 'translate' }>;
+  readonly asked: InferRequest;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** A class, because it is a resource with a lifetime. */
+export class TranslatedForward implements Attempt {
+  readonly #request: TranslatedRequest;
+  readonly #owner: AttemptOwner;
+  readonly #ending = new AbortController();
+  readonly #leaving = new AbortController();
+  readonly #answer: TranslatedAnswer;
+  readonly #memory: Reservation;
+  readonly #callDeps: UpstreamCallDeps;
+  readonly #run: TranslationRun;
+  /** Coarse milliseconds at which the body was complete. */
+  #bodyAt: number | undefined;
+  #progressAt: number;
+  #completed = false;
+
+  constructor(request: TranslatedRequest, owner: AttemptOwner) {
+    this.#request = request;
+    this.#owner = owner;
+    this.#answer = new TranslatedAnswer(request);
+    this.#memory = reservationIn(request.deps.budget);
+    this.#progressAt = request.deps.tick();
+    this.#callDeps = callDepsOf(request, (what) => this.#onProgress(what));
+    this.#run = new TranslationRun({
+      ...this.#callDeps,
+      begin: (head) => this.#answer.begin(head),
+      write: (bytes) => this.#answer.write(bytes),
+      ...this.#memory,
+      ...portsOf(request),
+      signal: this.#ending.signal,
+    });
+  }
+
+  get ttftMs(): number | undefined {
+    return this.#answer.ttftMs;
+  }
+
+  start(): void {
+    this.#request.requestBody.whenWhole(() => {
+      this.#bodyAt = this.#request.deps.tick();
+      this.#perform().catch((error: unknown) => this.#onError(error));
+    });
+  }
+
+  noteProgress(): void {
+    this.#progressAt = this.#request.deps.tick();
+  }
+
+  usage() {
+    return this.#answer.usage();
+  }
+
+  giveUp(message: string): void {
+    if (this.#isEnded()) this.#leaving.abort();
+    else this.#lose(false, message);
+  }
+
+  destroy(): Promise<void> | undefined {
+    if (this.#isEnded()) return undefined;
+    this.#end();
+    const { call, onLeave, onEnd } = this.#run;
+    const rest = { settings: this.#request.deps.settings, signal: this.#leaving.signal };
+    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], ...rest });
+    call?.destroy();
+    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, ...rest });
+  }
+
+  checkTimeouts(now: number): void {
+    const isConnecting = this.#run.call?.isConnected === false;
+    const times = { now, progressAt: this.#progressAt, bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting };
+    const passed = passedLimit(times, this.#request.deps.settings);
+    if (passed?.kind === 'lost') this.#lose(false, passed.message);
+    else if (passed !== undefined) this.#fail(passed.code, passed.message);
+  }
+
+  async #perform(): Promise<void> {
+    const { plan, asked, requestBody, requestId } = this.#request;
+    const body = await readTranslatableBody(requestBody, plan.maxJsonBytes);
+    if (body === undefined || this.#isEnded()) return;
+    if (body.kind === 'refuse') {
+      this.#finish(body);
+      return;
+    }
+    const boundary = `svc-${randomBytes(18).toString('hex')}`;
+    const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt: Math.floor(Date.now() / 1000), boundary, body }));
+    if (end !== undefined && !this.#isEnded()) this.#finish(end);
+  }
+
+  #finish(end: TranslationEnd): void {
+    switch (end.kind) {
+      case 'answer': {
+        const bytes = bufferOf(end.body);
+        this.#answer.begin(end, bytes.length);
+        this.#complete(bytes);
+        return;
+      }
+      case 'written':
+        this.#complete(EMPTY);
+        return;
+      case 'upstream-error':
+        this.#upstreamError(end.answer);
+        return;
+      case 'refuse':
+      case 'failed':
+        // The translation itself has ended, so nothing is left to be cleaned up.
+        this.#completed = true;
+        if (end.kind === 'failed') this.#owner.fail('upstream.failed', end.message);
+        else this.#owner.fail(end.code, end.message, end.param);
+        return;
+      default:
+        end satisfies never;
+    }
+  }
+
+  #upstreamError({ status, headers, body }: UpstreamAnswer): void {
+    const { answer, requestId, requestBody } = this.#request;
+    const verdict = judgeAnswer({ status, text: Buffer.from(body).toString('utf8') }, answer.dialect, requestId);
+    if (verdict.kind !== 'error' && verdict.kind !== 'loading') throw new TypeError(`Answer with an error of the upstream, not ${status}`);
+    const { error } = verdict.body;
+    this.#completed = true;
+    if (answer.started) this.#owner.fail('upstream.failed', error.message);
+    else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, error.message);
+    else {
+      answer.upstreamError({ status, headers: [...headers].flat() }, error);
+      this.#owner.onAttemptDone();
+    }
+  }
+
+  #complete(last: Buffer): void {
+    this.#answer.end(last);
+    this.#completed = true;
+    this.#owner.onAttemptDone();
+  }
+
+  #onProgress(what: 'sent' | 'heard'): void {
+    this.noteProgress();
+    if (what === 'heard') this.#request.hold.heard();
+  }
+
+  #onError(error: unknown): void {
+    if (this.#isEnded()) return;
+    const { deps, requestId } = this.#request;
+    if (error instanceof UpstreamLost) this.#lose(error.accepted, error.message);
+    else if (error instanceof UpstreamBroken) this.#fail('upstream.failed', error.message);
+    else {
+      deps.onFault(error, requestId);
+      this.#fail('upstream.failed', `Report this with the request id "${requestId}": the request or its answer could not be translated`);
+    }
+  }
+
+  #lose(accepted: boolean, message: string): void {
+    if (this.#isEnded()) return;
+    this.#end();
+    this.#run.call?.destroy();
+    const { requestBody, answer, hold } = this.#request;
+    if (requestBody.resendable && !answer.started) this.#owner.onAttemptLost({ hold, accepted, message });
+    else this.#owner.fail('upstream.failed', message);
+  }
+
+  #fail(code: ErrorCode, message: string): void {
+    // The owner destroys the attempt.
+    if (!this.#isEnded()) this.#owner.fail(code, message);
+  }
+
+  #isEnded(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  #end(): void {
+    this.#ending.abort();
+    this.#memory.release();
+  }
+}
+
+function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onProgress: UpstreamCallDeps['onProgress']): UpstreamCallDeps {
+  const readBody: UpstreamCallDeps['readBody'] = (from, bytes) => requestBody.read(from, bytes);
+  return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
+}
+
+/** Where images and progress of the translation go. */
+function portsOf({ deps, hold }: AttemptRequest): Pick<TranslationRunDeps, 'keepImage' | 'onReport'> {
+  return { keepImage: deps.keepImage, onReport: (progress) => hold.report(progress) };
+}
+
+type Reservation = ReturnType<typeof reservationIn>;
+
+/** Memory that is reserved piece by piece, and released at the end at the latest. */
+function reservationIn(budget: BufferBudget) {
+  let reserved = 0;
+  const unreserve = (bytes: number): void => {
+    const released = Math.min(bytes, reserved);
+    reserved -= released;
+    budget.release(released);
+  };
+  return {
+    reserve(bytes: number): boolean {
+      const isReserved = budget.reserve(bytes);
+      if (isReserved) reserved += bytes;
+      return isReserved;
+    },
+    unreserve,
+    release: () => unreserve(reserved),
+  };
+}

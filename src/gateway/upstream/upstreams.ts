@@ -1,0 +1,116 @@
+/** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
+import type { Endpoint } from '../../providers/provider.ts';
+import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
+import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
+
+export type Upstreams = ReturnType<typeof createUpstreams>;
+
+/**
+ * An idle connection occupies a thread in servers built on cpp-httplib, which close it after 5 s. Two seconds are enough from one request of a conversation
+ * to the next, and leave a margin.
+ */
+const IDLE_MS = 2000;
+/** A connection is closed this long before the upstream's own `Keep-Alive` time is over. */
+const IDLE_MARGIN_MS = 1000;
+const SWEEP_MS = 500;
+/** Idle connections per endpoint, which bounds file descriptors on both sides. */
+const IDLE_LIMIT = 256;
+
+interface Pool {
+  readonly idle: UpstreamConnection[];
+  readonly owner: ConnectionOwner;
+}
+
+export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
+  const pools = new Map<string, Pool>();
+  const connections = new Set<UpstreamConnection>();
+  let tick = performance.now();
+  const sweeper = setInterval(() => {
+    tick = performance.now();
+    for (const pool of pools.values()) closeStale(pool, tick);
+  }, SWEEP_MS);
+  sweeper.unref();
+
+  function poolOf(key: string): Pool {
+    const known = pools.get(key);
+    if (known !== undefined) return known;
+    const idle: UpstreamConnection[] = [];
+    const owner: ConnectionOwner = {
+      onIdle(connection) {
+        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
+          connection.destroy();
+          return;
+        }
+        connection.idleSince = tick;
+        idle.push(connection);
+      },
+      onGone(connection) {
+        connections.delete(connection);
+        const at = idle.indexOf(connection);
+        if (at !== -1) idle.splice(at, 1);
+      },
+    };
+    const pool: Pool = { idle, owner };
+    pools.set(key, pool);
+    return pool;
+  }
+
+  const unsubscribe = board.subscribe((view) => {
+    if (pools.size === 0) return;
+    const wanted = endpointKeys(view);
+    for (const [key, pool] of pools) {
+      if (wanted.has(key)) continue;
+      pools.delete(key);
+      for (const connection of pool.idle.splice(0)) connection.destroy();
+    }
+  });
+
+  return {
+    /** `fresh`: opens a new connection instead of reusing an idle one. */
+    connect(endpoint: Endpoint, sink: UpstreamSink, fresh: boolean) {
+      const pool = poolOf(keyOf(endpoint));
+      let connection = fresh ? undefined : pool.idle.pop();
+      // A connection leaves the pool a moment after it has been closed.
+      while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
+      if (connection === undefined) {
+        connection = new UpstreamConnection(endpoint, pool.owner);
+        connections.add(connection);
+      }
+      connection.begin(sink);
+      return connection;
+    },
+    /** Number of open connections, including idle ones. */
+    open: () => connections.size,
+    close() {
+      unsubscribe();
+      clearInterval(sweeper);
+      pools.clear();
+      for (const connection of connections) connection.destroy();
+    },
+  };
+}
+
+function closeStale(pool: Pool, now: number): void {
+  // Connections are reused last in, first out, so the stale ones are at the front.
+  let stale = 0;
+  for (const connection of pool.idle) {
+    if (now - connection.idleSince < idleMsOf(connection)) break;
+    stale += 1;
+  }
+  for (const connection of pool.idle.splice(0, stale)) connection.destroy();
+}
+
+function idleMsOf(connection: UpstreamConnection): number {
+  const { keepAliveSeconds } = connection;
+  return keepAliveSeconds === undefined ? IDLE_MS : Math.min(IDLE_MS, keepAliveSeconds * 1000 - IDLE_MARGIN_MS);
+}
+
+function endpointKeys(view: RoutedView): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const slot of view.slots.values()) for (const target of slot.targets) keys.add(keyOf(target.endpoint));
+  return keys;
+}
+
+function keyOf(endpoint: Endpoint): string {
+  return `${endpoint.host}:${endpoint.port}`;
+}

@@ -1,0 +1,159 @@
+/** Saves, compares and applies the profiles of a host. `decide/plan-switch.ts` decides what a switch does; files are read again whenever somebody asks. */
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { createTextFileMemory } from '../../files/remember-text-files.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { createBreather } from '../../platform/slices.ts';
+import { SlotName, type ProfileName } from '../../schema/words/names.ts';
+import type { Profile, ProfileStore, ProfileSummary, SavedProfile, SaveOptions } from '../../schema/slot/profile-store.ts';
+import type { SlotTextEditor } from '../../schema/slot/slot-editor.ts';
+import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
+import { rewriteSlotText } from './decide/edit-slot.ts';
+import { parseSlotText } from './decide/parse-slot-text.ts';
+import { planSwitch, type FoundText, type FoundTexts, type PlannedSwitch } from './decide/plan-switch.ts';
+import { createProfileFiles, MOST_PROFILES, type FoundProfile, type NewText } from './profile-files.ts';
+import { readSlotFiles, type SlotFiles } from './slot-files.ts';
+
+export interface ProfileStoreOptions {
+  /** `<config>/profiles`, which need not exist yet. */
+  readonly directory: string;
+  /** `<config>/slots`. */
+  readonly slotsDirectory: string;
+  readonly editor: SlotTextEditor;
+  /** As for the source of slots. */
+  readonly quietPeriodMs: number;
+}
+
+/** Of a file that no slot has yet. */
+const FILE_MODE = 0o640;
+
+export function createProfileStore({ directory, slotsDirectory, editor, quietPeriodMs }: ProfileStoreOptions): ProfileStore {
+  const files = createProfileFiles(directory);
+  const readSlots = createSlotReader(slotsDirectory, quietPeriodMs);
+
+  const plan = async (name: ProfileName, present: FoundTexts): Promise<(PlannedSwitch & Profile) | undefined> => {
+    const found = await files.read(name);
+    return found && { name, ...withProblems(planSwitch(found.texts, present), found) };
+  };
+
+  return {
+    async list() {
+      const [{ names, problems }, present] = await Promise.all([files.names(), readSlots()]);
+      const breathe = createBreather();
+      const profiles: ProfileSummary[] = [];
+      for (const name of names) {
+        const planned = await plan(name, present);
+        if (planned !== undefined) profiles.push(summaryOf(planned));
+        await breathe();
+      }
+      return { profiles, problems };
+    },
+    async read(name) {
+      const planned = await plan(name, await readSlots());
+      return planned && withoutEdits(planned);
+    },
+    async save(name, options = {}) {
+      try {
+        const texts = await textsToSave(readSlots, options);
+        if ('kind' in texts) return texts;
+        const saved = await files.write(name, texts.texts, (existing) => refuseSave(name, existing, options));
+        return 'kind' in saved ? saved : { kind: 'saved', created: saved.created };
+      } catch (error) {
+        return { kind: 'failed', message: failureOf(error, directory) };
+      }
+    },
+    async remove(name) {
+      try {
+        return (await files.remove(name)) ? 'removed' : 'not-found';
+      } catch (error) {
+        return { failure: failureOf(error, directory) };
+      }
+    },
+    async apply(name, { ifMatch } = {}) {
+      const planned = await plan(name, await readSlots());
+      if (planned === undefined) return { kind: 'not-found' };
+      if (ifMatch !== undefined && ifMatch !== planned.resourceVersion) return { kind: 'conflict' };
+      if (planned.problems.length > 0) return { kind: 'invalid', problems: planned.problems };
+      const put = await editor.putTexts(planned.edits);
+      if (put.kind === 'failed') return put;
+      return put.kind === 'conflict' ? { kind: 'conflict' } : { kind: 'applied', profile: withoutEdits(planned) };
+    },
+  };
+}
+
+function withProblems(planned: PlannedSwitch, { problems }: FoundProfile): PlannedSwitch {
+  return problems.length === 0 ? planned : { ...planned, problems: [...problems, ...planned.problems], edits: [] };
+}
+
+function summaryOf({ name, slots, problems, resourceVersion }: Profile): ProfileSummary {
+  return { name, problems, resourceVersion, slots: slots.map((slot) => ({ name: slot.name, change: slot.change })) };
+}
+
+function withoutEdits({ name, slots, problems, resourceVersion }: Profile): Profile {
+  return { name, slots, problems, resourceVersion };
+}
+
+function refuseSave(name: ProfileName, existing: ReadonlySet<string>, { onlyNew }: SaveOptions): SavedProfile | undefined {
+  if (existing.has(name)) return onlyNew === true ? { kind: 'exists' } : undefined;
+  return existing.size >= MOST_PROFILES ? { kind: 'full', limit: MOST_PROFILES } : undefined;
+}
+
+type Saveable = { readonly texts: ReadonlyMap<SlotName, NewText> } | Extract<SavedProfile, { kind: 'invalid' }>;
+
+/** Only valid texts are saved, so that a profile which is needed in a hurry has no mistake. */
+async function textsToSave(readSlots: ReadSlots, { documents }: SaveOptions): Promise<Saveable> {
+  const texts = new Map<SlotName, NewText>();
+  const problems: SpecProblem[] = [];
+  if (documents === undefined) {
+    for (const [name, found] of await readSlots()) {
+      const parsed = found.kind === 'text' ? parseSlotText(name, found.text, found.path) : undefined;
+      if (found.kind === 'unreadable') problems.push({ ...found, path: [], file: found.path });
+      else if (parsed?.ok === false) problems.push(...parsed.problems);
+      else texts.set(name, { text: found.text, mode: await modeOf(found.path) });
+    }
+  } else {
+    for (const [name, document] of documents) {
+      const written = rewriteSlotText('', document);
+      const parsed = written.ok ? parseSlotText(name, written.text, `${name}.toml`) : written;
+      if (!written.ok || !parsed.ok) problems.push(...(parsed.ok ? [] : parsed.problems));
+      else texts.set(name, { text: written.text, mode: FILE_MODE });
+    }
+  }
+  if (problems.length > 0) return { kind: 'invalid', problems };
+  const empty = 'Create a slot first: a profile without slots would disable every slot';
+  return texts.size === 0 ? { kind: 'invalid', problems: [{ path: [], message: empty }] } : { texts };
+}
+
+/** A file that others cannot read has a copy that they cannot read. */
+async function modeOf(file: string): Promise<number> {
+  return (await stat(file)).mode & 0o777;
+}
+
+type ReadSlots = () => Promise<FoundTexts>;
+
+/** After the quiet period, so that no half of a file is saved or compared. The returned function throws the system's error if the directory cannot be listed; one that is missing has no slots. */
+function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
+  const reading = { quietPeriodMs, expected: [], memory: createTextFileMemory() };
+  return async () => {
+    const found = new Map<SlotName, FoundText>();
+    const files = await readSlotFiles(directory, reading, new AbortController().signal).catch(noneIfMissing);
+    for (const [fileName, file] of files) {
+      // A file with another name is no slot; the loop reports it.
+      const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
+      if (name.success) found.set(name.data, { path: path.join(directory, fileName), ...file });
+    }
+    return found;
+  };
+}
+
+function noneIfMissing(error: unknown): SlotFiles {
+  if (codeOf(error) === 'ENOENT') return new Map();
+  throw error;
+}
+
+function failureOf(error: unknown, directory: string): string {
+  const code = codeOf(error);
+  if (code === 'ENOSPC') return 'Free some disk space: the profile could not be written because the disk is full';
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return `Allow the service to write to "${directory}": ${messageOf(error)}`;
+  return `Changing the profiles in "${directory}" failed: ${messageOf(error)}`;
+}

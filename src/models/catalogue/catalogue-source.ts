@@ -1,0 +1,165 @@
+/**
+ * Reads the catalogue: the shipped `catalogue.toml` once, and `models.toml` of the users whenever the loop reads what is desired. Nothing is fetched. An entry
+ * of `models.toml` with a mistake stays in force as it last was, also after a restart; otherwise a typo would take the model of a running slot away.
+ */
+import { readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { quietRestMs } from '../../files/decide/quiet-rest.ts';
+import { readTextFile, type TextFile } from '../../files/read-text-file.ts';
+import { watchDirectory } from '../../files/watch-directory.ts';
+import { writeJsonAtomically } from '../../files/write-file.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import type { SourceLog } from '../../platform/log.ts';
+import type { Wake } from '../../reconciler/ports.ts';
+import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
+import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { CatalogueRecord } from './decide/catalogue-document.ts';
+import { entryOf, type EntryContext } from '../decide/catalogue-entry.ts';
+import { parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
+import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
+
+export interface CatalogueSource {
+  /** The models as of the last read. */
+  readonly catalogue: Catalogue;
+  /** Reads `models.toml` again. Logs each problem once, and returns the present ones. */
+  read(): Promise<readonly SpecProblem[]>;
+  /** Wakes when `models.toml` changes. */
+  changes(wake: Wake, signal: AbortSignal): void;
+}
+
+export interface CatalogueSourceOptions {
+  /** Absolute path of `models.toml`; it need not exist. */
+  readonly local: string;
+  /** Where the last good entries are stored, as JSON; in memory only if unset. */
+  readonly lastGoodFile?: string;
+  readonly hub: Pick<HubAccess, 'endpoint'>;
+  /** The providers that this version includes. */
+  readonly providers: readonly ProviderKind[];
+  readonly quietPeriodMs: number;
+  readonly log: SourceLog;
+}
+
+const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
+/** A file that is written continuously is read as it is after this time. */
+const LONGEST_WAIT_MS = 2000;
+
+export async function createCatalogueSource(options: CatalogueSourceOptions): Promise<CatalogueSource> {
+  const { local, log, hub, lastGoodFile } = options;
+  const context = {
+    hubUrl: (repo: string, commit: string, file: string) => fileUrl(hub.endpoint, repo, commit, file),
+    providers: new Set(options.providers),
+  };
+  const shipped = parseCatalogue(await readFile(SHIPPED, 'utf8'), SHIPPED);
+  const shippedEntries = entriesOf(shipped.records, { ...context, isOwn: false });
+  let lastGood = lastGoodFile === undefined ? new Map() : await readLastGood(lastGoodFile);
+  let entries: ReadonlyMap<string, CatalogueEntry>;
+  let logged = '';
+  let last: { readonly file: TextFile | undefined; readonly parsed: ParsedCatalogue } | undefined;
+  const taken: CatalogueRecords = new Map([...DEMO_RECORDS, ...shipped.records]);
+  accept(lastGood);
+
+  function accept(own: CatalogueRecords): void {
+    lastGood = own;
+    entries = new Map([...DEMO_CATALOGUE, ...shippedEntries, ...entriesOf(own, { ...context, isOwn: true })]);
+  }
+
+  async function store(own: CatalogueRecords): Promise<void> {
+    if (lastGoodFile === undefined) return;
+    try {
+      if (own.size === 0) await rm(lastGoodFile, { force: true });
+      else await writeJsonAtomically(lastGoodFile, [...own.values()], 0o600);
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, `Storing the last good entries of "${local}" in "${lastGoodFile}" failed`);
+    }
+  }
+
+  return {
+    catalogue: {
+      get: (id) => entries.get(id),
+      has: (id) => entries.has(id),
+      keys: () => entries.keys(),
+      values: () => entries.values(),
+    },
+    async read() {
+      const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
+      // Every pass reads the file, and it hardly ever changes.
+      const parsed = isSameValue(file, last?.file) && last !== undefined ? last.parsed : parseFile(file, local, taken);
+      last = { file, parsed };
+      const own = keepLastGood(parsed, lastGood);
+      if (!isSameValue([...own.values()], [...lastGood.values()])) {
+        accept(own);
+        await store(own);
+      }
+      const problems = [...shipped.problems, ...parsed.problems];
+      const text = problems.map((problem) => formatProblem(problem)).join('; ');
+      if (text !== logged && text !== '') log.warn({}, text);
+      logged = text;
+      return problems;
+    },
+    changes(wake, signal) {
+      const directory = path.dirname(local);
+      const names = [path.basename(local)];
+      watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
+    },
+  };
+}
+
+function entriesOf(records: CatalogueRecords, context: EntryContext): ReadonlyMap<string, CatalogueEntry> {
+  return new Map([...records.values()].map((record) => [record.id, entryOf(record, context)]));
+}
+
+/** The ids of the demo models are taken as well. */
+const DEMO_RECORDS: CatalogueRecords = new Map(
+  [...DEMO_CATALOGUE.values()].map(({ id, kind = 'chat' }) => [
+    id,
+    { id, kind, gated: false, verified: true, sources: [], override: false, files: [] },
+  ]),
+);
+
+function parseFile(file: TextFile | undefined, name: string, shipped: CatalogueRecords): ParsedCatalogue {
+  if (file === undefined) return { records: new Map(), problems: [], refused: new Set() };
+  if (file.kind === 'text') return parseCatalogue(file.text, name, shipped);
+  const { message, line, column } = file;
+  return unreadable({ path: [], message, file: name, line, column });
+}
+
+/** Pure. */
+function keepLastGood({ records, refused }: ParsedCatalogue, lastGood: CatalogueRecords): CatalogueRecords {
+  if (refused === undefined) return lastGood;
+  return new Map([...[...lastGood].filter(([id]) => refused.has(id)), ...records]);
+}
+
+/** A file that is only half written may be valid and lack entries. Some editors remove a file for a moment while they save. */
+async function readWhenQuiet(file: string, quietPeriodMs: number, isExpected: boolean): Promise<TextFile | undefined> {
+  const deadline = performance.now() + LONGEST_WAIT_MS;
+  let awaited = isExpected;
+  for (;;) {
+    const read = await readTextFile(file);
+    const isChanging = read?.changedMeanwhile === true || (read === undefined && awaited);
+    const restMs = isChanging ? quietPeriodMs : quietRestMs(read?.writtenAt ?? 0, Date.now(), quietPeriodMs);
+    if (restMs <= 0 || performance.now() >= deadline) return read?.file;
+    if (read === undefined) awaited = false;
+    await sleep(Math.ceil(restMs));
+  }
+}
+
+async function readLastGood(file: string): Promise<CatalogueRecords> {
+  const text = await readFile(file, 'utf8').catch(() => '[]');
+  const records = z.array(CatalogueRecord).safeParse(parseJson(text)).data ?? [];
+  return new Map(records.map((record) => [record.id, record]));
+}
+
+/** Reads the catalogue once, for a program that does not run on. */
+export async function readCatalogueOnce(
+  options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>,
+): Promise<{ readonly catalogue: Catalogue; readonly problems: readonly SpecProblem[] }> {
+  const ignored = (): void => undefined;
+  const source = await createCatalogueSource({ ...options, quietPeriodMs: 0, log: { info: ignored, warn: ignored } });
+  const problems = await source.read();
+  return { catalogue: source.catalogue, problems };
+}

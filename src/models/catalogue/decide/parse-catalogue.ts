@@ -1,0 +1,93 @@
+/**
+ * Reads the text of a catalogue. An entry with a mistake is refused with file, line and column, and does not affect the others. An entry of users that has the id
+ * of a shipped one is refused unless it says `override = true`, so that an update of the program never changes silently what an id means. Pure.
+ */
+import { parseDocument, withoutByteOrderMark } from '../../../files/toml/decide/parse-document.ts';
+import { findPositions } from '../../../files/toml/decide/toml-positions.ts';
+import { isTable, pathToSnakeCase } from '../../../schema/words/key-case.ts';
+import { checkDocument, type CheckedDocument, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
+import { CatalogueDocument, CatalogueRecord, providerOf } from './catalogue-document.ts';
+
+export type CatalogueRecords = ReadonlyMap<string, CatalogueRecord>;
+
+export interface ParsedCatalogue {
+  readonly records: CatalogueRecords;
+  readonly problems: readonly SpecProblem[];
+  /** The ids of entries that were refused; undefined if nothing of the text could be read. */
+  readonly refused: ReadonlySet<string> | undefined;
+}
+
+/** Further problems are counted instead of listed, since nobody reads them. */
+const MAX_PROBLEMS = 50;
+
+/** `file` is named in problems. `shipped` are the entries of the shipped catalogue, if this is another one. */
+export function parseCatalogue(text: string, file: string, shipped: CatalogueRecords = new Map()): ParsedCatalogue {
+  const read = parseDocument(text);
+  if (!read.ok) return unreadable({ path: [], message: read.message, file, ...read.position });
+  const outer = checkDocument(CatalogueDocument, read.document, 'snake_case');
+  if (!outer.ok) return { records: new Map(), problems: place(text, file, outer.problems), refused: undefined };
+  const records = new Map<string, CatalogueRecord>();
+  const refused = new Set<string>();
+  const problems: SpecProblem[] = [];
+  for (const [index, written] of outer.value.models.entries()) {
+    const checked = checkRecord(written, { records, shipped });
+    if (checked.ok) records.set(checked.value.id, checked.value);
+    else {
+      const id = isTable(written) && typeof written['id'] === 'string' ? written['id'] : undefined;
+      if (id !== undefined && !records.has(id)) refused.add(id);
+      problems.push(...checked.problems.map((problem) => ({ ...problem, path: ['models', index, ...problem.path] })));
+    }
+  }
+  return { records, problems: place(text, file, problems), refused };
+}
+
+/** Reads nothing of a file, and says why. */
+export function unreadable(problem: SpecProblem): ParsedCatalogue {
+  return { records: new Map(), problems: [problem], refused: undefined };
+}
+
+interface Known {
+  readonly records: CatalogueRecords;
+  readonly shipped: CatalogueRecords;
+}
+
+function checkRecord(written: unknown, { records, shipped }: Known): CheckedDocument<CatalogueRecord> {
+  const checked = checkDocument(CatalogueRecord, written, 'snake_case');
+  if (!checked.ok) return checked;
+  const { id, override } = checked.value;
+  const own = shipped.get(id);
+  if (records.has(id)) return refuse(['id'], `Use another id: "${id}" is already the id of an earlier entry`);
+  if (own !== undefined && !override)
+    return refuse(['id'], `Use another id: "${id}" is in the shipped catalogue. To replace that entry, add "override = true"`);
+  if (own === undefined && override && shipped.size > 0)
+    return refuse(['override'], `Remove "override": the shipped catalogue has no model "${id}"`);
+  if (own !== undefined && providerOf(own) !== providerOf(checked.value))
+    return refuse(['kind'], `Use another id: "${id}" of the shipped catalogue is served by the provider "${providerOf(own)}"`);
+  return refusePath(checked.value, [...shipped.values(), ...records.values()]) ?? checked;
+}
+
+/** Two models must not replace each other's files. */
+function refusePath({ id, files }: CatalogueRecord, others: readonly CatalogueRecord[]) {
+  for (const [index, { path, sha256 }] of files.entries()) {
+    const taken = others.find(
+      (other) => other.id !== id && other.files.some((file) => path !== undefined && file.path === path && file.sha256 !== sha256),
+    );
+    if (taken !== undefined) return refuse(['files', index, 'path'], `Use another path: another file of the model "${taken.id}" has it`);
+  }
+  return undefined;
+}
+
+function refuse(path: SpecProblem['path'], message: string): { readonly ok: false; readonly problems: readonly SpecProblem[] } {
+  return { ok: false, problems: [{ path, message }] };
+}
+
+function place(text: string, file: string, problems: readonly SpecProblem[]): readonly SpecProblem[] {
+  if (problems.length === 0) return [];
+  const positionOf = findPositions(withoutByteOrderMark(text));
+  const placed = problems
+    .slice(0, MAX_PROBLEMS)
+    .map((problem) => ({ ...problem, file, ...positionOf(pathToSnakeCase(problem.path)) }))
+    .toSorted((left, right) => left.line - right.line || left.column - right.column);
+  const more = problems.length - placed.length;
+  return more === 0 ? placed : [...placed, { path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 }];
+}

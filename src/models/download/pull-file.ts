@@ -1,0 +1,171 @@
+/**
+ * Downloads one file. Resumes an earlier attempt, checks size and hash, and puts the file into its place only if both are correct: no other program ever sees
+ * a part of it under its name. Nothing here knows what the file is for.
+ */
+import { link, mkdir, open, rename } from 'node:fs/promises';
+import path from 'node:path';
+import type { Progress } from '../../reconciler/ports.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { FAST_BYTES_PER_SECOND } from './decide/transfer-blocks.ts';
+import { addSample, bytesPerSecond, type RateSample } from '../decide/transfer-rate.ts';
+import { createDiskRoom, type DiskRoom } from './disk-room.ts';
+import { createOrderedHash } from './ordered-hash.ts';
+import { openPart, removePart, type PartBlocks } from './part-blocks.ts';
+import { storageFailure } from '../pull/storage-failure.ts';
+import { UNLIMITED, type Throttle } from '../../platform/throttle.ts';
+import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
+
+/** What all downloads of a process share. */
+export interface PullLimits {
+  /** Connections for one large file, at most. */
+  readonly connections: number;
+  /** A download that is at least this fast with one connection opens no others. Default: 200 MB/s. Infinity: they open at once. */
+  readonly fastBytesPerSecond?: number;
+  readonly throttle: Throttle;
+  readonly room: DiskRoom;
+}
+
+export interface PullFile extends TransferSource {
+  /** Absolute path. */
+  readonly target: string;
+  /** Absolute path of the partial download, in the directory of the target, with one writer at a time. Default: `<target>.part`. */
+  readonly part?: string;
+  readonly onProgress: (progress: Progress) => void;
+  /** How long the server may send nothing. */
+  readonly silenceMs?: number;
+  /** Default: one attempt. */
+  readonly patience?: Transfer['patience'];
+  readonly limits?: PullLimits;
+}
+
+interface Pull extends PullFile {
+  readonly part: string;
+  readonly limits: PullLimits;
+  readonly patience: Transfer['patience'];
+  readonly silenceMs: number;
+}
+
+const SILENCE_MS = 60_000;
+const PROGRESS_EVERY_MS = 250;
+const RESUMES = 'the next attempt resumes it';
+
+const NO_LIMITS = (): PullLimits => ({ connections: 1, throttle: UNLIMITED, room: createDiskRoom() });
+
+/** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
+export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
+  const { part = `${file.target}.part`, silenceMs = SILENCE_MS, limits = NO_LIMITS(), patience = { attempts: 1, pauseMs: 0 } } = file;
+  const pull: Pull = { ...file, part, limits, patience, silenceMs };
+  try {
+    await mkdir(path.dirname(file.target), { recursive: true });
+    const resumed = await attempt(pull, 'resume', signal);
+    const triesAgain = resumed.kind === 'restart' || (resumed.kind === 'mismatch' && !resumed.inOnePiece);
+    if (!triesAgain) return await resultOf(pull, resumed);
+    // A server that lies about ranges, or a file that changed meanwhile, cannot harm a download in one piece.
+    const again = await attempt({ ...pull, limits: { ...limits, connections: 1 } }, 'fresh', signal);
+    return await resultOf(pull, again);
+  } catch (error) {
+    if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
+    if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(path.dirname(file.target), error) };
+    return fail('retry', 'ModelPullFailed', `The download of "${file.url}" failed: ${messageOf(error)}; ${RESUMES}`);
+  }
+}
+
+type AttemptEnd = TransferEnd | { readonly kind: 'mismatch'; readonly digest: string; readonly inOnePiece: boolean };
+
+async function attempt(pull: Pull, how: 'resume' | 'fresh', signal: AbortSignal): Promise<AttemptEnd> {
+  const blocks = await openPart(pull.part, pull, how === 'fresh');
+  const had = blocks.doneBytes();
+  try {
+    const room = await pull.limits.room.reserve(path.dirname(pull.target), () => Math.max(0, pull.sizeBytes - blocks.doneBytes()));
+    if (!room.ok) return { kind: 'failed', failure: room.failure };
+    try {
+      const hash = createOrderedHash(blocks, pull.sizeBytes);
+      const end = await runTransfer(transferOf(pull, blocks, hash), signal);
+      if (end.kind !== 'complete') return end;
+      const digest = hash.digest();
+      if (digest !== pull.sha256.toLowerCase())
+        return { kind: 'mismatch', digest, inOnePiece: how === 'fresh' || (had === 0 && pull.limits.connections === 1) };
+      await blocks.handle.sync();
+      return end;
+    } finally {
+      room.value();
+    }
+  } finally {
+    await blocks.close();
+  }
+}
+
+function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Transfer {
+  const { limits, target, sizeBytes: totalBytes, onProgress } = pull;
+  const what = path.basename(target);
+  let samples: readonly RateSample[] = [];
+  let reportedAt = -Infinity;
+  const report = (at: number): void => {
+    reportedAt = at;
+    samples = addSample(samples, { at, bytes: blocks.doneBytes() });
+    const rate = bytesPerSecond(samples);
+    onProgress({ what, doneBytes: blocks.doneBytes(), totalBytes, ...(rate === undefined ? {} : { bytesPerSecond: rate }) });
+  };
+  return {
+    source: pull,
+    blocks,
+    hash,
+    silenceMs: pull.silenceMs,
+    throttle: limits.throttle,
+    connections: limits.connections,
+    fastBytesPerSecond: limits.fastBytesPerSecond ?? FAST_BYTES_PER_SECOND,
+    patience: pull.patience,
+    directory: path.dirname(target),
+    onBytes() {
+      const now = performance.now();
+      if (now - reportedAt >= PROGRESS_EVERY_MS || blocks.doneBytes() === totalBytes) report(now);
+    },
+    onWait(waitMs) {
+      const seconds = Math.round(waitMs / 1000);
+      onProgress({ what: `${what} (the server asks to wait for ${seconds} s)`, doneBytes: blocks.doneBytes(), totalBytes });
+    },
+  };
+}
+
+async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
+  const { url, target, part, sha256 } = pull;
+  switch (end.kind) {
+    case 'complete':
+      await publish(part, target);
+      return ok(undefined);
+    case 'failed':
+      return { ok: false, failure: end.failure };
+    case 'restart':
+      await removePart(part);
+      return fail('retry', 'ModelPullFailed', `${end.message}; the next attempt starts from the beginning`);
+    case 'mismatch': {
+      await removePart(part);
+      const message = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}": the file was altered, or the catalogue is out of date`;
+      return fail('stalled', 'ModelHashMismatch', message);
+    }
+    default:
+      return end satisfies never;
+  }
+}
+
+/**
+ * Gives the complete file its name. A file that is there already is one that was found damaged before the download, or the same file of another writer;
+ * a rename replaces it at once, and a server that has it open keeps what it has.
+ */
+async function publish(part: string, target: string): Promise<void> {
+  const linked = await link(part, target).then(
+    () => true,
+    () => false,
+  );
+  if (!linked) await rename(part, target);
+  await removePart(part);
+  await syncDirectory(path.dirname(target));
+}
+
+/** So that the name survives a power failure as the content does. Some file systems do not offer it. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r').catch(() => undefined);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close();
+}

@@ -1,0 +1,119 @@
+/** The command line, environment and devices of llama-server for a slot. Pure. */
+import { dirname, join } from 'node:path';
+import { serverAliases } from '../../decide/server-aliases.ts';
+import type { SlotContext } from '../../provider.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
+import type { GgufModel } from './gguf-model.ts';
+import { isEncoder, roleOf } from './model-role.ts';
+import { chooseLayout } from './server-layout.ts';
+import type { ServerLayout } from './gguf-memory.ts';
+import { usesGpu } from './uses-gpu.ts';
+
+export const PROGRAM = 'llama-server';
+
+/** Everything the command line depends on, with what the files of the model say. */
+export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel };
+
+/** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
+const ONE_THREAD_BYTES = 32 * 2 ** 20;
+
+/** Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the stream. */
+const PING_SECONDS = '2';
+
+const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
+  vulkan: ['/dev/dri'],
+  rocm: ['/dev/kfd', '/dev/dri'],
+  cuda: ['nvidia.com/gpu=all'],
+  cpu: [],
+  npu: [],
+};
+
+/** Environment variables that select GPUs. */
+const VISIBLE_DEVICES: Readonly<Partial<Record<Backend, string>>> = {
+  vulkan: 'GGML_VK_VISIBLE_DEVICES',
+  rocm: 'ROCR_VISIBLE_DEVICES',
+  cuda: 'CUDA_VISIBLE_DEVICES',
+};
+
+export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
+  const { spec, model } = slot;
+  return [
+    PROGRAM,
+    '--host',
+    slot.listen.host,
+    '--port',
+    String(slot.listen.port),
+    '--model',
+    slot.modelPath,
+    '--alias',
+    serverAliases(spec),
+    ...contextArguments(slot),
+    ...deviceArguments(spec),
+    ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
+    ...roleArguments(slot),
+    // Without these it serves a web page and the prompts of all users, and may download models.
+    '--no-ui',
+    '--no-slots',
+    '--offline',
+    ...spec.model.args,
+  ];
+}
+
+/**
+ * Options that not all builds know are passed in the environment, where unknown names are ignored. The `[env]` of the slot takes
+ * precedence over these.
+ */
+export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
+  const { spec, model } = slot;
+  const { layout } = chooseLayout(slot.name, spec, model);
+  return {
+    // By default, any web page may read responses from a loopback port.
+    LLAMA_ARG_CORS_ORIGINS: 'localhost',
+    LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
+    LLAMA_ARG_CACHE_RAM: String(layout.cacheRamMiB),
+    // Only servers with windows or states make any.
+    ...(layout.checkpoints === 0 ? {} : checkpointLimits(layout)),
+    // Without layers on a GPU, a build for one would still use it for long prompts.
+    ...(usesGpu(spec) ? visibleDevices(spec) : { LLAMA_ARG_DEVICE: 'none' }),
+  };
+}
+
+/** What of its copies the memory of the slot was computed with. */
+function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> {
+  return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
+}
+
+/** Returns the device nodes or CDI names that a container needs. */
+export function devicesOf(backend: Backend): readonly string[] {
+  return DEVICES[backend];
+}
+
+/** An embedding server must process its longest input as one batch, so its context is always set. */
+function contextArguments(slot: GgufSlot): readonly string[] {
+  const { start } = roleOf(slot.name, slot.spec, slot.model);
+  const { context, parallel } = chooseLayout(slot.name, slot.spec, slot.model);
+  const size = context === undefined ? [] : ['--ctx-size', String(context)];
+  if (start === 'generate') return parallel === undefined ? size : [...size, '--parallel', String(parallel)];
+  return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
+}
+
+function deviceArguments(spec: SlotSpec): readonly string[] {
+  return usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0'];
+}
+
+function roleArguments(slot: GgufSlot): readonly string[] {
+  const role = roleOf(slot.name, slot.spec, slot.model);
+  if (role.start === 'rerank') return ['--rerank'];
+  if (role.start === 'embed') return ['--embeddings', '--pooling', role.pooling];
+  const { projector } = slot.model;
+  return projector === undefined || isEncoder(slot.model) ? [] : ['--mmproj', join(dirname(slot.modelPath), projector)];
+}
+
+/** If the slot sets a number of GPUs, only the first ones are visible; otherwise all. */
+function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
+  const { gpus } = spec.resources;
+  const variable = VISIBLE_DEVICES[spec.backend];
+  if (gpus === undefined || variable === undefined) return {};
+  return { [variable]: Array.from({ length: gpus }, (_, index) => index).join(',') };
+}

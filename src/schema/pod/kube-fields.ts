@@ -1,0 +1,65 @@
+/** Fields that many Kubernetes objects have. Names, shapes and limits are those of the Kubernetes API (1.36). */
+import { z } from 'zod';
+import { LABEL_KEY_PATTERN } from '../label-keys.ts';
+
+/** Name of an object: a DNS subdomain. */
+const OBJECT_NAME_PATTERN = '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$';
+export const ObjectName = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(new RegExp(OBJECT_NAME_PATTERN), 'Write the name of a Kubernetes object: lower-case letters, digits, "-" and "."');
+
+/** Name of a volume or of a container: a DNS label. */
+export const PartName = z
+  .string()
+  .min(1)
+  .max(63)
+  .regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'Write a name of lower-case letters, digits and "-"');
+
+/** Key of a Secret or a ConfigMap. */
+export const DataKey = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(/^[A-Za-z0-9._-]+$/, 'Write a key of letters, digits, "-", "_" and "."');
+
+export const AbsolutePath = z.string().max(1024).startsWith('/', 'Write an absolute path');
+/** Path below another one; the API server refuses "..". */
+export const RelativePath = z.string().min(1).max(1024).regex(/^[^/]/, 'Write a path that does not start with "/"');
+
+const QUANTITY_RULE = 'Write a quantity such as 2, "500m", "1.5", "512Mi" or "9Gi", with at most 15 digits';
+/** At most 15 digits: more would exceed what the API server can count. */
+const QUANTITY_PATTERN = '^[0-9]{1,15}(\\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$';
+export const Quantity = z.union([z.int().min(0), z.string().regex(new RegExp(QUANTITY_PATTERN), QUANTITY_RULE)], QUANTITY_RULE);
+
+/** File permissions, as a number: 0o440 in TOML and 0440 in YAML. */
+export const FileMode = z.int().min(0).max(0o777);
+/** User or group: Kubernetes accepts what Linux does. */
+export const NumericId = z.int().min(0).max(2_147_483_647);
+
+/** A table with keys of the user's choice; API servers need a bound to estimate the cost of validation rules. */
+export function boundedRecord<Value extends z.ZodType>(value: Value, entries: number) {
+  return z
+    .record(z.string().min(1).max(317), value)
+    .refine((table) => Object.keys(table).length <= entries, `Use at most ${entries} entries`)
+    .meta({ maxProperties: entries });
+}
+
+export const LabelValue = z
+  .string()
+  .max(63)
+  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?$/, 'Write a label of letters, digits, "-", "_" and ".", at most 63 characters');
+const LABEL_KEY_RULE = 'Write the key of a label, such as "team" or "example.com/team"';
+export const LabelKey = z.string().min(1).max(317).regex(new RegExp(LABEL_KEY_PATTERN), LABEL_KEY_RULE);
+
+const Expression = z.strictObject({
+  key: LabelKey.describe('Key of the label'),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared'),
+  values: z.array(LabelValue).max(50).optional().describe('Values, for "In" and "NotIn"'),
+});
+
+export const LabelSelector = z.strictObject({
+  matchLabels: boundedRecord(LabelValue, 32).optional().describe('Labels that an object must have'),
+  matchExpressions: z.array(Expression).max(20).optional().describe('Further conditions on the labels of an object'),
+});

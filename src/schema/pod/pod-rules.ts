@@ -1,0 +1,165 @@
+/** Rules about the overlay of a slot's pods that its schema cannot express. What the controller owns cannot be overridden, and each message says so. */
+import { LABEL_KEY_PATTERN } from '../label-keys.ts';
+import { isTable } from '../words/key-case.ts';
+import {
+  GPU_RESOURCES,
+  OWN_KEY_PREFIX,
+  OWN_KEYS,
+  OWN_MOUNT_PATTERN,
+  OWN_VOLUME_PATTERN,
+  POD_CONTAINERS,
+  PROJECTED_SOURCES,
+  RESOURCE_NAME_PATTERN,
+  VARIABLE_SOURCES,
+  VARIABLES_SOURCES,
+  VOLUME_SOURCES,
+  type PodContainer,
+} from '../pod-names.ts';
+import { has, type SlotRule, type Table } from '../slot-rule.ts';
+
+export const POD_RULES: readonly SlotRule[] = [
+  ...(['labels', 'annotations'] as const).flatMap(keyRules),
+  {
+    at: ['pod', 'volumes', '*'],
+    key: 'name',
+    message: 'Choose another name: volumes called "models", "tmp", "mount-<number>" and "device-<number>" belong to the controller',
+    holds: ({ name }) => !new RegExp(OWN_VOLUME_PATTERN).test(String(name)),
+    cel: `!self.name.matches(${text(OWN_VOLUME_PATTERN)})`,
+  },
+  oneOf(['pod', 'volumes', '*'], VOLUME_SOURCES),
+  oneOf(['pod', 'volumes', '*', 'projected', 'sources', '*'], PROJECTED_SOURCES),
+  ...POD_CONTAINERS.flatMap(containerRules),
+  {
+    at: ['pod', 'model', 'env', '*'],
+    key: 'name',
+    message: 'Choose another name: variables that start with "SVC_" are settings, which the controller sets for this container',
+    holds: ({ name }) => !String(name).startsWith('SVC_'),
+    cel: "!self.name.startsWith('SVC_')",
+  },
+];
+
+/** Rules about keys of the slot itself together with its overlay. */
+export const POD_AND_SLOT_RULES: readonly SlotRule[] = [
+  {
+    at: [],
+    key: 'env',
+    message: 'Set each variable either in "{env}" or in "pod.server.env": one of them is in both',
+    holds: ({ env, pod }) => !entriesIn(pod, 'server', 'env').some(({ name }) => Object.hasOwn(tableIn(env), String(name))),
+    cel: '!has(self.env) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.env) || !self.pod.server.env.exists(each, each.name in self.env)',
+  },
+  {
+    at: [],
+    key: 'resources',
+    message: 'Set the limit of memory either in "resources.memory" or in "pod.server.resources.limits", not in both',
+    holds: ({ resources, pod }) => !has(tableIn(resources), 'memory') || !has(tableIn(pod, 'server', 'resources', 'limits'), 'memory'),
+    cel: "!has(self.resources) || !has(self.resources.memory) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.resources) || !has(self.pod.server.resources.limits) || !('memory' in self.pod.server.resources.limits)",
+  },
+];
+
+/** Lists whose entries are told apart by these keys, as server-side apply does it for the lists of pod templates. */
+export const KEYED_LISTS: readonly { readonly at: readonly string[]; readonly keys: readonly string[] }[] = [
+  { at: ['pod', 'imagePullSecrets'], keys: ['name'] },
+  { at: ['pod', 'topologySpreadConstraints'], keys: ['topologyKey', 'whenUnsatisfiable'] },
+  { at: ['pod', 'volumes'], keys: ['name'] },
+  ...POD_CONTAINERS.flatMap((container) => [
+    { at: ['pod', container, 'env'], keys: ['name'] },
+    { at: ['pod', container, 'volumeMounts'], keys: ['mountPath'] },
+  ]),
+];
+
+function keyRules(table: 'labels' | 'annotations'): readonly SlotRule[] {
+  return [
+    {
+      at: ['pod', table],
+      message: `Remove the keys that start with "${OWN_KEY_PREFIX}", and ${OWN_KEYS.map((key) => `"${key}"`).join(', ')}: they belong to the controller`,
+      holds: (keys) => Object.keys(keys).every((key) => !key.startsWith(OWN_KEY_PREFIX) && !OWN_KEYS.some((own) => own === key)),
+      cel: `self.all(key, !key.startsWith(${text(OWN_KEY_PREFIX)}) && !(key in ${list(OWN_KEYS)}))`,
+    },
+    {
+      at: ['pod', table],
+      message: 'Write each key as a name, such as "team", or as a domain and a name, such as "example.com/team"',
+      holds: (keys) => Object.keys(keys).every((key) => new RegExp(LABEL_KEY_PATTERN).test(key)),
+      cel: `self.all(key, key.matches(${text(LABEL_KEY_PATTERN)}))`,
+    },
+  ];
+}
+
+function containerRules(container: PodContainer): readonly SlotRule[] {
+  const at = ['pod', container] as const;
+  return [
+    {
+      at: [...at, 'env', '*'],
+      key: 'value',
+      message: 'Set either "{value}" or "{valueFrom}", not both',
+      holds: (variable) => !has(variable, 'value') || !has(variable, 'valueFrom'),
+      cel: '!has(self.value) || !has(self.valueFrom)',
+    },
+    oneOf([...at, 'env', '*', 'valueFrom'], VARIABLE_SOURCES),
+    oneOf([...at, 'envFrom', '*'], VARIABLES_SOURCES),
+    {
+      at: [...at, 'volumeMounts', '*'],
+      key: 'mountPath',
+      message: 'Choose another path: "/", "/tmp", "/models" and all paths below "/models" belong to the controller',
+      holds: ({ mountPath }) => !new RegExp(OWN_MOUNT_PATTERN).test(String(mountPath)),
+      cel: `!self.mountPath.matches(${text(OWN_MOUNT_PATTERN)})`,
+    },
+    ...(['requests', 'limits'] as const).flatMap((amounts) => amountRules([...at, 'resources', amounts])),
+    {
+      at: ['pod'],
+      key: container,
+      message: `Declare each volume of "pod.${container}.{volumeMounts}" in "pod.volumes"; the volumes of the controller cannot be mounted`,
+      holds: (pod) => {
+        const names = new Set(entriesIn(pod, 'volumes').map(({ name }) => name));
+        return entriesIn(pod, container, 'volumeMounts').every(({ name }) => names.has(name));
+      },
+      cel: `!has(self.${container}) || !has(self.${container}.volumeMounts) || self.${container}.volumeMounts.all(mount, has(self.volumes) && self.volumes.exists(volume, volume.name == mount.name))`,
+    },
+  ];
+}
+
+function amountRules(at: readonly string[]): readonly SlotRule[] {
+  return [
+    {
+      at,
+      message: `Use "resources.gpus" of the slot instead of ${GPU_RESOURCES.map((name) => `"${name}"`).join(' or ')}: the controller requests the GPUs`,
+      holds: (amounts) => !has(amounts, ...GPU_RESOURCES),
+      cel: GPU_RESOURCES.map((name) => `!(${text(name)} in self)`).join(' && '),
+    },
+    {
+      at,
+      message:
+        'Use the resources "cpu", "memory", "ephemeral-storage", "hugepages-<size>", or one with a domain, such as "example.com/nic"',
+      holds: (amounts) => Object.keys(amounts).every((name) => new RegExp(RESOURCE_NAME_PATTERN).test(name)),
+      cel: `self.all(name, name.matches(${text(RESOURCE_NAME_PATTERN)}))`,
+    },
+  ];
+}
+
+function oneOf(at: readonly string[], keys: readonly string[]): SlotRule {
+  return {
+    at,
+    message: `Set exactly one of ${keys.map((key) => `"{${key}}"`).join(', ')}`,
+    holds: (table) => keys.filter((key) => has(table, key)).length === 1,
+    cel: `[${keys.map((key) => `has(self.${key})`).join(', ')}].filter(isSet, isSet).size() == 1`,
+  };
+}
+
+function tableIn(value: unknown, ...path: readonly string[]): Table {
+  const found = path.reduce<unknown>((inner, key) => (isTable(inner) ? inner[key] : undefined), value);
+  return isTable(found) ? found : {};
+}
+
+function entriesIn(value: unknown, ...path: readonly string[]): readonly Table[] {
+  const last = path.at(-1) ?? '';
+  const found = tableIn(value, ...path.slice(0, -1))[last];
+  return Array.isArray(found) ? found.filter(isTable) : [];
+}
+
+/** A CEL literal. */
+function text(value: string): string {
+  return `'${value.replaceAll('\\', '\\\\')}'`;
+}
+
+function list(values: readonly string[]): string {
+  return `[${values.map(text).join(', ')}]`;
+}

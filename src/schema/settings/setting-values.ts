@@ -1,0 +1,89 @@
+/** The kinds of values that settings have, as texts of the environment are parsed to them. */
+import { z } from 'zod';
+import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
+import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
+
+export const ListenAddress = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})$/, 'Use an address and a port, such as "0.0.0.0:8080" or "[::1]:8080"')
+  .transform((text) => {
+    const colon = text.lastIndexOf(':');
+    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
+  })
+  .refine((address) => address.port <= 65_535, 'Use a port up to 65535');
+
+export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
+export const Count = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^[0-9]+$/, 'Use a whole number')
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
+/** A number of processes, or `auto`. More than there are cores cost memory and gain nothing. */
+export const WorkerCount = z
+  .string()
+  .regex(/^(?:auto|[1-9][0-9]?)$/, 'Use a number of processes from 1 to 64, or "auto" for as many as there are cores')
+  .transform((text): number | 'auto' => (text === 'auto' ? text : Number(text)))
+  .refine((count) => count === 'auto' || count <= 64, 'Use at most 64 processes, or "auto" for as many as there are cores');
+/** Longer and larger ones are mistakes in the unit. */
+export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
+export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
+export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
+export const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
+export const PodUser = z
+  .string()
+  .regex(/^(any|[1-9][0-9]{0,9})$/, 'Use the id of a user other than root, such as "65532", or "any"')
+  .transform((text): number | 'any' => (text === 'any' ? text : Number(text)))
+  .refine((user) => user === 'any' || user <= 2_147_483_647, 'Use an id up to 2147483647');
+export const GpuResources = z
+  .string()
+  .regex(
+    /^(?:[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)(?:,[a-z]+=[a-z0-9.-]+\/[a-z0-9._-]+)*$/,
+    'Use backends and resource names, such as "cuda=nvidia.com/gpu,rocm=amd.com/gpu"',
+  )
+  .transform((text): Readonly<Record<string, string>> => Object.fromEntries(text.split(',').map((pair) => pair.split('=', 2))));
+export const PortRange = z
+  .string()
+  .regex(/^[0-9]{4,5}-[0-9]{4,5}$/, 'Use the first and the last port, such as "18080-18979"')
+  .transform((text) => ({ first: Number(text.slice(0, text.indexOf('-'))), last: Number(text.slice(text.indexOf('-') + 1)) }))
+  .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
+
+/** A list separated by commas or spaces. `parse` returns undefined for an entry that is not valid; `rule` says what is. */
+export const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
+  z
+    .string()
+    .default('')
+    .transform((text, context): readonly string[] => {
+      const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
+      const wrong = entries.find((entry) => parse(entry) === undefined);
+      if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${rule}, not "${wrong}"` });
+      return entries.map((entry) => parse(entry) ?? entry);
+    });
+const HOST_NAME = /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?)$/;
+export const HostNames = ListOf(
+  (entry) => (HOST_NAME.test(entry) ? entry : undefined),
+  'Write host names without scheme and port, such as "gpu.example.com" or "*.example.com"',
+);
+const ADDRESS = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+export const ProxyAddresses = ListOf(
+  (entry) => (ADDRESS.safeParse(entry).success ? entry : undefined),
+  'Write IP addresses or CIDR ranges, such as "127.0.0.1" or "10.0.0.0/8"',
+);
+/** Browser extensions and desktop applications have schemes of their own, such as `chrome-extension` and `app`. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
+export const Origins = ListOf(
+  (entry) => (ORIGIN.test(entry) && URL.canParse(entry) ? serialiseOrigin(entry) : undefined),
+  'Write each origin as scheme, host and port, such as "https://chat.example.com" or "http://192.168.1.5:3001"',
+);
+
+export const LicenseNames = ListOf(
+  (entry) => (/^[A-Za-z0-9][A-Za-z0-9._+-]{0,95}$/.test(entry) ? entry.toLowerCase() : undefined),
+  'Write licences as the Hugging Face Hub names them, such as "llama3.2" or "gemma"',
+);
+
+/** Returns the origin as browsers send it. The URL standard defines none for schemes that browsers do not know. */
+function serialiseOrigin(text: string): string {
+  const { origin } = new URL(text);
+  return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
+}

@@ -1,0 +1,87 @@
+/**
+ * Rules about combinations of keys that the schema of a slot cannot express. The program checks files and requests with `holds`; an API
+ * server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are where those are resolved.
+ */
+import type { z } from 'zod';
+import { isTable } from '../words/key-case.ts';
+import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES } from '../pod/pod-rules.ts';
+import { has, type SlotRule } from '../slot-rule.ts';
+
+export const SLOT_RULES: readonly SlotRule[] = [
+  {
+    at: ['storage'],
+    key: 'claimName',
+    message: 'Use "{claimName}" alone: "{hostPath}", "{size}" and "{className}" cannot be combined with an existing claim',
+    holds: (storage) => !has(storage, 'claimName') || !has(storage, 'hostPath', 'size', 'className'),
+    cel: '!has(self.claimName) || !(has(self.hostPath) || has(self.size) || has(self.className))',
+  },
+  {
+    at: ['storage'],
+    key: 'hostPath',
+    message: 'Use "{hostPath}" alone: "{size}" and "{className}" apply only to a claim that is created for the slot',
+    holds: (storage) => !has(storage, 'hostPath') || !has(storage, 'size', 'className'),
+    cel: '!has(self.hostPath) || !(has(self.size) || has(self.className))',
+  },
+  {
+    at: ['storage'],
+    key: 'accessModes',
+    message: 'Remove "{accessModes}", or set "{size}" or "{className}": they apply only to a claim that is created for the slot',
+    holds: (storage) => !has(storage, 'accessModes') || has(storage, 'size', 'className'),
+    cel: '!has(self.accessModes) || has(self.size) || has(self.className)',
+  },
+  {
+    at: ['storage'],
+    key: 'accessModes',
+    message: 'Use "ReadWriteOncePod" alone: a claim with it cannot have another access mode',
+    holds: ({ accessModes }) => !Array.isArray(accessModes) || accessModes.length < 2 || !accessModes.includes('ReadWriteOncePod'),
+    cel: "!has(self.accessModes) || self.accessModes.size() < 2 || !('ReadWriteOncePod' in self.accessModes)",
+  },
+  {
+    at: ['tolerations', '*'],
+    key: 'value',
+    message: 'Remove "{value}" or set "{operator}" to "Equal": "Exists" does not compare values',
+    holds: (toleration) => toleration['operator'] !== 'Exists' || !has(toleration, 'value'),
+    cel: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
+  },
+  {
+    at: ['tolerations', '*'],
+    key: 'operator',
+    message: 'Set "{operator}" to "Exists", or "{key}" to the key of a taint: "Equal" needs a key',
+    holds: (toleration) => has(toleration, 'key') || toleration['operator'] === 'Exists',
+    cel: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
+  },
+  {
+    at: ['tolerations', '*'],
+    key: 'tolerationSeconds',
+    message: 'Set "{effect}" to "NoExecute": "{tolerationSeconds}" applies only to that effect',
+    holds: (toleration) => !has(toleration, 'tolerationSeconds') || toleration['effect'] === 'NoExecute',
+    cel: "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+  },
+  ...POD_RULES,
+  ...POD_AND_SLOT_RULES,
+];
+
+/** Returns a refinement of the value at this path of a slot, with `*` for the entries of a list. It reports all rules that a valid value breaks. */
+export function rulesAt(path: string): (value: unknown, context: z.RefinementCtx) => void {
+  const rules = SLOT_RULES.filter(({ at }) => at.join('.') === path);
+  const keys = KEYED_LISTS.find(({ at }) => at.join('.') === path)?.keys ?? [];
+  return (value, { issues, addIssue }) => {
+    if (issues.length > 0) return;
+    if (isTable(value)) {
+      for (const { key, message, holds } of rules) {
+        if (!holds(value)) addIssue({ code: 'custom', path: key === undefined ? [] : [key], message });
+      }
+    }
+    for (const index of repeatedEntries(value, keys)) {
+      const names = keys.map((key) => `"{${key}}"`).join(' and ');
+      addIssue({ code: 'custom', path: [index], message: `Remove this entry, or change its ${names}: an earlier one has the same` });
+    }
+  };
+}
+
+/** Returns the indexes of the entries that have the same keys as an earlier one. */
+function repeatedEntries(value: unknown, keys: readonly string[]): readonly number[] {
+  if (!Array.isArray(value) || keys.length === 0) return [];
+  const names = value.map((entry) => JSON.stringify(keys.map((key) => (isTable(entry) ? entry[key] : undefined))));
+  return names.flatMap((name, index) => (names.indexOf(name) < index ? [index] : []));
+}

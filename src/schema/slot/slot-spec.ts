@@ -1,0 +1,221 @@
+/**
+ * The schema of a slot. `SlotDocument` is what users write (TOML and JSON in snake_case, a SlotSpec resource in camelCase); `SlotSpec` is
+ * what the program works with, with all defaults filled in and all units converted to numbers.
+ * The CRD, the JSON Schema for editors, the schema of the Helm values and the reference page are generated from `SlotDocument`.
+ */
+import { z } from 'zod';
+import { ModelId, type SlotName } from '../words/names.ts';
+import {
+  BACKENDS,
+  DEFAULT_PROVIDER_OF_SLOT,
+  PROVIDER_KIND_NAMES,
+  PROVIDER_KINDS,
+  type Backend,
+  type ProviderKind,
+} from './provider-kinds.ts';
+import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
+import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
+import { providerOfModel } from './model-providers.ts';
+import { EnvName, PlainText } from '../env-variables.ts';
+import { ACCESS_MODES } from '../pod-names.ts';
+import { PodOverlay } from '../pod/pod-overlay.ts';
+import { rulesAt } from './slot-rules.ts';
+import type { KeyStyle } from '../words/key-case.ts';
+import { checkDocument, type SpecProblem } from './spec-problem.ts';
+
+const Model = z.strictObject({
+  default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
+  aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
+  context: z.int().min(64).max(16_777_216).optional().describe('Context length in tokens. Default: that of the model'),
+  args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
+});
+
+/** What a slot has that says nothing about its times. */
+export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
+
+const Lifecycle = z.strictObject({
+  idleTimeout: z
+    .union([z.literal('never'), durationWithin('1s', '365d')], 'Write a duration such as "15m", or "never"')
+    .default('never')
+    .describe('Time without requests after which the model is unloaded; the next request loads it again. "never" keeps it loaded'),
+  startTimeout: durationWithin('1s', '24h')
+    .default(DEFAULT_TIMES.startTimeout)
+    .describe('Maximum time from the start until the model answers'),
+  drainTimeout: durationWithin('0s', '24h')
+    .default(DEFAULT_TIMES.drainTimeout)
+    .describe('Maximum time to wait for requests in flight before the workload is stopped'),
+  swap: z
+    .enum(['auto', 'blue-green', 'drain'])
+    .default('auto')
+    .describe(
+      'How a new model replaces the current one. "blue-green": start it beside the current one; "drain": stop the current one first; "auto": blue-green if both fit',
+    ),
+  drift: z
+    .enum(['repair', 'warn', 'ignore'])
+    .default('repair')
+    .describe(
+      'What to do when something else has changed the workload. "repair": restore it; "warn": report it in the status; "ignore": nothing',
+    ),
+});
+
+/** Smaller ones are a forgotten unit, larger ones a mistake. */
+const Size = sizeWithin('1Mi', '1024Ti');
+
+const Resources = z.strictObject({
+  memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
+  gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
+});
+
+const Toleration = z
+  .strictObject({
+    key: z.string().optional().describe('Key of the taint. Default: all keys'),
+    operator: z
+      .enum(['Exists', 'Equal'])
+      .optional()
+      .describe('How the taint is matched. "Exists": by its key; "Equal": by its key and value. Default: "Equal"'),
+    value: z.string().optional().describe('Value of the taint, for "Equal"'),
+    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Effect of the taint. Default: all effects'),
+    tolerationSeconds: z.int().min(0).optional().describe('Seconds for which "NoExecute" is tolerated. Default: no limit'),
+  })
+  .superRefine(rulesAt('tolerations.*'));
+
+const Storage = z
+  .strictObject({
+    size: Size.optional().describe('Size of the claim that is created for the slot'),
+    className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
+    accessModes: z
+      .array(z.enum(ACCESS_MODES))
+      .min(1)
+      .max(4)
+      .refine((modes) => new Set(modes).size === modes.length, 'List each access mode only once')
+      .optional()
+      .describe('Access modes of that claim. "ReadWriteMany" lets pods on several nodes use it. Default: "ReadWriteOnce"'),
+    claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
+    hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
+  })
+  .superRefine(rulesAt('storage'));
+
+export const SlotDocument = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
+    provider: z
+      .enum(PROVIDER_KIND_NAMES)
+      .optional()
+      .describe('Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it'),
+    backend: z
+      .enum(BACKENDS)
+      .optional()
+      .describe(
+        'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
+      ),
+    priority: z
+      .int()
+      .min(-1000)
+      .max(1000)
+      .default(0)
+      .describe('When memory is short, slots with a lower priority are unloaded first, and wait longer'),
+    load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
+    restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
+    model: Model.describe('The model that the slot serves'),
+    lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
+    resources: Resources.prefault({}).describe('Resources of the slot'),
+    env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Additional environment variables of the model server'),
+    replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
+    nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),
+    tolerations: z.array(Toleration).max(50).default([]).describe('Cluster only: taints that the pods tolerate'),
+    storage: Storage.optional().describe('Cluster only: where the pods find their models'),
+    serviceAccountName: z.string().max(253).optional().describe('Cluster only: service account of the pods'),
+    pod: PodOverlay.optional().describe('Cluster only: what is added to the pods, and changed in them, with the keys of a pod template'),
+  })
+  .superRefine(rulesAt(''));
+
+/** A slot as users may write it. */
+export type SlotDocument = z.input<typeof SlotDocument>;
+
+type Parsed = z.output<typeof SlotDocument>;
+
+export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
+  readonly provider: ProviderKind;
+  /** What the document says; if it says nothing, the default of the provider, until the facts about the machine decide. */
+  readonly backend: Backend;
+  readonly backendGiven: boolean;
+  readonly model: Readonly<Parsed['model']>;
+  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
+    /** `Infinity` stands for "never". */
+    readonly idleTimeoutMs: number;
+    readonly startTimeoutMs: number;
+    readonly drainTimeoutMs: number;
+  };
+  readonly resources: { readonly memoryBytes: number | undefined; readonly gpus: number | undefined };
+  readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName' | 'pod'>;
+}
+
+export type { SpecProblem };
+
+export type ParsedSlot = { readonly ok: true; readonly spec: SlotSpec } | { readonly ok: false; readonly problems: readonly SpecProblem[] };
+
+/**
+ * Validates a document with camelCase keys and fills in the defaults that depend on the slot's name. Returns all problems at once.
+ * `style` determines how messages name keys. Pure.
+ */
+export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = 'snake_case'): ParsedSlot {
+  const checked = checkDocument(SlotDocument, document, style);
+  const kind = resolveKind(name, document);
+  const found = checked.ok ? [] : checked.problems;
+  const problems = kind.problem === undefined ? found : [...found, kind.problem];
+  if (!checked.ok || kind.backend === undefined || problems.length > 0) return { ok: false, problems };
+  return { ok: true, spec: resolve(checked.value, kind.provider, kind.backend) };
+}
+
+const Kind = z.object({
+  provider: SlotDocument.shape.provider,
+  backend: SlotDocument.shape.backend,
+  // A mistake in it is reported as such; it then says nothing about the provider.
+  model: z.object({ default: z.string() }).optional().catch(undefined),
+});
+
+type ResolvedKind =
+  | { readonly provider: ProviderKind; readonly backend: Backend; readonly problem?: undefined }
+  /** `problem` is undefined if the schema already reports one. */
+  | { readonly provider?: undefined; readonly backend?: undefined; readonly problem: SpecProblem | undefined };
+
+function resolveKind(name: SlotName, document: unknown): ResolvedKind {
+  const written = Kind.safeParse(document);
+  if (!written.success) return { problem: undefined };
+  const { model, provider = DEFAULT_PROVIDER_OF_SLOT[name] ?? providerOfModel(model?.default ?? '') } = written.data;
+  if (provider === undefined) {
+    const message = `Set "provider" to one of ${quoted(PROVIDER_KIND_NAMES)}: "${name}" is not a built-in slot, and its model does not say which one it needs`;
+    return { problem: { path: ['provider'], message } };
+  }
+  const facts = PROVIDER_KINDS[provider];
+  const backend = written.data.backend ?? facts.defaultBackend;
+  if (facts.backends.some((offered) => offered === backend)) return { provider, backend };
+  const message = `Provider "${provider}" does not support backend "${backend}"; use ${quoted(facts.backends)}`;
+  return { problem: { path: ['backend'], message } };
+}
+
+function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
+  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
+  const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
+  return {
+    ...rest,
+    provider,
+    backend,
+    backendGiven: parsed.backend !== undefined,
+    lifecycle: {
+      idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
+      startTimeoutMs: parseDurationMs(startTimeout),
+      drainTimeoutMs: parseDurationMs(drainTimeout),
+      ...changes,
+    },
+    resources: {
+      memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),
+      gpus: resources.gpus,
+    },
+    cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod },
+  };
+}
+
+function quoted(values: readonly string[]): string {
+  return values.map((value) => `"${value}"`).join(', ');
+}

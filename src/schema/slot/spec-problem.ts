@@ -1,0 +1,152 @@
+/** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
+import { z } from 'zod';
+import { pathToSnakeCase, renameKey, writeKeys, type KeyStyle } from '../words/key-case.ts';
+import { whyOwned } from '../pod-owned-keys.ts';
+import { nearestWord } from '../words/nearest-word.ts';
+import { shorten } from '../shorten.ts';
+
+/** `path` uses the schema's camelCase keys; sources add file, line and column. */
+export interface SpecProblem {
+  readonly path: readonly (string | number)[];
+  /** What is wrong and how to fix it. */
+  readonly message: string;
+  readonly file?: string;
+  /** Counted from 1. */
+  readonly line?: number;
+  /** Counted from 1. */
+  readonly column?: number;
+  /** How keys are written in the source of the problem. Default: snake_case. */
+  readonly style?: KeyStyle;
+}
+
+export type CheckedDocument<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly SpecProblem[] };
+
+/** Looking for similar words takes time, and a document of one megabyte could hold a hundred thousand unknown keys: the rest is only counted. */
+const MAX_UNKNOWN_KEYS = 50;
+/** Keeps a quoted value within one line. */
+const MAX_QUOTED_CHARACTERS = 80;
+
+/** Formats a problem as `img.toml:3:1: model.default: Write a string in quotes, not 5`. Pure. */
+export function formatProblem(problem: SpecProblem, style: KeyStyle = problem.style ?? 'snake_case'): string {
+  const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined).join(':');
+  const path = pathIn(style, problem.path)
+    .map((part) => shorten(String(part), MAX_QUOTED_CHARACTERS))
+    .join('.');
+  return [place, path, problem.message].filter((part) => part !== '').join(': ');
+}
+
+/** Validates a document and returns all of its problems at once. `style` determines how messages name keys. Pure. */
+export function checkDocument<T>(schema: z.ZodType<T>, document: unknown, style: KeyStyle): CheckedDocument<T> {
+  const parsed = schema.safeParse(document, { reportInput: true });
+  if (parsed.success) return { ok: true, value: parsed.data };
+  return { ok: false, problems: parsed.error.issues.flatMap((issue) => problemsOf(issue, schema, style)) };
+}
+
+function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, style: KeyStyle): readonly SpecProblem[] {
+  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: describeIssue(issue, path, style) }];
+  const named = issue.keys.slice(0, MAX_UNKNOWN_KEYS);
+  const problems = named.map((key) => ({ path: [...path, key], message: describeUnknownKey(key, path, schema, style) }));
+  const more = issue.keys.length - named.length;
+  return more === 0 ? problems : [...problems, { path, message: `Remove ${more} more unknown keys` }];
+}
+
+function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style: KeyStyle): string {
+  const value = issue.input;
+  if (value === undefined && issue.code !== 'custom') {
+    const verb = issue.code === 'invalid_type' && issue.expected === 'object' ? 'Add the table' : 'Set';
+    return `${verb} "${pathIn(style, path).join('.')}": it is required`;
+  }
+  const secret = mayBeSecret(path);
+  const notThis = secret ? '' : `, not ${quote(value)}`;
+  switch (issue.code) {
+    case 'invalid_type':
+      return `Write ${EXPECTED[issue.expected] ?? issue.expected}, not ${secret && typeof value !== 'object' ? `a ${typeof value}` : quote(value)}`;
+    case 'invalid_value': {
+      const meant = typeof value === 'string' ? nearestWord(value, issue.values.map(String)) : undefined;
+      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+      return `Use one of ${issue.values.map((allowed) => `"${String(allowed)}"`).join(', ')}${notThis}${hint}`;
+    }
+    case 'too_small':
+      return `Use at least ${issue.minimum}${UNITS[issue.origin] ?? ''}, not ${sizeOf(value)}`;
+    case 'too_big':
+      return `Use at most ${issue.maximum}${UNITS[issue.origin] ?? ''}, not ${sizeOf(value)}`;
+    case 'invalid_key':
+      return issue.issues[0]?.message ?? issue.message;
+    case 'invalid_format':
+      return `${issue.format === 'datetime' ? 'Write a time in UTC such as "2026-01-31T12:00:00Z"' : issue.message}${notThis}`;
+    default:
+      return writeKeys(issue.message, style);
+  }
+}
+
+/** Messages end up in logs and responses. Environment variables and arguments of a slot may contain secrets. */
+function mayBeSecret(path: SpecProblem['path']): boolean {
+  return path.includes('env') || (path[0] === 'model' && path[1] === 'args') || /secret|password|token/i.test(String(path.at(-1)));
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  boolean: 'true or false',
+  string: 'a string in quotes',
+  number: 'a number',
+  int: 'a whole number',
+  object: 'a table',
+  record: 'a table',
+  array: 'a list in brackets',
+};
+
+const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
+
+function sizeOf(value: unknown): string {
+  return typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value);
+}
+
+/** Formats a value for a message. The contents of tables and lists are left out: they may hold secrets. */
+function quote(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shorten(value, MAX_QUOTED_CHARACTERS));
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Date) return 'a date or time without quotes';
+  return typeof value === 'object' && value !== null ? 'a table' : String(value);
+}
+
+function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] {
+  return style === 'snake_case' ? pathToSnakeCase(path) : path;
+}
+
+function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
+  const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name, MAX_QUOTED_CHARACTERS);
+  const owned = whyOwned(path, key);
+  if (owned !== undefined) return writeKeys(`Remove "${text(key)}": ${owned}`, style);
+  const known = keysAt(schema, path);
+  const meant = nearestWord(key, known);
+  if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;
+  const table = tableWith(schema, key);
+  if (table === undefined) return `Unknown key "${text(key)}"; known here: ${known.map((name) => `"${text(name)}"`).join(', ')}`;
+  const advice = table === '' ? 'move it to the top, before the first table' : `move it to [${text(table)}]`;
+  return `Unknown key "${text(key)}" here; ${advice}`;
+}
+
+/** Returns the keys that are allowed at a path. */
+function keysAt(schema: unknown, [part, ...rest]: SpecProblem['path']): readonly string[] {
+  const node = unwrap(schema);
+  if (node instanceof z.ZodArray) return part === undefined ? [] : keysAt(node.element, rest);
+  if (node instanceof z.ZodRecord) {
+    if (part !== undefined) return keysAt(node.valueType, rest);
+    return node.keyType instanceof z.ZodEnum ? node.keyType.options.map(String) : [];
+  }
+  if (!(node instanceof z.ZodObject)) return [];
+  if (part === undefined) return Object.keys(node.shape);
+  return Object.hasOwn(node.shape, part) ? keysAt(node.shape[part], rest) : [];
+}
+
+/** Returns the table that a key belongs in: '' is the top level, undefined means that no table has such a key. */
+function tableWith(schema: z.ZodType, key: string): string | undefined {
+  if (!(schema instanceof z.ZodObject)) return undefined;
+  return ['', ...Object.keys(schema.shape)].find((table) => keysAt(schema, table === '' ? [] : [table]).includes(key));
+}
+
+function unwrap(node: unknown): unknown {
+  return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? unwrap(node.unwrap()) : node;
+}

@@ -1,0 +1,41 @@
+/** What is stored of a voice that models imitate, and how the rest of the program gets at it. `files/voice-files.ts` keeps it in the state directory. */
+import type { VoiceName } from '../words/names.ts';
+
+export interface StoredVoice {
+  /** As it was written when the voice was stored. */
+  readonly name: VoiceName;
+  /** What is said in the recording; empty if nobody wrote it down. */
+  readonly text: string;
+  /** What the client sent to document that the speaker agrees. */
+  readonly consent: string | undefined;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+}
+
+export type NewVoice = Omit<StoredVoice, 'createdAt'> & { readonly recording: Uint8Array };
+
+export type AddedVoice =
+  | { readonly kind: 'added'; readonly voice: StoredVoice }
+  /** Another one has this name. */
+  | { readonly kind: 'exists' }
+  | { readonly kind: 'full'; readonly limit: number };
+
+/** Names are compared without regard to capitals. Every method rejects with the error of the system if the disk fails. */
+export interface VoiceStore {
+  /** In the order of their names. */
+  list(): Promise<readonly StoredVoice[]>;
+  find(name: string): Promise<StoredVoice | undefined>;
+  /** The voice with its recording: the file as it was sent. Undefined: no such voice. */
+  read(name: string): Promise<(StoredVoice & { readonly recording: Buffer }) | undefined>;
+  /** The voice survives a power failure from the moment in which this resolves. */
+  add(voice: NewVoice): Promise<AddedVoice>;
+  /** Returns false if there is no such voice. Requests that have read it go on with it. */
+  remove(name: string): Promise<boolean>;
+}
+
+/** Of a recording to imitate, in bytes: 30 seconds in one channel with 48 kHz and 16 bits. The speech server has the same limit. */
+export const RECORDING_BYTES = 3_000_000;
+/** Seconds of such a recording. */
+export const RECORDING_SECONDS = { least: 1, most: 30 } as const;
+/** Characters of what is said in it. */
+export const RECORDING_TEXT_LENGTH = 1000;

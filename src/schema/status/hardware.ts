@@ -1,0 +1,106 @@
+/** What a machine consists of, as far as models are concerned. `host/hardware/` reads it; the plan, `svcctl hardware` and `GET /api/hardware` use it. */
+import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
+
+/** What a pass knows of the machine. */
+export interface HostFacts {
+  /** What workloads may use: that of the machine, or the limit of our own container. Undefined if it is not known; admission then lets everything in. */
+  readonly memoryTotalBytes: number | undefined;
+  readonly memoryAvailableBytes: number | undefined;
+  /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
+  readonly hardware?: Hardware | undefined;
+}
+
+export interface Hardware {
+  readonly source: HardwareSource;
+  readonly cpu: Cpu;
+  /** As the kernel reports it, without limits of our own container. Undefined if it cannot be read. */
+  readonly memory: MemoryAmount | undefined;
+  /** Sorted by kind and address: `gpu0` has the lowest PCI address, which is the order of `CUDA_DEVICE_ORDER=PCI_BUS_ID`. */
+  readonly devices: readonly Device[];
+  /** Set where devices cannot be seen, as in a container, and why. Then `devices` is empty and says nothing about the machine. */
+  readonly devicesHidden?: string;
+  /** What the model servers that run on the host itself report, by provider. Without an entry, the devices decide. */
+  readonly programs: Readonly<Partial<Record<ProviderKind, ProgramBackends>>>;
+}
+
+/** `file` is the path of the recording that took the place of this machine. */
+export type HardwareSource = { readonly kind: 'machine' } | { readonly kind: 'recording'; readonly file: string; readonly about: string };
+
+export interface Cpu {
+  /** As the kernel or the vendor names it; undefined where it does not, as on some ARM boards. */
+  readonly model?: string;
+  /** Of Node: `x64`, `arm64`. */
+  readonly architecture: string;
+  /** Logical CPUs. */
+  readonly threads: number;
+  /** Physical cores, if known. */
+  readonly cores?: number;
+}
+
+export interface MemoryAmount {
+  readonly totalBytes: number;
+  /** What can be allocated without swapping. */
+  readonly availableBytes: number;
+}
+
+export const DEVICE_VENDORS = ['amd', 'nvidia', 'intel', 'apple', 'other'] as const;
+export type DeviceVendor = (typeof DEVICE_VENDORS)[number];
+
+/** Everything but the CPU that a model server can compute with. */
+export interface Device {
+  /** `gpu0`, `gpu1`, `npu0`: stable as long as no device is added or removed. */
+  readonly id: string;
+  readonly kind: 'gpu' | 'npu';
+  readonly vendor: DeviceVendor;
+  /** For people: `NVIDIA GeForce RTX 3090`. */
+  readonly name?: string;
+  /** `0000:c4:00.0` */
+  readonly pciAddress?: string;
+  /** The kernel driver: `amdgpu`, `nvidia`, `i915`, `xe`, `amdxdna`. */
+  readonly driver?: string;
+  /** What programs are built for: `gfx1151` with AMD, `sm_86` with NVIDIA. */
+  readonly architecture?: string;
+  /** Its device file: `/dev/dri/renderD128`, `/dev/accel/accel0`. */
+  readonly path?: string;
+  /** Never `cpu`. Empty if no backend can use it. */
+  readonly backends: readonly Backend[];
+  /** Why a backend that devices of this vendor are used with is not among `backends`: a clause, such as `the GPU uses the driver "nouveau"`. */
+  readonly unavailable?: Readonly<Partial<Record<Backend, string>>>;
+  /** Undefined if it cannot be read. */
+  readonly memory: DeviceMemory | undefined;
+  /** Whether it computes in the memory of the host, wholly or beyond `memory.dedicatedBytes`. */
+  readonly unified: boolean;
+}
+
+export interface DeviceMemory {
+  /** What the device can use. With a unified device, this is `dedicatedBytes` and the part of the host's memory that it may use. */
+  readonly totalBytes: number;
+  /** With a unified device, not more than what the host has available besides what is free of `dedicatedBytes`. */
+  readonly freeBytes: number;
+  /** The driver does not report what is in use, so that `freeBytes` is `totalBytes`. */
+  readonly useUnknown?: true;
+  /**
+   * With a unified device: what the firmware sets aside for it, which `Hardware.memory` does not contain (`mem_info_vram_total` of amdgpu). Only the rest of
+   * `totalBytes` counts against the memory of the host. Default: 0. With other devices, all of the memory is its own, and this is undefined.
+   */
+  readonly dedicatedBytes?: number;
+  /** The part of `dedicatedBytes` that is not in use. */
+  readonly dedicatedFreeBytes?: number;
+}
+
+/** The part of `Hardware` that stays the same while servers come and go: everything except how much memory is free. What is decided once for many passes looks at nothing else. */
+export interface Machine extends Omit<Hardware, 'memory' | 'devices'> {
+  readonly memory: Pick<MemoryAmount, 'totalBytes'> | undefined;
+  readonly devices: readonly MachineDevice[];
+}
+
+export interface MachineDevice extends Omit<Device, 'memory'> {
+  readonly memory: Omit<DeviceMemory, 'freeBytes' | 'dedicatedFreeBytes'> | undefined;
+}
+
+/** What one program can compute with. */
+export interface ProgramBackends {
+  /** For messages: the path of the program. */
+  readonly name: string;
+  readonly backends: readonly Backend[];
+}

@@ -1,0 +1,75 @@
+/**
+ * Reads inference requests of the ordinary form without Node's HTTP server, because its parser, objects and streams cost more than what the gateway does with such a request. It
+ * decides nothing about a request: the same listener gets it as from Node's HTTP server. `SVC_FAST_PATH=0` switches it off (ADR 0095).
+ */
+import type { Socket } from 'node:net';
+import { createDenseSet, type Member } from '../../platform/dense-set.ts';
+import { FastConnection, type ConnectionLimits, type FastConnectionDeps } from './fast-connection.ts';
+
+export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listener' | 'handOver' | 'refuse'> {
+  readonly limits: Omit<ConnectionLimits, 'silentMs'>;
+}
+
+/** Node's limit for headers begins after it. Clients that open a connection send their request at once. */
+const SILENT_MS = 1000;
+const SWEEP_MS = 1000;
+
+export function createFastPath({ rules, listener, handOver, refuse, limits: { keepAliveMs, requestMs } }: FastPathDeps) {
+  const open = createDenseSet<FastConnection>();
+  const members = new Map<FastConnection, Member<FastConnection>>();
+  const connections = new WeakMap<Socket, FastConnection>();
+  const limits = { keepAliveMs, requestMs, silentMs: SILENT_MS };
+  let sweeper: NodeJS.Timeout | undefined;
+
+  function sweep(): void {
+    const now = performance.now();
+    for (const connection of open.items()) connection.checkTimeouts(now, limits);
+  }
+
+  const deps: FastConnectionDeps = {
+    rules,
+    listener,
+    refuse,
+    date: createDate(),
+    keepAliveSeconds: Math.floor(keepAliveMs / 1000),
+    handOver(socket) {
+      connections.delete(socket);
+      handOver(socket);
+    },
+    onGone(connection) {
+      const member = members.get(connection);
+      if (member === undefined) return;
+      members.delete(connection);
+      open.remove(member);
+      if (open.size > 0) return;
+      clearInterval(sweeper);
+      sweeper = undefined;
+    },
+  };
+
+  return {
+    /** Takes a new connection. */
+    accept(socket: Socket) {
+      const connection = new FastConnection(socket, deps);
+      members.set(connection, open.add(connection));
+      connections.set(socket, connection);
+      sweeper ??= setInterval(sweep, SWEEP_MS).unref();
+    },
+    /** Whether a request of the fast path is in progress on this connection. */
+    isBusy: (socket: Socket) => connections.get(socket)?.isBusy === true,
+  };
+}
+
+/** The header `Date`, made once a second. */
+function createDate(): () => string {
+  let until = 0;
+  let text = '';
+  return () => {
+    const now = Date.now();
+    if (now >= until || now < until - 1000) {
+      until = now - (now % 1000) + 1000;
+      text = new Date(now).toUTCString();
+    }
+    return text;
+  };
+}

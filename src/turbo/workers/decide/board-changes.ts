@@ -1,0 +1,89 @@
+/** What differs between two boards, as far as requests look at them, so that a publication costs a worker only what has changed. Pure. */
+import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
+import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
+
+/** `set`: new entries, and others in place of old ones. `all`: the map as a whole, because the order of its keys has changed. */
+export type MapChange<Key, Value> =
+  | { readonly set: readonly (readonly [Key, Value])[]; readonly removed: readonly Key[] }
+  | { readonly all: readonly (readonly [Key, Value])[] };
+
+/** A part that is undefined has not changed. */
+export interface BoardChange {
+  readonly version: number;
+  readonly slots?: MapChange<SlotName, RoutedSlot> | undefined;
+  readonly names?: MapChange<string, readonly SlotName[]> | undefined;
+  readonly refused?: readonly (readonly [SlotName, readonly SpecProblem[]])[] | undefined;
+}
+
+export const NO_BOARD: RoutedView = { version: 0, slots: new Map(), names: new Map(), refused: new Map() };
+
+/** Undefined if requests would see no difference. */
+export function compareBoards(before: RoutedView, after: RoutedView): BoardChange | undefined {
+  const slots = compareMaps(before.slots, after.slots, isSameForRequests);
+  const names = compareMaps(before.names, after.names, isSameValue);
+  const isSame = before.refused === after.refused || isSameValue([...before.refused], [...after.refused]);
+  // Before the first board, requests wait for one.
+  if (slots === undefined && names === undefined && isSame && before.version > 0 === after.version > 0) return undefined;
+  return { version: after.version, slots: slots && mapValues(slots, routedPart), names, refused: isSame ? undefined : [...after.refused] };
+}
+
+/** What has not changed stays the same object. */
+export function applyBoardChange(before: RoutedView, { version, slots, names, refused }: BoardChange): RoutedView {
+  return {
+    version,
+    slots: applyToMap(before.slots, slots),
+    names: applyToMap(before.names, names),
+    refused: refused === undefined ? before.refused : new Map(refused),
+  };
+}
+
+function isSameForRequests(one: RoutedSlot, other: RoutedSlot): boolean {
+  return one === other || isSameValue(routedPart(one), routedPart(other));
+}
+
+/** Without what only people look at. */
+function routedPart({ name, capabilities, model, voices, admission, targets, spec }: RoutedSlot): RoutedSlot {
+  return { name, capabilities, model, ...(voices === undefined ? {} : { voices }), admission, targets, spec };
+}
+
+function compareMaps<Key, Value>(
+  before: ReadonlyMap<Key, Value>,
+  after: ReadonlyMap<Key, Value>,
+  isSame: (one: Value, other: Value) => boolean,
+): MapChange<Key, Value> | undefined {
+  if (before === after) return undefined;
+  const set: (readonly [Key, Value])[] = [];
+  for (const [key, value] of after) {
+    const known = before.get(key);
+    if (known === undefined || !isSame(known, value)) set.push([key, value]);
+  }
+  const removed = before
+    .keys()
+    .filter((key) => !after.has(key))
+    .toArray();
+  const change = { set, removed };
+  if (!hasKeysOf(applyToMap(before, change), after)) return { all: [...after] };
+  return set.length === 0 && removed.length === 0 ? undefined : change;
+}
+
+function hasKeysOf(one: ReadonlyMap<unknown, unknown>, other: ReadonlyMap<unknown, unknown>): boolean {
+  const keys = one.keys();
+  for (const key of other.keys()) if (keys.next().value !== key) return false;
+  return one.size === other.size;
+}
+
+function applyToMap<Key, Value>(before: ReadonlyMap<Key, Value>, change: MapChange<Key, Value> | undefined): ReadonlyMap<Key, Value> {
+  if (change === undefined) return before;
+  if ('all' in change) return new Map(change.all);
+  const next = new Map(before);
+  for (const key of change.removed) next.delete(key);
+  for (const [key, value] of change.set) next.set(key, value);
+  return next;
+}
+
+function mapValues<Key, Value, Other>(change: MapChange<Key, Value>, made: (value: Value) => Other): MapChange<Key, Other> {
+  const each = (entries: readonly (readonly [Key, Value])[]) => entries.map(([key, value]) => [key, made(value)] as const);
+  return 'all' in change ? { all: each(change.all) } : { set: each(change.set), removed: change.removed };
+}

@@ -1,0 +1,48 @@
+/**
+ * How the limits of the service are shared out to the processes that forward: each has its own, so that no request waits for another process. Large bodies and recordings go through
+ * the process of the controller alone, which therefore has the larger part of the memory for bodies, and all of the disk. Pure.
+ */
+import type { Settings } from '../../../schema/settings/settings.ts';
+
+export type SharedLimits = Pick<
+  Settings,
+  'SVC_BODY_LIMIT' | 'SVC_BUFFER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_LIMIT' | 'SVC_SPOOL_LIMIT'
+>;
+
+/** The controller keeps half of the memory for bodies, or more where one body may need more, but leaves a quarter. */
+const LEAST_KEPT = 1 / 2;
+const MOST_KEPT = 3 / 4;
+/** A worker must have room for several of its largest bodies. */
+const LARGEST_BODY = 1 / 4;
+
+export interface LimitShares<Limits> {
+  /** The process of the controller. It may also take connections over: its number of connections is limited together with those of all workers. */
+  readonly controller: Limits;
+  readonly worker: Limits;
+  /** Requests with larger bodies go to the process of the controller. */
+  readonly workerBodyBytes: number;
+}
+
+/** `processes`: all that forward, with that of the controller. At least 2. */
+export function shareLimits<Limits extends SharedLimits>(limits: Limits, processes: number): LimitShares<Limits> {
+  const { SVC_BUFFER_LIMIT: buffer, SVC_BODY_LIMIT: body } = limits;
+  const kept = Math.floor(Math.min(Math.max(buffer * LEAST_KEPT, body), buffer * MOST_KEPT));
+  const each = Math.floor((buffer - kept) / (processes - 1));
+  const parked = partOf(limits.SVC_PARK_LIMIT, processes);
+  return {
+    controller: { ...limits, SVC_BUFFER_LIMIT: kept, SVC_PARK_LIMIT: parked },
+    worker: {
+      ...limits,
+      SVC_BUFFER_LIMIT: each,
+      SVC_PARK_LIMIT: parked,
+      SVC_SPOOL_LIMIT: 0,
+      SVC_MAX_CONNECTIONS: partOf(limits.SVC_MAX_CONNECTIONS, processes),
+    },
+    workerBodyBytes: Math.floor(each * LARGEST_BODY),
+  };
+}
+
+/** At least one, unless there is none. */
+function partOf(limit: number, processes: number): number {
+  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
+}

@@ -1,0 +1,69 @@
+/** What the controller and its workers tell each other. Node's channel keeps the order of messages, and copies what they contain. */
+import type { Settings } from '../../schema/settings/settings.ts';
+import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
+import type { BoardChange } from './decide/board-changes.ts';
+import type { RequestBatch } from './decide/request-batch.ts';
+
+export interface WorkerStart {
+  /** With the worker's part of each limit. */
+  readonly settings: Settings;
+  /** Where the service listens. */
+  readonly host: string;
+  readonly port: number;
+  /** Requests with larger bodies go to the controller. */
+  readonly mostBodyBytes: number;
+  /** The whole board. */
+  readonly board: BoardChange | undefined;
+}
+
+export type ToWorker =
+  | ({ readonly kind: 'start' } & WorkerStart)
+  | { readonly kind: 'board'; readonly change: BoardChange }
+  | { readonly kind: 'abort'; readonly workload: WorkloadId }
+  /** To be answered with a report at once: then the worker has done all that was sent before. */
+  | { readonly kind: 'sync'; readonly number: number }
+  /** Each connection is to be closed after its next answer. */
+  | { readonly kind: 'leave' }
+  /** The worker stops listening, lets its requests finish, and ends. */
+  | { readonly kind: 'close'; readonly graceMs: number; readonly parkedMs: number };
+
+export type FromWorker =
+  | { readonly kind: 'listening' }
+  | ({ readonly kind: 'report' } & WorkerReport)
+  /** Comes with the socket. `bytes`: what was read of it already. */
+  | { readonly kind: 'connection'; readonly bytes: Uint8Array }
+  | { readonly kind: 'fault'; readonly requestId: string; readonly message: string; readonly stack: string | undefined }
+  /** After `close`: the worker has said all that it has to say. */
+  | { readonly kind: 'ended' };
+
+/** Times are ages in milliseconds, because each process has a clock of its own. */
+export interface TrafficRows {
+  /** Only what has changed since the last report. */
+  readonly workloads: readonly {
+    readonly workload: WorkloadId;
+    readonly inFlight: number;
+    readonly usedAgoMs: number;
+    readonly heardAgoMs: number | undefined;
+  }[];
+  readonly slots: readonly {
+    readonly slot: SlotName;
+    readonly inFlight: number;
+    readonly waiting: number;
+    readonly waitingAgoMs: number | undefined;
+    readonly askedAgoMs: number;
+  }[];
+}
+
+export interface WorkerReport extends TrafficRows {
+  /** The number of the last `sync`. */
+  readonly synced: number;
+  /** A pass is needed: a request waits, the last one has left a workload that drains, or an upstream has failed. */
+  readonly isUrgent: boolean;
+  readonly requests: RequestBatch;
+  /** Ids of the tokens that were used. */
+  readonly tokens: readonly string[];
+  readonly connections: number;
+  /** Since the worker began. */
+  readonly cpuSeconds: number;
+  readonly memoryBytes: number;
+}

@@ -1,0 +1,207 @@
+/**
+ * The workers of a service: processes that forward requests beside that of the controller, on the same port (ADR 0107). The controller sends them each change of the board and gets their
+ * traffic. Nothing that it decides is in a worker, so one that dies takes its own connections along and nothing else.
+ */
+import type { Socket } from 'node:net';
+import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
+import type { Log } from '../../platform/log.ts';
+import { sleep } from '../../platform/pause.ts';
+import type { Board, RoutedView } from '../../reconciler/board.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import { compareBoards, NO_BOARD } from './decide/board-changes.ts';
+import { unpackRequests } from './decide/request-batch.ts';
+import type { ToWorker, WorkerReport } from './messages.ts';
+import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
+import { WorkerProcess } from './worker-process.ts';
+
+export interface WorkerPoolDeps {
+  /** Without the process of the controller. At least 1. */
+  readonly count: number;
+  readonly local: GatewayTraffic;
+  readonly board: Board;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly metrics: {
+    workerStarted(worker: number): void;
+    workerReported(worker: number, report: Pick<WorkerReport, 'connections' | 'cpuSeconds' | 'memoryBytes'>, requests: number): void;
+    workerEnded(worker: number): void;
+  };
+}
+
+export interface WorkerPoolStart {
+  /** The file that a worker runs, and its environment. */
+  readonly file: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly host: string;
+  readonly port: number;
+  /** Of a worker. */
+  readonly settings: Settings;
+  readonly mostBodyBytes: number;
+}
+
+/** What the API does with what workers report. */
+export interface WorkerPoolListeners {
+  /** A request of the gateway of a worker has ended. */
+  readonly finished: ReportRequest;
+  /** A request was refused before it reached the gateway. */
+  readonly refused: ReportRequest;
+  readonly onFault: (fault: unknown, requestId: string) => void;
+  readonly tokenUsed: (id: string) => void;
+  readonly takeOver: (socket: Socket, bytes: Uint8Array) => void;
+}
+
+export interface WorkerPool {
+  readonly traffic: SharedTraffic;
+  /** Open connections of all workers. */
+  connections(): number;
+  /** To be called once, before `start`. */
+  listen(listeners: WorkerPoolListeners): void;
+  /** Resolves when all workers listen, or have failed to: then they are started again later. */
+  start(start: WorkerPoolStart): Promise<void>;
+  /** Resolves when each worker has reported, or has ended. */
+  sync(): Promise<void>;
+  /** Each connection is closed after its next answer. */
+  leave(): void;
+  /** Resolves when all workers have ended. */
+  close(graceMs: number, parkedMs: number): Promise<void>;
+}
+
+/** A worker is asked for a sign of life so often, which also keeps what metrics show of it up to date. */
+const SYNC_MS = 10_000;
+/** A worker that does not answer for so long hangs: its connections are lost in any case. */
+const HANGS_MS = 15_000;
+/** The same while it starts, on a machine that is busy. */
+const STARTS_MS = 60_000;
+/** After the grace period, for the last report. */
+const END_MS = 2000;
+const START_MS = 30_000;
+
+interface Member {
+  readonly process: WorkerProcess;
+  /** The last number that it was sent; and when it was sent the first one that it did not answer. */
+  asked: number;
+  synced: number;
+  unansweredSince: number | undefined;
+  connections: number;
+}
+
+export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps): WorkerPool {
+  const members = new Map<number, Member>();
+  const waiting = new Set<() => void>();
+  let listeners: WorkerPoolListeners | undefined;
+  let shown: RoutedView = NO_BOARD;
+  let timer: NodeJS.Timeout | undefined;
+
+  const sendAll = (message: ToWorker): void => members.forEach(({ process }) => process.send(message));
+  const traffic = createSharedTraffic({ local, board, now, abort: (workload) => sendAll({ kind: 'abort', workload }), sync });
+  board.subscribe((view) => {
+    const change = compareBoards(shown, view);
+    shown = view;
+    if (change !== undefined) sendAll({ kind: 'board', change });
+  });
+
+  function look(): void {
+    for (const done of waiting) done();
+  }
+
+  function sync(): Promise<void> {
+    const asked = new Map<Member, number>();
+    for (const member of members.values()) {
+      if (!member.process.exists) continue;
+      member.asked += 1;
+      member.unansweredSince ??= now();
+      member.process.send({ kind: 'sync', number: member.asked });
+      asked.set(member, member.asked);
+    }
+    if (asked.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        for (const [member, number] of asked) if (member.synced < number) return;
+        waiting.delete(done);
+        resolve();
+      };
+      waiting.add(done);
+    });
+  }
+
+  function onReport(number: number, report: WorkerReport): void {
+    const member = members.get(number);
+    if (member === undefined) return;
+    member.synced = Math.max(member.synced, report.synced);
+    if (member.synced >= member.asked) member.unansweredSince = undefined;
+    member.connections = report.connections;
+    const requests = unpackRequests(report.requests);
+    metrics.workerReported(number, report, requests.length);
+    for (const request of requests) {
+      if (request.atDoor) listeners?.refused(request);
+      else listeners?.finished(request);
+    }
+    for (const id of report.tokens) listeners?.tokenUsed(id);
+    traffic.take(number, report, report.isUrgent);
+    look();
+  }
+
+  function onGone(number: number): void {
+    const member = members.get(number);
+    // What it did not answer will never be done, and need not be.
+    if (member !== undefined) Object.assign(member, { synced: member.asked, unansweredSince: undefined, connections: 0 });
+    traffic.forget(number);
+    metrics.workerEnded(number);
+    look();
+  }
+
+  function endThoseThatHang(): void {
+    for (const [number, { process, unansweredSince }] of members) {
+      const limitMs = process.listens ? HANGS_MS : STARTS_MS;
+      if (unansweredSince === undefined || now() - unansweredSince < limitMs) continue;
+      log.error({ worker: number }, `Worker ${number} is ended: it has not answered for ${limitMs / 1000} s`);
+      process.kill();
+    }
+    void sync();
+  }
+
+  function add(number: number, { file, env, ...start }: WorkerPoolStart): Member {
+    const process = new WorkerProcess({
+      number,
+      file,
+      env,
+      log,
+      start: () => ({ ...start, board: compareBoards(NO_BOARD, shown) }),
+      onStarted: () => metrics.workerStarted(number),
+      onReport: (report) => onReport(number, report),
+      onConnection: (socket, bytes) => listeners?.takeOver(socket, bytes),
+      onFault: ({ message, stack, requestId }) => listeners?.onFault(Object.assign(new Error(message), { stack }), requestId),
+      onGone: () => onGone(number),
+    });
+    return { process, asked: 0, synced: 0, unansweredSince: undefined, connections: 0 };
+  }
+
+  return {
+    traffic,
+    sync,
+    connections: () => members.values().reduce((sum, { connections }) => sum + connections, 0),
+    listen: (all) => void (listeners = all),
+    async start(start) {
+      for (let number = 1; number <= count; number += 1) members.set(number, add(number, start));
+      timer = setInterval(endThoseThatHang, SYNC_MS).unref();
+      const settled = Promise.all(members.values().map(({ process }) => process.settled));
+      await Promise.race([settled, sleep(START_MS, AbortSignal.timeout(START_MS))]);
+      const up = members
+        .values()
+        .filter(({ process }) => process.listens)
+        .toArray().length;
+      if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
+      else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
+    },
+    leave: () => sendAll({ kind: 'leave' }),
+    async close(graceMs, parkedMs) {
+      clearInterval(timer);
+      const ended = Promise.all(members.values().map(({ process }) => process.retire()));
+      sendAll({ kind: 'close', graceMs, parkedMs });
+      const kill = setTimeout(() => members.forEach(({ process }) => process.kill()), graceMs + END_MS);
+      await ended;
+      clearTimeout(kill);
+    },
+  };
+}

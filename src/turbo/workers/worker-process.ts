@@ -1,0 +1,133 @@
+/** One process of the pool, from its start to its end, as the controller sees it. It is started again when it ends. */
+import { fork, type ChildProcess } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { messageOf } from '../../platform/error-text.ts';
+import type { Log } from '../../platform/log.ts';
+import { restartDelay } from '../../workers/decide/restart-delay.ts';
+import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
+
+export interface WorkerProcessDeps {
+  /** Of the worker: from 1. */
+  readonly number: number;
+  /** The file that it runs. */
+  readonly file: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly start: () => WorkerStart;
+  readonly onStarted: () => void;
+  readonly onReport: (report: WorkerReport) => void;
+  readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
+  readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
+  /** It has ended. Everything that it had is gone. */
+  readonly onGone: () => void;
+  readonly log: Pick<Log, 'warn' | 'error'>;
+}
+
+/** A class, because it is a resource with a lifetime. */
+export class WorkerProcess {
+  readonly #deps: WorkerProcessDeps;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
+  #child: ChildProcess | undefined;
+  #listens = false;
+  #isRetired = false;
+  #earlierEnds = 0;
+  #restart: NodeJS.Timeout | undefined;
+
+  constructor(deps: WorkerProcessDeps) {
+    this.#deps = deps;
+    this.#begin();
+  }
+
+  get exists(): boolean {
+    return this.#child !== undefined;
+  }
+
+  get listens(): boolean {
+    return this.#listens;
+  }
+
+  /** Resolves when it listens for the first time, or has failed. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  /** Does nothing while there is no process. */
+  send(message: ToWorker): void {
+    // An error means that it has just ended.
+    if (this.#child?.connected === true) this.#child.send(message, () => undefined);
+  }
+
+  kill(): void {
+    this.#child?.kill('SIGKILL');
+  }
+
+  /** It is not started again when it ends. Resolves when there is no process any more. */
+  async retire(): Promise<void> {
+    this.#isRetired = true;
+    clearTimeout(this.#restart);
+    if (this.#child === undefined) this.#ended.resolve();
+    await this.#ended.promise;
+  }
+
+  #begin(): void {
+    const { number, file, env, start, onStarted, log } = this.#deps;
+    const startedAt = performance.now();
+    // Standard error is inherited, for what Node prints when a process crashes.
+    const child = fork(file, [], { env, execArgv: [], serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    this.#child = child;
+    child.on('message', (message: FromWorker, socket) => this.#take(message, isSocket(socket) ? socket : undefined));
+    child.on('error', (error) => {
+      // Without a process there is no exit: the system has no room for one.
+      if (child.pid === undefined) this.#end(messageOf(error), 0);
+      else log.error({ worker: number }, `Worker ${number} cannot be reached: ${messageOf(error)}`);
+    });
+    child.once('exit', (code, signal) => this.#end(signal ?? `exit code ${code}`, performance.now() - startedAt));
+    if (child.pid === undefined) return;
+    this.send({ kind: 'start', ...start() });
+    onStarted();
+  }
+
+  #take(message: FromWorker, socket: Socket | undefined): void {
+    const { onReport, onConnection, onFault } = this.#deps;
+    switch (message.kind) {
+      case 'listening':
+        this.#listens = true;
+        this.#settled.resolve();
+        return;
+      case 'report':
+        return onReport(message);
+      case 'connection':
+        // Without a socket: it was closed on its way.
+        if (socket !== undefined) onConnection(socket, message.bytes);
+        return;
+      case 'fault':
+        return onFault(message);
+      case 'ended':
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #end(how: string, livedMs: number): void {
+    const { number, onGone, log } = this.#deps;
+    const pid = this.#child?.pid;
+    this.#child = undefined;
+    this.#listens = false;
+    this.#settled.resolve();
+    onGone();
+    if (this.#isRetired) {
+      this.#ended.resolve();
+      return;
+    }
+    const { delayMs, earlier } = restartDelay(this.#earlierEnds, livedMs);
+    this.#earlierEnds = earlier;
+    const message = `Worker ${number} has ended (${how}), with the connections that it had; it is started again in ${delayMs} ms`;
+    log.warn({ worker: number, pid, how, delayMs }, message);
+    this.#restart = setTimeout(() => this.#begin(), delayMs);
+  }
+}
+
+function isSocket(handle: unknown): handle is Socket {
+  return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
+}

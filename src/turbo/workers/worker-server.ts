@@ -1,0 +1,72 @@
+/**
+ * What listens in a worker: the fast path alone. Each connection on which something else arrives than an inference request of the ordinary form is passed on to the controller, which has
+ * the HTTP server. So there is one management API, and one parser that decides unusual cases.
+ */
+import { createServer, type Socket } from 'node:net';
+import { answerClientError, refuseConnection, REQUEST_TIMEOUT } from '../../api/connection-error.ts';
+import { KEEP_ALIVE_MS, REQUEST_MS } from '../../api/connection-limits.ts';
+import { createFastPath, type FastPathDeps } from '../fast-path/fast-path.ts';
+import type { HttpLimits } from '../../api/server/http-server.ts';
+import { createOpenConnections } from '../../api/server/connections.ts';
+import { handOver, type SendSocket } from './hand-over.ts';
+
+export interface WorkerServerDeps extends Pick<FastPathDeps, 'listener' | 'rules'> {
+  readonly limits: HttpLimits;
+  readonly send: SendSocket;
+}
+
+const IDLE_CHECK_MS = 50;
+
+export function createWorkerServer({ limits, rules, listener, send }: WorkerServerDeps) {
+  /** Connections that are on their way to the controller. */
+  const leaving = new Set<Socket>();
+  let onLeft: (() => void) | undefined;
+
+  function passOn(socket: Socket): void {
+    leaving.add(socket);
+    connections.remove(socket);
+    handOver(socket, send, () => {
+      leaving.delete(socket);
+      if (leaving.size === 0) onLeft?.();
+    });
+  }
+
+  const fastPath = createFastPath({
+    rules,
+    listener,
+    handOver: passOn,
+    refuse: (socket, error, headersSent) =>
+      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, limits),
+    limits: { keepAliveMs: KEEP_ALIVE_MS, requestMs: limits.SVC_PARK_TIMEOUT + REQUEST_MS },
+  });
+  const connections = createOpenConnections(fastPath.isBusy);
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    connections.add(socket);
+    if (connections.size <= limits.SVC_MAX_CONNECTIONS) fastPath.accept(socket);
+    else refuseConnection(socket, limits);
+  });
+
+  return {
+    connections: () => connections.size,
+    async listen(address: { readonly host: string; readonly port: number }) {
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen({ ...address, reusePort: true }, () => {
+          server.off('error', reject);
+          resolve();
+        });
+      });
+    },
+    /** Stops listening at once, and closes idle connections until `finished` resolves, or all at the end of `graceMs`. */
+    async close(graceMs: number, finished: Promise<void>) {
+      server.close();
+      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
+      const cut = setTimeout(connections.closeAll, graceMs);
+      await finished;
+      await connections.empty();
+      clearInterval(idle);
+      clearTimeout(cut);
+      if (leaving.size > 0) await new Promise<void>((resolve) => (onLeft = resolve));
+    },
+  };
+}

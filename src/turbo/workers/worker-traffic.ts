@@ -1,0 +1,75 @@
+/** Holds and parking of one worker, and what it reports of them. The controller decides what that means. */
+import type { RoutedBoard } from '../../reconciler/board.ts';
+import type { Demand, WorkloadActivity } from '../../reconciler/ports.ts';
+import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
+import { createHolds } from '../../gateway/traffic/hold.ts';
+import { createParking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
+import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
+import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
+import type { TrafficRows } from './messages.ts';
+
+export interface WorkerTraffic extends Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'> {
+  facts(): TrafficFacts;
+  /** What has changed since the last call. */
+  takeRows(): TrafficRows;
+}
+
+interface WorkerTrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
+  readonly board: RoutedBoard;
+  /** Something has happened. `isUrgent`: a pass is needed. */
+  readonly onChange: (isUrgent: boolean) => void;
+}
+
+export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps): WorkerTraffic {
+  const holds = createHolds({ now, board, onActivity: ({ draining }) => onChange(draining) });
+  const parking = createParking({ board, now, settings, onDemand: () => onChange(true) });
+  let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
+  const facts = (): TrafficFacts => ({ workloads: holds.activity(), demand: parking.demand() });
+
+  function workloadRow(
+    workload: WorkloadId,
+    { inFlight, lastUsedAt, lastHeardAt }: WorkloadActivity,
+    at: number,
+  ): TrafficRows['workloads'][number] {
+    return { workload, inFlight, usedAgoMs: at - (lastUsedAt ?? at), heardAgoMs: lastHeardAt === undefined ? undefined : at - lastHeardAt };
+  }
+
+  function slotRow(slot: SlotName, { waiting, waitingSince, lastAskedAt }: Demand, at: number): TrafficRows['slots'][number] {
+    const waitingAgoMs = waitingSince === undefined ? undefined : at - waitingSince;
+    return { slot, inFlight: holds.inFlight(slot), waiting, waitingAgoMs, askedAgoMs: at - lastAskedAt };
+  }
+
+  /** The number in flight on each slot, as it was sent. */
+  let sentInFlight: ReadonlyMap<SlotName, number> = new Map();
+
+  return {
+    holds,
+    parking,
+    noteFailure: () => onChange(true),
+    facts,
+    takeRows() {
+      const at = now();
+      const next = facts();
+      const inFlight = new Map(next.demand.keys().map((slot) => [slot, holds.inFlight(slot)]));
+      const rows = {
+        workloads: [...next.workloads]
+          .filter(([workload, activity]) => !isSameActivity(sent.workloads.get(workload), activity))
+          .map(([workload, activity]) => workloadRow(workload, activity, at)),
+        slots: [...next.demand]
+          .filter(([slot, demand]) => sentInFlight.get(slot) !== inFlight.get(slot) || !isSameDemand(sent.demand.get(slot), demand))
+          .map(([slot, demand]) => slotRow(slot, demand, at)),
+      };
+      sent = next;
+      sentInFlight = inFlight;
+      return rows;
+    },
+  };
+}
+
+function isSameActivity(one: WorkloadActivity | undefined, other: WorkloadActivity): boolean {
+  return one?.inFlight === other.inFlight && one.lastUsedAt === other.lastUsedAt && one.lastHeardAt === other.lastHeardAt;
+}
+
+function isSameDemand(one: Demand | undefined, other: Demand): boolean {
+  return one?.waiting === other.waiting && one.waitingSince === other.waitingSince && one.lastAskedAt === other.lastAskedAt;
+}

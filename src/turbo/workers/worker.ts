@@ -1,0 +1,139 @@
+/**
+ * One process that forwards requests. It has the gateway and the fast path, and a copy of the board that the controller sends; it decides nothing about slots, and reports its traffic.
+ *
+ *   start ─► listens on the port of the service, which the kernel shares out between all processes
+ *   board ─► the copy follows; parked requests go on
+ *   a request ─► access check, gateway ─► report within 100 ms, at once where a pass is needed
+ *   sync ─► report at once: all that was sent before is done
+ *   close ─► the same as in the controller; then the process ends
+ */
+import type { Socket } from 'node:net';
+import { createHotPath } from '../../api/server/hot-path.ts';
+import type { SiteGuard } from '../../api/server/site-guard.ts';
+import { rawInferenceRoute } from '../../api/v1/raw-inference-route.ts';
+import type { Authorize } from '../../auth/create-authorize.ts';
+import { createGateway } from '../../gateway/gateway.ts';
+import { INFERENCE_PATHS } from '../../gateway/route/decide/inference-paths.ts';
+import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
+import type { ProviderRegistry } from '../../providers/provider.ts';
+import { createBoardCopy, type BoardCopy } from '../../workers/board-copy.ts';
+import { isForWorkers } from '../../workers/decide/worker-paths.ts';
+import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
+import { WorkerReports } from '../../workers/worker-reports.ts';
+import { createWorkerServer } from './worker-server.ts';
+import { createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
+
+export interface WorkerDeps {
+  readonly start: WorkerStart;
+  readonly providers: ProviderRegistry;
+  readonly site: SiteGuard;
+  /** `onUse`: called with the id of each token that was accepted. */
+  readonly authorizeWith: (onUse: (id: string) => void) => Authorize;
+  /** Called with each request, when it has ended. */
+  readonly onRequest: () => void;
+  /** As `process.send()`. */
+  readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
+}
+
+export interface Worker {
+  take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void;
+  /** For collecting garbage while nothing happens. */
+  readonly activity: () => TrafficFacts;
+  /** Resolves once the worker was closed, and all that it has to say was sent. */
+  readonly closed: Promise<void>;
+}
+
+/** Listens before it returns. */
+export async function startWorker(deps: WorkerDeps): Promise<Worker> {
+  const { start, send } = deps;
+  const now = (): number => performance.now();
+  const board = createBoardCopy(start.board);
+  const traffic = createWorkerTraffic({ board, now, settings: start.settings, onChange: (isUrgent) => reports.trafficChanged(isUrgent) });
+  const reports: WorkerReports = new WorkerReports({
+    takeRows: traffic.takeRows,
+    active: () => requests.gateway.load().requests,
+    connections: () => requests.server.connections(),
+    send: (report) => send({ kind: 'report', ...report }),
+  });
+  const requests = serveRequests(deps, { board, traffic, reports, now });
+  const closed = Promise.withResolvers<void>();
+
+  async function close(graceMs: number, parkedMs: number): Promise<void> {
+    requests.leave();
+    await requests.server.close(graceMs, requests.gateway.close(graceMs, parkedMs));
+    reports.close();
+    closed.resolve();
+  }
+
+  await requests.server.listen(start);
+  send({ kind: 'listening' });
+
+  return {
+    activity: traffic.facts,
+    closed: closed.promise,
+    take(message) {
+      switch (message.kind) {
+        case 'board':
+          return board.change(message.change);
+        case 'abort':
+          return traffic.holds.abort(message.workload);
+        case 'sync':
+          return reports.sync(message.number);
+        case 'leave':
+          return requests.leave();
+        case 'close':
+          return void close(message.graceMs, message.parkedMs);
+        default:
+          return message satisfies never;
+      }
+    },
+  };
+}
+
+interface RequestParts {
+  readonly board: BoardCopy;
+  readonly traffic: WorkerTraffic;
+  readonly reports: WorkerReports;
+  readonly now: () => number;
+}
+
+/** From a connection to the gateway. */
+function serveRequests(
+  { start, providers, site, authorizeWith, onRequest, send }: WorkerDeps,
+  { board, traffic, reports, now }: RequestParts,
+) {
+  const { settings, mostBodyBytes } = start;
+  let leaving = false;
+  function onFault(fault: unknown, requestId: string): void {
+    send({ kind: 'fault', requestId, message: String(fault), stack: fault instanceof Error ? fault.stack : undefined });
+  }
+  const gateway = createGateway({
+    board,
+    providers,
+    traffic,
+    settings,
+    now,
+    onFault,
+    report(finished) {
+      onRequest();
+      reports.requestEnded({ ...finished, atDoor: false });
+    },
+  });
+  const hotPath = createHotPath({
+    routes: INFERENCE_PATHS.filter(isForWorkers).map((path) => rawInferenceRoute(path, gateway)),
+    site,
+    authorize: authorizeWith((id) => reports.tokenUsed(id)),
+    report: (refused) => reports.requestEnded({ ...refused, atDoor: true }),
+    onFault,
+  });
+  const server = createWorkerServer({
+    limits: settings,
+    rules: { headerLimit: settings.SVC_HEADER_LIMIT, serves: hotPath.serves, mostBodyBytes },
+    listener(req, res) {
+      if (leaving) res.shouldKeepAlive = false;
+      hotPath.tryHandle(req, res);
+    },
+    send,
+  });
+  return { gateway, server, leave: () => void (leaving = true) };
+}

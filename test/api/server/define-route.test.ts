@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { empty, json } from '../../../src/api/server/answer.ts';
+import { defineRoute } from '../../../src/api/define-route.ts';
+import { startGateway, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
+
+const facts = { method: 'POST', access: 'open', tag: '', summary: '', errors: [] } as const;
+const Named = z.object({ name: z.string() });
+
+const greet = defineRoute({
+  ...facts,
+  path: '/test/greet/:id',
+  input: z.object({
+    params: z.object({ id: z.coerce.number() }),
+    query: z.strictObject({ loud: z.enum(['0', '1']).default('0') }),
+    headers: z.object({ 'x-greeting': z.string().optional() }),
+    body: z.strictObject({ name: z.string().optional() }),
+  }),
+  answers: { 200: json('A greeting', Named, { ETag: '' }), 204: empty('Nobody') },
+  handler: ({ params, query, headers, body }) =>
+    body.name === undefined
+      ? { status: 204, body: undefined }
+      : { status: 200, body: { name: `${headers['x-greeting'] ?? ''} ${body.name} ${params.id} ${query.loud}` }, headers: { etag: '"1"' } },
+});
+
+// The compiler refuses each of these handlers: "npm run check" fails if it does not.
+defineRoute({
+  ...facts,
+  path: '/',
+  input: z.object({}),
+  answers: { 200: json('', Named) },
+  // @ts-expect-error: the body has another type
+  handler: () => ({ status: 200, body: { name: 1 } }),
+});
+defineRoute({
+  ...facts,
+  path: '/',
+  input: z.object({}),
+  answers: { 200: json('', Named) },
+  // @ts-expect-error: the status is not declared
+  handler: () => ({ status: 201, body: { name: 'a' } }),
+});
+defineRoute({
+  ...facts,
+  path: '/',
+  input: z.object({ body: Named }),
+  answers: { 204: empty('') },
+  // @ts-expect-error: the input has no such field
+  handler: ({ body }) => ({ status: 204, body: body.other }),
+});
+
+let gateway: GatewayFixture;
+beforeAll(async () => {
+  gateway = await startGateway({ routes: [greet] });
+});
+afterAll(() => gateway.close());
+
+async function post(path: string, body?: string): Promise<{ status: number; etag: string | null; body: unknown }> {
+  const headers = { 'x-greeting': 'Hello', ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
+  const response = await fetch(`${gateway.url}/test/greet/${path}`, { method: 'POST', headers, ...(body === undefined ? {} : { body }) });
+  const text = await response.text();
+  return { status: response.status, etag: response.headers.get('etag'), body: text === '' ? undefined : JSON.parse(text) };
+}
+
+describe('defineRoute()', () => {
+  test('gives the handler all parts of the request parsed, and sends what it returns', async () => {
+    expect(await post('7?loud=1', '{"name":"Ada"}')).toEqual({ status: 200, etag: '"1"', body: { name: 'Hello Ada 7 1' } });
+    expect(await post('7')).toEqual({ status: 204, etag: null, body: undefined });
+  });
+
+  test.each([
+    ['a path', 'seven', '{}', 'id'],
+    ['a query', '7?loud=2', '{}', 'loud'],
+    ['an unknown query', '7?quiet=1', '{}', 'quiet'],
+    ['a field', '7', '{"name":1}', 'name'],
+    ['an unknown field', '7', '{"nom":"Ada"}', 'nom'],
+    ['a body that is not a table', '7', '[]', 'body'],
+  ])('names %s that does not match', async (_what, path, body, param) => {
+    expect(await post(path, body)).toMatchObject({ status: 400, body: { error: { code: 'request.invalid', param } } });
+  });
+});

@@ -1,0 +1,198 @@
+/** URLs of media in chats, found in the bytes wherever a model server would find them, and nowhere else. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { BodyScanner } from '../../../src/gateway/body/body-scanner.ts';
+import type { FoundUrl } from '../../../src/gateway/body/media-scanner.ts';
+
+function scan(text: string, cuts: readonly number[] = []): { status: string; urls: FoundUrl[] } {
+  const bytes = Buffer.from(text);
+  const urls: FoundUrl[] = [];
+  const scanner = new BodyScanner({ urls, keepsAll: false, check: (url) => void urls.push(url) });
+  let from = 0;
+  for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]) {
+    scanner.feed(bytes.subarray(from, cut));
+    from = cut;
+  }
+  return { status: scanner.status, urls };
+}
+
+const found = (text: string): string[] => scan(text).urls.map(({ param, url }) => `${param} ${url}`);
+
+/** Where a URL may stand, written out once more, on the parsed body. */
+function expectedUrls(body: unknown): string[] {
+  const seen: string[] = [];
+  const field = (value: unknown, key: string): unknown =>
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+  const items = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  const url = (value: unknown, param: string): void => {
+    if (typeof value === 'string' && !value.toLowerCase().startsWith('data:')) seen.push(`${param} ${value}`);
+  };
+  const media = (part: unknown, param: string): void => {
+    for (const key of ['image_url', 'video_url', 'audio_url', 'file_url']) {
+      url(field(part, key), `${param}.${key}`);
+      url(field(field(part, key), 'url'), `${param}.${key}.url`);
+    }
+    url(field(field(part, 'source'), 'url'), `${param}.source.url`);
+  };
+  const parts = (value: unknown, param: string): void =>
+    items(value).forEach((part, index) => {
+      media(part, `${param}[${index}]`);
+      items(field(part, 'content')).forEach((inner, at) => media(inner, `${param}[${index}].content[${at}]`));
+    });
+  items(field(body, 'messages')).forEach((message, index) => parts(field(message, 'content'), `messages[${index}].content`));
+  items(field(body, 'input')).forEach((item, index) => {
+    media(item, `input[${index}]`);
+    parts(field(item, 'content'), `input[${index}].content`);
+    parts(field(item, 'output'), `input[${index}].output`);
+  });
+  return seen;
+}
+
+const leaf = fc.constantFrom<unknown>(
+  'http://a/b',
+  'https://é"\\.test',
+  'data:image/png;base64,AA',
+  'DATA:,',
+  '',
+  'dat',
+  null,
+  1,
+  true,
+  'file:///etc/passwd',
+);
+const name = fc.constantFrom('image_url', 'url', 'source', 'content', 'output', 'type', 'file_url', 'text', 'messages', '__proto__');
+const { value: tree } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 7, withCrossShrink: true },
+    leaf,
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(name, tie('value'), { maxKeys: 3, noNullPrototype: true }),
+    fc.dictionary(fc.constantFrom('image_url', 'source', 'content'), tie('value'), { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
+  ),
+}));
+const body = fc.record(
+  { model: fc.constant('m'), messages: fc.array(fc.record({ content: fc.array(tree) })), input: tree, tools: tree },
+  { requiredKeys: [] },
+);
+
+/** Writes JSON with some characters as escapes. */
+function write(value: unknown, escapes: readonly boolean[], spaces: string): string {
+  let count = 0;
+  const text = JSON.stringify(value, null, spaces);
+  return text.replace(/"(?:[^"\\]|\\.)*"/g, (quoted) =>
+    quoted.replace(/\\.|[a-z:/]/gu, (unit) => {
+      count += 1;
+      return unit.length === 1 && escapes[count % escapes.length] === true
+        ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+        : unit;
+    }),
+  );
+}
+
+describe('MediaScanner', () => {
+  test('finds what JSON.parse finds, in the same order, wherever the body is cut and however it is escaped', () => {
+    const written = fc.tuple(body, fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }), fc.constantFrom('', ' '));
+    fc.assert(
+      fc.property(written, fc.array(fc.nat({ max: 3000 }), { maxLength: 8 }), ([value, escapes, spaces], cuts) => {
+        const text = write(value, escapes, spaces);
+        const { status, urls } = scan(text, cuts);
+        expect(status).toBe('done');
+        const bytes = Buffer.from(text);
+        expect(urls.map(({ from, to }) => JSON.parse(bytes.toString('utf8', from, to)))).toEqual(urls.map(({ url }) => url));
+        expect(urls.map(({ param, url }) => `${param} ${url}`).toSorted()).toEqual(expectedUrls(JSON.parse(text)).toSorted());
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test.each([
+    [
+      'Chat Completions',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'Hi' },
+              { type: 'image_url', image_url: { url: 'http://a' } },
+            ],
+          },
+        ],
+      },
+      'messages[0].content[1].image_url.url',
+    ],
+    [
+      'the Responses API',
+      { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'http://a' }] }] },
+      'input[0].content[0].image_url',
+    ],
+    [
+      'a result of a tool in the Responses API',
+      { input: [{ type: 'function_call_output', output: [{ type: 'input_image', image_url: 'http://a' }] }] },
+      'input[0].output[0].image_url',
+    ],
+    [
+      'the Messages API',
+      { messages: [{ content: [{ type: 'image', source: { type: 'url', url: 'http://a' } }] }] },
+      'messages[0].content[0].source.url',
+    ],
+    [
+      'a result of a tool in the Messages API',
+      { messages: [{ content: [{ type: 'tool_result', content: [{ type: 'image', source: { url: 'http://a' } }] }] }] },
+      'messages[0].content[0].content[0].source.url',
+    ],
+  ])('knows the form of %s', (_what, value, param) => {
+    expect(found(JSON.stringify(value))).toEqual([`${param} http://a`]);
+  });
+
+  test.each([
+    ['in a text', { messages: [{ content: 'See {"image_url":{"url":"http://a"}}' }] }],
+    [
+      'in the arguments of a tool',
+      { messages: [{ content: [{ type: 'tool_use', input: { image_url: 'http://a', source: { url: 'http://a' } } }] }] },
+    ],
+    [
+      'in a schema of a tool',
+      { tools: [{ function: { parameters: { properties: { image_url: { default: 'http://a', url: 'http://a' } } } } }] },
+    ],
+    ['in a citation', { messages: [{ content: 'a', annotations: [{ url_citation: { url: 'http://a' } }] }] }],
+    ['in metadata', { metadata: { image_url: 'http://a' } }],
+  ])('passes over a URL %s, which no server fetches', (_where, value) => {
+    expect(found(JSON.stringify(value))).toEqual([]);
+  });
+
+  test('finds each of several keys of the same name', () => {
+    expect(
+      found('{"messages":[{"content":[{"image_url":"data:,","image_url":{"url":"data:,","url":"http://a"}}]}],"messages":[]}'),
+    ).toEqual(['messages[0].content[0].image_url.url http://a']);
+  });
+
+  test('does not keep URLs of more than 8 KiB, nor data', () => {
+    const long = `http://a/${'x'.repeat(100_000)}`;
+    expect(scan(JSON.stringify({ input: [{ image_url: long }] })).urls).toMatchObject([{ url: undefined }]);
+    expect(scan(JSON.stringify({ input: [{ image_url: `data:image/png;base64,${'A'.repeat(1e6)}` }] })).urls).toEqual([]);
+  });
+
+  test('does not take many times as long for a chat as without looking for media', () => {
+    const message = {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Lorem ipsum dolor sit amet. '.repeat(8) },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(500)}` } },
+      ],
+    };
+    const chat = Buffer.from(JSON.stringify({ model: 'm', messages: Array.from({ length: 100 }, () => message) }));
+    const time = (make: () => BodyScanner): number => {
+      let best = Number.POSITIVE_INFINITY;
+      for (let round = 0; round < 60; round += 1) {
+        const began = performance.now();
+        make().feed(chat);
+        best = Math.min(best, performance.now() - began);
+      }
+      return best;
+    };
+    const plain = time(() => new BodyScanner());
+    const looking = time(() => new BodyScanner({ urls: [], keepsAll: false, check: () => undefined }));
+    expect(looking / plain).toBeLessThan(12);
+  });
+});

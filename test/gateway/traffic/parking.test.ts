@@ -1,0 +1,188 @@
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import type { Refusal } from '../../../src/gateway/route/decide/route.ts';
+import { createParking, type Parking, type Waiter } from '../../../src/gateway/traffic/parking.ts';
+import { createBoard, type Board } from '../../../src/reconciler/board.ts';
+import { boardSlot, DISABLED, OPEN, PARK, publish, slotName } from '../support/board-fixture.ts';
+
+const PRIMARY = slotName('primary');
+
+interface RecordingWaiter extends Waiter {
+  readonly refusals: Refusal[];
+  opened: number;
+}
+
+function waiter(name: string, log: string[], accepts = true): RecordingWaiter {
+  const made: RecordingWaiter = {
+    refusals: [],
+    opened: 0,
+    onOpen() {
+      made.opened += 1;
+      log.push(name);
+    },
+    onRefused: (refusal) => void made.refusals.push(refusal),
+    onFirstBoard: () => void log.push(`${name}:board`),
+    accepts: () => accepts,
+  };
+  return made;
+}
+
+interface World {
+  readonly board: Board;
+  readonly parking: Parking;
+  readonly log: string[];
+  demands: number;
+  enter(waiter: Waiter, again?: boolean): ReturnType<Parking['enter']>;
+}
+
+function world(limit = 64, timeoutMs = 60_000): World {
+  const board = createBoard();
+  const made: World = {
+    board,
+    log: [],
+    demands: 0,
+    parking: createParking({
+      board,
+      now: () => performance.now(),
+      settings: { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs },
+      onDemand: () => (made.demands += 1),
+    }),
+    enter: (who, again = false) => made.parking.enter(PRIMARY, who, { deadline: performance.now() + timeoutMs, again }),
+  };
+  publish(board, { name: 'primary', admission: PARK });
+  return made;
+}
+
+describe('createParking()', () => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('admits waiting requests in order of arrival when the slot opens and not before', () => {
+    const { board, parking, log, enter } = world();
+    for (const name of ['a', 'b', 'c']) enter(waiter(name, log));
+    publish(board, { name: 'primary', admission: PARK });
+    expect([log, parking.waiting(PRIMARY)]).toEqual([[], 3]);
+    publish(board, { name: 'primary', admission: OPEN });
+    expect([log, parking.waiting(PRIMARY)]).toEqual([['a', 'b', 'c'], 0]);
+    parking.close('stopping');
+  });
+
+  test('never admits a request whose client has left', () => {
+    const { board, parking, log, enter } = world();
+    const gone = waiter('gone', log);
+    const ticket = enter(gone);
+    enter(waiter('stays', log));
+    if (ticket.kind === 'parked') ticket.leave();
+    if (ticket.kind === 'parked') ticket.leave();
+    expect(parking.waiting(PRIMARY)).toBe(1);
+    publish(board, { name: 'primary', admission: OPEN });
+    expect([log, gone.refusals]).toEqual([['stays'], []]);
+  });
+
+  test('refuses requests over the limit of one slot, but not those that were admitted before', () => {
+    const { parking, log, enter } = world(2);
+    expect(enter(waiter('a', log)).kind).toBe('parked');
+    expect(enter(waiter('b', log)).kind).toBe('parked');
+    expect(enter(waiter('c', log))).toMatchObject({ kind: 'refuse', code: 'slot.queue_full' });
+    expect(enter(waiter('d', log), true).kind).toBe('parked');
+    const other = parking.enter(slotName('embed'), waiter('e', log), { deadline: performance.now() + 1000, again: false });
+    expect(other.kind).toBe('parked');
+    parking.close('stopping');
+  });
+
+  test('refuses all waiting requests with the reason when the slot will not open', () => {
+    const { board, log, enter } = world();
+    const one = waiter('a', log);
+    enter(one);
+    publish(board, { name: 'primary', admission: DISABLED });
+    expect(one).toMatchObject({ opened: 0, refusals: [{ code: 'slot.disabled' }] });
+  });
+
+  test('refuses all waiting requests when the slot is removed', () => {
+    const { board, log, enter } = world();
+    const one = waiter('a', log);
+    enter(one);
+    publish(board, { name: 'embed' });
+    expect(one.refusals).toMatchObject([{ code: 'slot.not_found' }]);
+  });
+
+  test('refuses exactly once with slot.loading after the deadline', () => {
+    jest.useFakeTimers();
+    const { board, parking, log, enter } = world(64, 10_000);
+    const one = waiter('a', log);
+    enter(one);
+    jest.advanceTimersByTime(9_999);
+    expect(one.refusals).toEqual([]);
+    jest.advanceTimersByTime(10_000);
+    expect(one.refusals).toMatchObject([{ code: 'slot.loading' }]);
+    publish(board, { name: 'primary', admission: OPEN });
+    expect([one.opened, one.refusals.length, parking.waiting(PRIMARY)]).toEqual([0, 1, 0]);
+  });
+
+  test('leaves no timer behind', () => {
+    jest.useFakeTimers();
+    const { board, log, enter } = world();
+    const ticket = enter(waiter('a', log));
+    enter(waiter('b', log));
+    if (ticket.kind === 'parked') ticket.leave();
+    publish(board, { name: 'primary', admission: OPEN });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  test('does not admit a request twice in one publication when it enters again at once', () => {
+    const { board, parking, log, enter } = world();
+    const stubborn: Waiter = {
+      onOpen() {
+        log.push('again');
+        enter(stubborn, true);
+      },
+      onRefused: () => undefined,
+    };
+    enter(stubborn);
+    publish(board, { name: 'primary', admission: OPEN });
+    expect([log, parking.waiting(PRIMARY)]).toEqual([['again'], 1]);
+    parking.close('stopping');
+  });
+
+  test('keeps a request that does not accept this state of the slot', () => {
+    const { board, parking, log, enter } = world();
+    enter(waiter('picky', log, false));
+    enter(waiter('easy', log));
+    publish(board, { name: 'primary', admission: OPEN });
+    expect([log, parking.waiting(PRIMARY)]).toEqual([['easy'], 1]);
+    parking.close('stopping');
+  });
+
+  test('keeps requests until the first board is published', () => {
+    const board = createBoard();
+    const log: string[] = [];
+    const parking = createParking({
+      board,
+      now: () => 0,
+      settings: { SVC_PARK_LIMIT: 1, SVC_PARK_TIMEOUT: 1000 },
+      onDemand: () => undefined,
+    });
+    expect(parking.enter(undefined, waiter('a', log), { deadline: 1000, again: false }).kind).toBe('parked');
+    expect(parking.enter(undefined, waiter('b', log), { deadline: 1000, again: false })).toMatchObject({ code: 'slot.queue_full' });
+    publish(board, { name: 'primary', admission: OPEN });
+    expect(log).toEqual(['a:board']);
+  });
+
+  test('reports how many requests wait for a slot, and when it was last asked for', () => {
+    const made = world();
+    made.parking.noteDemand(PRIMARY, 7);
+    made.enter(waiter('a', made.log));
+    expect(made.parking.demand()).toEqual(new Map([[PRIMARY, { waiting: 1, waitingSince: expect.any(Number), lastAskedAt: 7 }]]));
+    expect(made.demands).toBe(1);
+    publish(made.board, { name: 'embed' });
+    expect(made.parking.demand().size).toBe(0);
+  });
+
+  test('passes the published slot to the requests it admits', () => {
+    const { board, enter } = world();
+    const seen: unknown[] = [];
+    enter({ onOpen: (slot) => void seen.push(slot.targets), onRefused: () => undefined });
+    publish(board, { name: 'primary', targets: [{ workload: 'w', port: 9 }] });
+    expect(seen).toEqual([boardSlot({ name: 'primary', targets: [{ workload: 'w', port: 9 }] }).targets]);
+  });
+});

@@ -1,0 +1,56 @@
+import { expect, test } from '@jest/globals';
+import { parseSettings } from '../../../src/schema/settings/settings.ts';
+
+test('a runtime of another tool is refused with what to write instead', () => {
+  const problemsOf = (SVC_RUNTIME: string): readonly string[] => {
+    const parsed = parseSettings({ SVC_RUNTIME });
+    return parsed.ok ? [] : parsed.problems;
+  };
+  expect(problemsOf('docker')).toEqual([
+    'SVC_RUNTIME: Use "podman", which runs the same images as docker, or "process": docker is not supported (docs/podman.md)',
+  ]);
+  expect(problemsOf('k8s')).toEqual(['SVC_RUNTIME: Use "kube" for a cluster, not "k8s"']);
+  expect(problemsOf('podmam')[0]).toContain('did you mean "podman"?');
+});
+
+test('variables of the installer, of svcctl and of tests are ignored, and unknown ones are refused', () => {
+  const others = { SVC_ADMIN_PASSWORD: 'x', SVC_HOSTNAME: 'a.test', SVC_TOKEN: 'x', SVC_TEST_HELM: 'helm', SVC_SYSTEMD_IP: '10.0.0.1' };
+  expect(parseSettings(others).ok).toBe(true);
+  expect(parseSettings({ SVC_TOKENS: 'x' }).ok).toBe(false);
+});
+
+test('the user of pods is an id other than root, or "any"', () => {
+  const user = (SVC_POD_USER: string) => {
+    const parsed = parseSettings({ SVC_POD_USER });
+    return parsed.ok ? parsed.settings.SVC_POD_USER : parsed.problems[0];
+  };
+  expect(['any', '1000680000'].map(user)).toEqual(['any', 1_000_680_000]);
+  expect(['0', 'root', '3000000000'].map(user)).toEqual([
+    expect.stringContaining('Use the id of a user other than root'),
+    expect.stringContaining('or "any"'),
+    expect.stringContaining('Use an id up to 2147483647'),
+  ]);
+});
+
+test('durations and sizes that no setting can mean are refused with their limits', () => {
+  const problemOf = (env: Readonly<Record<string, string>>) => {
+    const parsed = parseSettings(env);
+    return parsed.ok ? '' : parsed.problems[0];
+  };
+  expect(problemOf({ SVC_PARK_TIMEOUT: '10000d' })).toContain('Use a duration from "0s" to "365d", not "10000d"');
+  expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
+});
+
+test('the number of processes is from 1 to 64, or that of the cores, and needs the fast path', () => {
+  const workers = (SVC_WORKERS: string, SVC_FAST_PATH = '1') => {
+    const parsed = parseSettings({ SVC_WORKERS, SVC_FAST_PATH });
+    return parsed.ok ? parsed.settings.SVC_WORKERS : parsed.problems.join('; ');
+  };
+  expect(['1', '2', '64', 'auto'].map((value) => workers(value))).toEqual([1, 2, 64, 'auto']);
+  for (const wrong of ['0', '-1', '65', '100', '1.5', 'two', '']) {
+    expect(workers(wrong)).toMatch(/^SVC_WORKERS: Use .*64/);
+  }
+  const conflict = (value: string): string =>
+    `Set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}": workers serve the fast path only`;
+  expect([workers('1', '0'), workers('2', '0'), workers('auto', '0')]).toEqual([1, conflict('2'), conflict('auto')]);
+});

@@ -1,0 +1,33 @@
+import { expect, test } from '@jest/globals';
+import { packRequests, unpackRequests, type ReportedRequest } from '../../../../src/turbo/workers/decide/request-batch.ts';
+import { slotName } from '../../../gateway/support/board-fixture.ts';
+
+const NOTHING_MORE = { parkedSeconds: undefined, ttftSeconds: undefined, tokens: undefined };
+const REQUESTS: readonly ReportedRequest[] = [
+  {
+    slot: slotName('a'),
+    route: '/v1/x',
+    status: 200,
+    seconds: 0.25,
+    parkedSeconds: 1.5,
+    ttftSeconds: 0.1,
+    tokens: { input: 3, output: 0 },
+    atDoor: false,
+  },
+  { slot: undefined, route: '/v1/y', status: 401, seconds: 0, ...NOTHING_MORE, atDoor: true },
+  { slot: slotName('b'), route: '/v1/x', status: 499, seconds: 2, ...NOTHING_MORE, atDoor: false },
+  { slot: slotName('a'), route: '/v1/x', status: 503, seconds: 1, ...NOTHING_MORE, parkedSeconds: 0, atDoor: false },
+];
+
+test('requests arrive as they were sent', () => {
+  expect(unpackRequests(structuredClone(packRequests(REQUESTS)))).toEqual(REQUESTS);
+  expect(unpackRequests(packRequests([]))).toEqual([]);
+});
+
+test('names are sent once', () => {
+  const { slots, routes } = packRequests(REQUESTS);
+  expect([slots, routes]).toEqual([
+    ['a', 'b'],
+    ['/v1/x', '/v1/y'],
+  ]);
+});
