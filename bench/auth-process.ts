@@ -2,15 +2,13 @@
  * The gateway three times in one process, each on its own port: without authentication, and with each of two files of tokens. One process is compiled once, and is interrupted alike in all three, so that
  * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the two files. Sends the ports, and answers each message with its CPU time in microseconds.
  */
-import { allowEveryone } from '../src/api/authorize.ts';
+import { allowEveryone } from '../src/api/ports.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
-import { createAuthorize, type Authorize } from '../src/auth/create-authorize.ts';
-import { oncePerPoll } from '../src/auth/once-per-poll.ts';
+import { createAuthorize, oncePerPoll, createProxyMatcher, createSecretMatcher, type Authorize } from '../src/auth/create-authorize.ts';
 import { createTokenStore } from '../src/auth/token-store.ts';
 import { createTokenVerifier } from '../src/auth/token-verifier.ts';
-import { createProxyMatcher, createSecretMatcher } from '../src/auth/trusted-proxies.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';

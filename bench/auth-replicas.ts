@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SECRETS } from '../src/cluster/client/resource-types.ts';
+import { SECRETS } from '../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi } from '../test/support/kube/fake-kube-api.ts';
 import { createTokenFile } from './auth-tokens.ts';
 import { startClusterService, type ClusterService } from './cluster-service.ts';

@@ -1,7 +1,7 @@
 /** The time a cluster needs for the writes alone: a bare loop writes the objects that the controller wrote for one slot, under other names. */
 import type { KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
-import { FIELD_MANAGER } from '../src/schema/object-labels.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
+import { FIELD_MANAGER } from '../src/schema/pod/kube-fields.ts';
 import type { PodAccount } from './cluster-account.ts';
 import { applySlot, forEachItem, unwrap, type Bed } from './cluster-bed.ts';
 

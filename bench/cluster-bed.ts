@@ -1,8 +1,8 @@
 /** A namespace of its own in the cluster that `KUBECONFIG` names, and what its users do there. It contains nothing of the service. */
 import { createKubeApi } from '../src/cluster/client/api-client.ts';
-import { createLineBuffer } from '../src/cluster/client/line-buffer.ts';
+import { createLineBuffer } from '../src/cluster/client/list-splitter.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
-import { SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
 import type { Result } from '../src/schema/words/failure.ts';
 import { SLOT_RESOURCE } from '../src/schema/slot/slot-resource.ts';
 import { waitUntil } from './wait-until.ts';

@@ -1,7 +1,7 @@
 /** The delay from an edit of a SlotSpec to its Deployment: the time between their watch events, so that the delay of the watches cancels out. */
 import type { KubeObject } from '../src/cluster/client/ports.ts';
-import { DEPLOYMENTS, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
-import { LABELS } from '../src/schema/object-labels.ts';
+import { DEPLOYMENTS, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
+import { LABELS } from '../src/schema/pod/kube-fields.ts';
 import { applySlot, type Bed } from './cluster-bed.ts';
 import { median } from './measure.ts';
 import { waitUntil } from './wait-until.ts';

@@ -1,9 +1,9 @@
 /** Simulates the kubelet for pending pods: reports the pods of some slots as running and ready, and answers for their servers. */
 import { createServer } from 'node:http';
 import type { KubeObject } from '../src/cluster/client/ports.ts';
-import { PODS } from '../src/cluster/client/resource-types.ts';
+import { PODS } from '../src/cluster/client/decide/resource-path.ts';
 import { SERVER_CONTAINER } from '../src/cluster/workloads/decide/object-names.ts';
-import { LABELS } from '../src/schema/object-labels.ts';
+import { LABELS } from '../src/schema/pod/kube-fields.ts';
 import { unwrap, type Bed } from './cluster-bed.ts';
 
 /** Every loopback address answers on Linux; few programs listen on this one. */

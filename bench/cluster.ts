@@ -3,7 +3,7 @@
  * rest, the delay of an edit, the cost of a start. Takes about ten minutes, mostly for the cluster's own controllers to create two thousand pods.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
 import { openPodAccount, whyNoPodAccount, type PodAccount } from './cluster-account.ts';
 import { readWrites, writeBare } from './cluster-bare.ts';
 import { applySlot, CONNECTIONS, forEachItem, openBed, slotNames, whyNoCluster, type Bed } from './cluster-bed.ts';

@@ -2,7 +2,7 @@
  * The gateway stripped of everything else, in its own process, with a board of open slots: `primary`, `slot-1` and so on, and `streams` if it has an upstream. Arguments: the upstream's port, the number of
  * slots (default 1), the port of the upstream of `streams`. Prints its port.
  */
-import { allowEveryone } from '../src/api/authorize.ts';
+import { allowEveryone } from '../src/api/ports.ts';
 import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { WebSocket } from 'ws';
 import { buildWorkflow } from '../src/providers/image/decide/build-workflow.ts';
-import { exactJson } from '../src/providers/image/decide/exact-json.ts';
+import { exactJson } from '../src/providers/image/decide/workflow-parameters.ts';
 import { SHAPES, writeCheckpoint } from '../test/support/comfyui/checkpoints.ts';
 import { recordingFile } from '../test/support/hardware/recorded-machines.ts';
 import { atMost, median, type Row } from './measure.ts';

@@ -4,8 +4,8 @@
  */
 import { randomFillSync } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
-import { tensorBytes } from '../src/providers/gguf/decide/ggml-types.ts';
-import { buildVocabulary } from '../src/models/demo/demo-vocabulary.ts';
+import { tensorBytes } from '../src/providers/gguf/decide/byte-cursor.ts';
+import { buildVocabulary } from '../src/models/demo/demo-chat.ts';
 import { text, u32, type GgufValue } from '../src/models/demo/encode-gguf.ts';
 
 /** The number of a format in GGUF files. */

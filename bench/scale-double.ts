@@ -2,9 +2,9 @@
  * The API server of the tests as a process of its own, with many slots at rest and a simulated kubelet. Arguments: what it does with streamed lists. Prints
  * its address; takes orders from its parent.
  */
-import { PODS, DEPLOYMENTS, CONFIG_MAPS, SERVICES, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { PODS, DEPLOYMENTS, CONFIG_MAPS, SERVICES, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
 import type { ResourceType } from '../src/cluster/client/ports.ts';
-import { LABELS } from '../src/schema/object-labels.ts';
+import { LABELS } from '../src/schema/pod/kube-fields.ts';
 import { startFakeKubeApi } from '../test/support/kube/fake-kube-api.ts';
 import type { StoredObject } from '../test/support/kube/fake-kube-types.ts';
 import { ADDRESS, readyStatus } from './cluster-kubelet.ts';

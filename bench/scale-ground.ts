@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { createKubeApi } from '../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../src/cluster/client/ports.ts';
-import { DEPLOYMENTS, PODS, SLOT_SPECS } from '../src/cluster/client/resource-types.ts';
+import { DEPLOYMENTS, PODS, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
 import { openPodAccount, type PodAccount } from './cluster-account.ts';
 import { CONNECTIONS, forEachItem, openBed, slotManifest, slotNames, unwrap } from './cluster-bed.ts';
 import { startClusterService, type ClusterService } from './cluster-service.ts';

@@ -7,15 +7,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CatalogueEntry, Download } from '../src/models/catalogue/catalogue.ts';
-import { entryOf } from '../src/models/decide/catalogue-entry.ts';
+import { entryOf, parseCatalogue } from '../src/models/catalogue/decide/parse-catalogue.ts';
 import { explainRefusal } from '../src/models/decide/explain-refusal.ts';
 import { judgeResponse } from '../src/models/download/decide/judge-response.ts';
-import { parseCatalogue } from '../src/models/catalogue/decide/parse-catalogue.ts';
 import { fileUrl, readHubAccess, type HubAccess } from '../src/models/hub/hub-access.ts';
-import { connectTo } from '../src/models/pull/connect-to.ts';
+import { connectTo, discard, openUrl, type OpenedUrl } from '../src/models/download/open-url.ts';
 import { codeOf, messageOf } from '../src/platform/error-text.ts';
 import type { Failure } from '../src/schema/words/failure.ts';
-import { discard, openUrl, type OpenedUrl } from '../src/models/download/open-url.ts';
 
 const CATALOGUE_FILE = join(import.meta.dirname, '../src/models/catalogue.toml');
 const ANSWER_WITHIN_MS = 30_000;

@@ -7,18 +7,17 @@
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
  * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
  */
-import type { ListenFacts } from './api/decide/describe-listening.ts';
+import type { ListenFacts } from './api/server/decide/host-names.ts';
 import { createLocalSocket } from './api/server/local-socket.ts';
 import { collectWhenIdle } from './turbo/heap/collect-when-idle.ts';
-import { sleep } from './platform/pause.ts';
+import { sleep } from './platform/clock.ts';
 import type { Runtime } from './reconciler/ports.ts';
 import { ok, type Result } from './schema/words/failure.ts';
 import { chooseWorld } from './wiring/choose-world.ts';
 import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
-import { guardState } from './wiring/guard-state.ts';
-import { lockDirectories, type DirectoryLocks } from './wiring/lock-directories.ts';
+import { guardState, lockDirectories, type DirectoryLocks } from './wiring/guard-state.ts';
 import { listen, listenLocally, makeDirectories } from './wiring/service-parts.ts';
 import { countProcesses, startWorkers } from './wiring/start-workers.ts';
 import type { ServiceOptions } from './wiring/world.ts';

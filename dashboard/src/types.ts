@@ -1,10 +1,9 @@
 /** The answers of the API, from the schemas that the service itself is built from. */
 import type { z } from 'zod';
-import type { Scope } from '../../src/schema/access.ts';
+import type { Scope } from '../../src/schema/words/names.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
-import type { Cluster as ClusterSchema } from '../../src/schema/cluster-answers.ts';
+import type { Cluster as ClusterSchema, RequestEntries as RequestEntriesSchema } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
-import type { RequestEntries as RequestEntriesSchema } from '../../src/schema/request-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
 export type SlotState = Slot['status']['state'];
@@ -37,7 +36,7 @@ export type InstallState = {
   readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];
 };
 
-export type { Scope } from '../../src/schema/access.ts';
+export type { Scope } from '../../src/schema/words/names.ts';
 
 export interface TokenEntry {
   readonly id: string;

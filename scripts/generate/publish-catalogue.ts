@@ -1,12 +1,11 @@
 /** Publishes the shipped catalogue: the providers of its ids for the schema of slots, the table for `docs/models.md`, and the keys of `models.toml`. */
 import type { z } from 'zod';
 import { CatalogueRecord, providerOf } from '../../src/models/catalogue/decide/catalogue-document.ts';
-import { parseCatalogue, type CatalogueRecords } from '../../src/models/catalogue/decide/parse-catalogue.ts';
+import { parseCatalogue, entryOf, type CatalogueRecords } from '../../src/models/catalogue/decide/parse-catalogue.ts';
 import { formatProblem } from '../../src/schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
-import { entryOf } from '../../src/models/decide/catalogue-entry.ts';
 import { renameKey } from '../../src/schema/words/key-case.ts';
-import { MODEL_KINDS, type ModelKind } from '../../src/schema/model-kinds.ts';
+import { MODEL_KINDS, type ModelKind } from '../../src/schema/slot/provider-kinds.ts';
 import { formatSize } from '../../src/schema/words/quantities.ts';
 import { alignedTable } from './publish-reference.ts';
 

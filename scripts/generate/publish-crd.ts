@@ -9,7 +9,7 @@ import { KEYED_LISTS } from '../../src/schema/pod/pod-rules.ts';
 import { SLOT_RULES } from '../../src/schema/slot/slot-rules.ts';
 import type { ConditionType } from '../../src/schema/status/slot-status.ts';
 import { writeKeys } from '../../src/schema/words/key-case.ts';
-import { ENV_NAME_PATTERN, ENV_NAME_RULE } from '../../src/schema/env-variables.ts';
+import { ENV_NAME_PATTERN, ENV_NAME_RULE } from '../../src/schema/pod/pod-containers.ts';
 import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 
 export function slotCrd(): Json {

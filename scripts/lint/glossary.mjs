@@ -11,7 +11,7 @@ const KUBERNETES_LEASE = [
   'src/wiring/cluster-world.ts',
   'src/cli/checks/',
   'src/cli/connect/',
-  'src/schema/object-labels.ts',
+  'src/schema/pod/kube-fields.ts',
   'src/schema/settings/settings.ts',
   'src/platform/',
   'test/cluster/',

@@ -24,20 +24,29 @@ export const MAY_IMPORT = {
       'files/',
       'models/',
       'reconciler/ports.ts',
-      'reconciler/decide/outcome/board-names.ts',
+      'reconciler/decide/outcome/board-slot.ts',
       'reconciler/decide/rules/admission.ts',
     ],
     types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/ports.ts'],
   },
-  api: { values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'] },
-  // What a worker process and its controller have to do with each other (`SVC_WORKERS`).
-  workers: {
+  api: {
+    values: [
+      ...SHARED,
+      'gateway/',
+      'auth/',
+      'models/',
+      'reconciler/board.ts',
+      'turbo/fast-path/fast-path.ts',
+      'turbo/heap/node-request.ts',
+    ],
+  },
+  turbo: {
     values: [...SHARED, 'gateway/', 'api/', 'reconciler/board.ts'],
     types: ['reconciler/ports.ts', 'providers/provider.ts', 'auth/create-authorize.ts'],
   },
   dashboard: { values: [], types: ['schema/'] },
   wiring: {
-    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'api/', 'workers/'],
+    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'api/', 'turbo/'],
     types: ['cluster/'],
     // A service on one machine never loads `cluster/`: only this file imports it, and it is itself loaded by a dynamic import in cluster mode.
     more: { 'wiring/cluster-world.ts': ['cluster/'] },

@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { Failure, Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
-import type { ModelAbility, ModelKind } from '../schema/model-kinds.ts';
+import type { ModelAbility, ModelKind, Backend } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
-import type { Backend } from '../schema/slot/provider-kinds.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
+import type { Authorize } from '../auth/create-authorize.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
@@ -30,7 +30,7 @@ export interface EventFeed {
 }
 
 /** What a plan would do. */
-export interface PlanPreview {
+interface PlanPreview {
   /** The output of `explain(plan)`. */
   readonly text: string;
   readonly changes: readonly {
@@ -102,7 +102,7 @@ export interface PullListing {
   readonly failure: Failure | undefined;
 }
 
-export interface PullOptions {
+interface PullOptions {
   readonly acceptLicense: boolean;
   /** With `sha256`: fetch the model from there. */
   readonly url: string | undefined;
@@ -178,3 +178,10 @@ export interface Manage {
   }>;
   completeInstall(): Promise<void>;
 }
+
+/** The access check, which runs before anything else on every route. The rules are in `auth/`; `wiring/create-api.ts` passes the check in. */
+
+/** The check of a service without authentication: everyone may do everything. */
+export const allowEveryone: Authorize = () => EVERYONE;
+
+const EVERYONE = { ok: true, caller: { identity: 'anyone', scope: 'admin' } } as const;

@@ -1,7 +1,7 @@
 /** The route table. Registration, access checks, `Allow` headers and the OpenAPI document are all derived from it. */
 import { z } from 'zod';
 import { json } from './server/answer.ts';
-import { defineRoute, NoInput } from './define-route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from './server/route.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createImageRoutes } from './manage/image-routes.ts';
@@ -14,7 +14,6 @@ import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createSystemRoutes } from './manage/system-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
-import type { DocumentedRoute } from './server/route.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
 

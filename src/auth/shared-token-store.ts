@@ -4,10 +4,17 @@
  */
 import { randomInt } from 'node:crypto';
 import type { Log } from '../platform/log.ts';
-import { sleep } from '../platform/pause.ts';
+import { sleep } from '../platform/clock.ts';
 import type { Failure } from '../schema/words/failure.ts';
-import { compareTokens, type StoreChange } from './decide/compare-tokens.ts';
-import { HEADER, parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
+import {
+  compareTokens,
+  HEADER,
+  parseTokenText,
+  writeTokenText,
+  type StoreChange,
+  type Tokens,
+  type TokenTables,
+} from './decide/token-file-text.ts';
 import type { SharedText, SharedTokenText } from './ports.ts';
 import type { TokenChange, TokenStore } from './token-store.ts';
 

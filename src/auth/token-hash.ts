@@ -1,7 +1,7 @@
 /** Hashes of tokens: Argon2id. The parameters are those that OWASP recommends for passwords (19 MiB, two passes, one lane); secrets of tokens are far stronger than passwords. */
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../platform/error-text.ts';
-import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-format.ts';
+import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts';
 
 /** https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;

@@ -10,9 +10,16 @@ import { lockDirectory } from '../files/directory-lock.ts';
 import { writeFileAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
-import { sleep } from '../platform/pause.ts';
-import { compareTokens, type StoreChange } from './decide/compare-tokens.ts';
-import { HEADER, parseTokenText, writeTokenText, type Tokens, type TokenTables } from './decide/token-file-text.ts';
+import { sleep } from '../platform/clock.ts';
+import {
+  compareTokens,
+  HEADER,
+  parseTokenText,
+  writeTokenText,
+  type StoreChange,
+  type Tokens,
+  type TokenTables,
+} from './decide/token-file-text.ts';
 
 export interface TokenStore {
   /** The tokens that are valid now, by id. */

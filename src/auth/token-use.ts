@@ -5,7 +5,7 @@ import { writeJsonAtomically } from '../files/write-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
-import { TOKEN_ID } from './decide/token-format.ts';
+import { TOKEN_ID } from './decide/token-file-text.ts';
 
 export interface TokenUse {
   /** Notes a use; costs one write to a map. */

@@ -5,13 +5,11 @@
  */
 import { hash as digestOf } from 'node:crypto';
 import type { Caller } from './decide/decide-access.ts';
-import { parseToken, type TokenParts } from './decide/token-format.ts';
-import type { TokenRow } from './decide/token-file-text.ts';
-import { createCheckLane } from './check-lane.ts';
+import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
 import { DUMMY_HASH, matchesHash } from './token-hash.ts';
 import type { TokenStore } from './token-store.ts';
 
-export interface VerifiedToken extends Caller {
+interface VerifiedToken extends Caller {
   readonly id: string;
 }
 
@@ -47,7 +45,7 @@ const MOST_PER_ID = 4;
 /** Of digests, with 200 bytes each. */
 const MOST_REMEMBERED = 20_000;
 
-export interface VerifierOptions {
+interface VerifierOptions {
   readonly store: Pick<TokenStore, 'current'>;
   /** Default: `matchesHash()`. */
   readonly matches?: (hash: string, secret: string) => Promise<boolean>;
@@ -120,4 +118,46 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
 
 function callerOf(id: string, { label, scope }: TokenRow): VerifiedToken {
   return { id, identity: label, scope };
+}
+
+/** Runs few checks of tokens at a time, and lets a limited number wait. */
+
+interface CheckLane {
+  /** Whether one more check would have to be refused. */
+  isFull(): boolean;
+  /** Runs the work as soon as it has its turn. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+}
+
+interface LaneLimits {
+  readonly running: number;
+  readonly waiting: number;
+}
+
+function createCheckLane(limits: LaneLimits): CheckLane {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  async function takeTurn(): Promise<void> {
+    if (running < limits.running) running += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  function endTurn(): void {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  }
+
+  return {
+    isFull: () => waiting.length >= limits.waiting,
+    async run(work) {
+      await takeTurn();
+      try {
+        return await work();
+      } finally {
+        endTurn();
+      }
+    },
+  };
 }

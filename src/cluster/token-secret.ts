@@ -8,7 +8,7 @@ import { ok, type Result } from '../schema/words/failure.ts';
 import { isTable } from '../schema/words/key-case.ts';
 import type { KubeApi, KubeObject } from './client/ports.ts';
 import { createReflector, type ReflectorOptions } from './client/reflector.ts';
-import { SECRETS } from './client/resource-types.ts';
+import { SECRETS } from './client/decide/resource-path.ts';
 
 export interface TokenSecret extends SharedTokenText {
   /** Calls back when the copy may have changed. */

@@ -8,8 +8,8 @@ import { lstat, open, readdir, rename, rm, type FileHandle } from 'node:fs/promi
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { createKeyedLock } from '../platform/keyed-lock.ts';
-import { makeSubdirectory } from './subdirectory.ts';
+import { createKeyedLock } from '../platform/semaphore.ts';
+import { makeSubdirectory } from './write-file.ts';
 
 export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
 

@@ -1,9 +1,9 @@
 /** Reads a text file that people edit: limited in size, without blocking on pipes, and with a message that says what is wrong with it. */
 import { isUtf8 } from 'node:buffer';
 import { constants, type BigIntStats } from 'node:fs';
-import { lstat, open, type FileHandle } from 'node:fs/promises';
+import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { invalidUtf8Position } from './decide/utf8-position.ts';
+import { positionOf, type TextPosition } from './toml/decide/parse-document.ts';
 
 /** Such files have some kilobytes; a larger one is something else. */
 const MAX_BYTES = 1024 * 1024;
@@ -13,7 +13,7 @@ export type TextFile =
   /** The file exists; `message` is why it cannot be read. */
   | { readonly kind: 'unreadable'; readonly message: string; readonly line: number; readonly column: number };
 
-export interface ReadFile {
+interface ReadFile {
   readonly file: TextFile;
   /** Unix milliseconds of the last write; `-Infinity` if unknown. */
   readonly writtenAt: number;
@@ -62,7 +62,7 @@ async function readHandle(handle: FileHandle): Promise<ReadFile> {
   return changedMeanwhile ? read : { ...read, stamp: after };
 }
 
-export function isSameStamp(left: FileStamp, right: FileStamp): boolean {
+function isSameStamp(left: FileStamp, right: FileStamp): boolean {
   return (
     left.ino === right.ino &&
     left.mtimeNs === right.mtimeNs &&
@@ -73,7 +73,7 @@ export function isSameStamp(left: FileStamp, right: FileStamp): boolean {
 }
 
 /** Unix milliseconds. */
-export function msOf(ns: bigint): number {
+function msOf(ns: bigint): number {
   return Number(ns) / 1e6;
 }
 
@@ -91,4 +91,99 @@ function reasonOf(error: unknown): string {
   if (code === 'EACCES' || code === 'EPERM') return 'Allow the service to read this file: permission was denied';
   if (code === 'ELOOP') return 'Point this symbolic link at a file: it leads back to itself';
   return `Make this file readable: ${messageOf(error)}`;
+}
+
+/** Finds the first byte that is not valid UTF-8. Pure. */
+
+/** Returns the position of the first byte that is not part of a character, or the end if all bytes are valid. */
+function invalidUtf8Position(bytes: Uint8Array): TextPosition {
+  const decode = (part: Uint8Array, stream: boolean) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(part, { stream });
+  // Invalid bytes are decoded as the replacement character, so they are encoded as other bytes.
+  const encoded = new TextEncoder().encode(decode(bytes, false));
+  const changed = bytes.findIndex((byte, index) => byte !== encoded[index]);
+  // The bytes before may end with the beginning of a character that is incomplete, which a stream leaves out.
+  const valid = decode(changed === -1 ? bytes : bytes.subarray(0, changed), true);
+  return positionOf(valid, valid.length);
+}
+
+/**
+ * Reads text files that people edit, and reads a file again only if it may have changed: a file that the system describes as it did when it was read has the same text.
+ * Three things could make that wrong, and each has its rule. Two writes within the resolution of file times look alike, so a file is not relied on until its last change was
+ * some seconds old when it was read. Anyone may set the time of the last write, but not that of the last change (`ctime`), so both are compared. A network file
+ * system may describe a file late, and writes through mapped memory may show late, so every file is read again after a minute.
+ */
+
+export interface TextFileMemory {
+  /** Like `readTextFile`. Returns the same `file` as before where its content is the same. */
+  read(path: string): Promise<ReadFile | undefined>;
+  /** Forgets all other files. */
+  keepOnly(paths: ReadonlySet<string>): void;
+}
+
+export interface TextFileMemoryOptions {
+  readonly readFile?: typeof readTextFile;
+  /** Follows symbolic links, as reading does; undefined if there is no file. */
+  readonly describeFile?: (path: string) => Promise<FileStamp | undefined>;
+  /** Unix milliseconds; what file times are compared with. */
+  readonly wallNow?: () => number;
+  /** Milliseconds of a clock that is never set. */
+  readonly now?: () => number;
+}
+
+interface Remembered {
+  readonly read: ReadFile;
+  /** Undefined where the file could change without another stamp. */
+  readonly stamp: FileStamp | undefined;
+  readonly readAt: number;
+}
+
+/** FAT stores times in steps of two seconds, the coarsest of all file systems. */
+export const UNCERTAIN_MS = 3000;
+/** After this time a file is read again, whatever its stamp. */
+export const LOOK_AGAIN_MS = 60_000;
+
+export function createTextFileMemory({
+  readFile = readTextFile,
+  describeFile = describe,
+  wallNow = Date.now,
+  now = () => performance.now(),
+}: TextFileMemoryOptions = {}): TextFileMemory {
+  const remembered = new Map<string, Remembered>();
+  return {
+    async read(path) {
+      const last = remembered.get(path);
+      if (last?.stamp !== undefined && now() - last.readAt < LOOK_AGAIN_MS) {
+        const present = await describeFile(path);
+        if (present !== undefined && isSameStamp(last.stamp, present)) return last.read;
+      }
+      const readAt = now();
+      const wallReadAt = wallNow();
+      const read = await readFile(path);
+      if (read === undefined) {
+        remembered.delete(path);
+        return undefined;
+      }
+      const known = last !== undefined && isSameFile(last.read, read) ? { ...read, file: last.read.file } : read;
+      const stamp = read.stamp !== undefined && isSettled(read.stamp, wallReadAt) ? read.stamp : undefined;
+      remembered.set(path, { read: known, stamp, readAt });
+      return known;
+    },
+    keepOnly(paths) {
+      for (const path of remembered.keys()) if (!paths.has(path)) remembered.delete(path);
+    },
+  };
+}
+
+async function describe(path: string): Promise<FileStamp | undefined> {
+  return await stat(path, { bigint: true }).catch(() => undefined);
+}
+
+/** Whether a later write will certainly show in the file's times. A time in the future means that a clock is wrong. */
+function isSettled({ mtimeNs, ctimeNs }: FileStamp, wallReadAt: number): boolean {
+  return wallReadAt - Math.max(msOf(mtimeNs), msOf(ctimeNs)) > UNCERTAIN_MS;
+}
+
+function isSameFile({ file: before }: ReadFile, { file }: ReadFile): boolean {
+  if (before.kind === 'text') return file.kind === 'text' && before.text === file.text;
+  return file.kind === 'unreadable' && before.message === file.message && before.line === file.line && before.column === file.column;
 }

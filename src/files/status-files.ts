@@ -1,14 +1,16 @@
 /** Writes statuses to `<state>/status/<slot>.json`, each only when it changed, and appends to timelines: for users, scripts and the next start. */
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { Report } from '../reconciler/ports.ts';
-import type { SlotName } from '../schema/words/names.ts';
+import { SlotName } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
-import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
+import { CONDITION_TYPES, SLOT_STATES, type SlotStatus, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { appendTimeline, removeOldTimelines } from './timeline-files.ts';
 import { writeJsonAtomically } from './write-file.ts';
+import { parseJson } from '../platform/decide/parse-json.ts';
 
 interface StatusFilesOptions {
   /** `<state>/status`. Undefined if statuses are stored elsewhere. */
@@ -142,4 +144,28 @@ async function removeStaleStatuses(directory: string | undefined, present: Reado
   const files = await readdir(directory).catch((): string[] => []);
   const stale = files.filter((file) => file.endsWith('.json') && !names.has(file));
   await Promise.all(stale.map(async (file) => await rm(join(directory, file), { force: true }).catch(() => undefined)));
+}
+
+/** Reads the statuses that an earlier run of the service wrote to `<state>/status`. */
+
+const Earlier = z.object({
+  name: SlotName,
+  state: z.enum(SLOT_STATES),
+  since: z.number(),
+  // A later version may know more conditions.
+  conditions: z.array(z.object({ type: z.string(), status: z.enum(['True', 'False', 'Unknown']), lastTransitionAt: z.number() })),
+});
+const TYPES = z.enum(CONDITION_TYPES);
+
+/** Ignores files that cannot be read. Never throws. */
+export async function readEarlierStatuses(directory: string) {
+  const files = (await readdir(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
+  const texts = await Promise.all(files.map(async (file) => await readFile(join(directory, file), 'utf8').catch(() => '')));
+  const statuses = texts.flatMap((text) => Earlier.safeParse(parseJson(text)).data ?? []);
+  return new Map(statuses.map(({ name, state, since, conditions }) => [name, { state, since, conditions: conditions.flatMap(known) }]));
+}
+
+function known(condition: z.output<typeof Earlier>['conditions'][number]) {
+  const type = TYPES.safeParse(condition.type).data;
+  return type === undefined ? [] : [{ ...condition, type }];
 }

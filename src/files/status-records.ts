@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import type { FailureRecords, RecordedFailures } from '../schema/failure-records.ts';
+import { CRASH_KINDS, type FailureRecords, type RecordedFailures } from '../schema/status/slot-status.ts';
 import { SlotName } from '../schema/words/names.ts';
 import { parseReason } from '../schema/status/reasons.ts';
-import { CRASH_KINDS } from '../schema/status/slot-status.ts';
 
 const Recorded = z.object({
   observedGeneration: z.int(),

@@ -1,11 +1,12 @@
 /** The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
-import { type FileHandle, appendFile, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { appendFile, open, readFile, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
-import { makeSubdirectory } from './subdirectory.ts';
+import { makeSubdirectory } from './write-file.ts';
+import type { Report } from '../reconciler/ports.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of one in a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
@@ -42,14 +43,14 @@ export async function appendTimeline(directory: string, slot: SlotName, entries:
 }
 
 /** Oldest first. */
-export async function readTimeline(directory: string, slot: SlotName): Promise<readonly TimelineEntry[]> {
+async function readTimeline(directory: string, slot: SlotName): Promise<readonly TimelineEntry[]> {
   const path = join(directory, `${slot}.jsonl`);
   const texts = await Promise.all([`${path}.1`, path].map((file) => readFile(file, 'utf8').catch(() => '')));
   return texts.flatMap(parseTimeline);
 }
 
 /** Returns every slot with a timeline, including deleted slots. */
-export async function listTimelines(directory: string): Promise<readonly SlotName[]> {
+async function listTimelines(directory: string): Promise<readonly SlotName[]> {
   const files = await readdir(directory).catch((): string[] => []);
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
@@ -79,4 +80,49 @@ async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean>
   if (size === 0) return true;
   const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
   return buffer[0] === NEWLINE;
+}
+
+/** Holds the latest timeline entries in memory for the event stream, and reads whole timelines from their files. Sequence numbers continue after a restart. */
+
+/** A client that missed more entries than this is notified of the gap and fetches the state again. */
+const CAPACITY = 2000;
+
+/** Implements `EventFeed` of the API's ports, and the sink that feeds it. Starts with the entries of earlier runs in `<state>/timelines`. */
+export async function createEventFeed(options: { readonly timelineDirectory: string; readonly capacity?: number }) {
+  const { timelineDirectory, capacity = CAPACITY } = options;
+  const listeners = new Set<(entry: TimelineEntry) => void>();
+  const slots = await listTimelines(timelineDirectory);
+  const stored = await Promise.all(slots.map(async (slot) => await readTimeline(timelineDirectory, slot)));
+  let latest: readonly TimelineEntry[] = stored
+    .flat()
+    .toSorted((left, right) => left.seq - right.seq)
+    .slice(-capacity);
+  let last = latest.at(-1)?.seq ?? 0;
+
+  return {
+    since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean } {
+      // A number that was never used comes from another installation or a lost state directory.
+      if (seq > last) return { entries: latest, gap: true };
+      const oldest = latest[0]?.seq ?? last + 1;
+      return { entries: latest.filter((entry) => entry.seq > seq), gap: seq < oldest - 1 };
+    },
+    /** The highest `seq` in use; the loop continues with the next one. */
+    last: () => last,
+    subscribe(listener: (entry: TimelineEntry) => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]> {
+      const onDisk = await readTimeline(timelineDirectory, slot);
+      const end = onDisk.at(-1)?.seq ?? 0;
+      const notYetOnDisk = latest.filter((entry) => entry.slot === slot && entry.seq > end);
+      return limit <= 0 ? [] : [...onDisk, ...notYetOnDisk].slice(-limit);
+    },
+    write({ entries }: Report): void {
+      if (entries.length === 0) return;
+      latest = [...latest, ...entries].slice(-capacity);
+      last = Math.max(last, ...entries.map((entry) => entry.seq));
+      for (const entry of entries) for (const listener of listeners) listener(entry);
+    },
+  };
 }

@@ -8,7 +8,7 @@ import type { ImageReference } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../schema/slot/spec-problem.ts';
 import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/slot/toolbox-images.ts';
-import { findPositions } from './toml/decide/toml-positions.ts';
+import { findPositions } from './toml/decide/parse-document.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';

@@ -9,11 +9,10 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { createKeyedLock } from '../platform/keyed-lock.ts';
+import { createKeyedLock } from '../platform/semaphore.ts';
 import { VoiceName } from '../schema/words/names.ts';
 import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/slot/voice-store.ts';
-import { makeSubdirectory } from './subdirectory.ts';
-import { syncDirectory } from './write-file.ts';
+import { makeSubdirectory, syncDirectory } from './write-file.ts';
 
 export interface VoiceFilesOptions {
   /** Absolute. It is created when it is needed, within a directory that must exist. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { renameSync, utimesSync } from 'node:fs';
 import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { makeSubdirectory } from './subdirectory.ts';
+import { codeOf } from '../platform/error-text.ts';
 
 export interface FileOwner {
   readonly uid: number;
@@ -89,4 +89,13 @@ export async function syncDirectory(directory: string): Promise<void> {
 export async function writeJsonAtomically(path: string, value: unknown, mode: number): Promise<void> {
   await makeSubdirectory(dirname(path));
   await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing' });
+}
+
+/** Creates a directory inside one that must exist: a state directory that was moved away must not come into being again, empty, behind the user's back. */
+
+/** Does nothing if it exists. Throws `ENOENT` if its parent does not. */
+export async function makeSubdirectory(directory: string, mode?: number): Promise<void> {
+  await mkdir(directory, mode).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
 }

@@ -2,10 +2,9 @@
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from '../platform/write-batcher.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
-import type { Dialect } from './route/decide/dialects.ts';
-import { errorAnswer, JSON_TYPE, type ErrorAnswer } from './decide/error-answer.ts';
+import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
-import { errorEventOf, translateStreamErrors } from './decide/stream-errors.ts';
+import { errorEventOf, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
 
 /** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
@@ -18,7 +17,7 @@ const LINGER_MS = 2000;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
-export interface AnswerRequest {
+interface AnswerRequest {
   readonly req: ClientRequest;
   readonly res: ClientResponse;
   readonly requestId: string;
@@ -232,4 +231,30 @@ function frameOf(bytes: Buffer): string {
 function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
   headers.push('x-accel-buffering', 'no');
+}
+
+/** The last pieces of an answer, which hold its token counts. */
+
+/** The token counts are among the last bytes of an answer. */
+const TAIL_BYTES = 4096;
+
+export class AnswerTail {
+  #last: Buffer | undefined;
+  #beforeLast: Buffer | undefined;
+
+  add(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    this.#beforeLast = this.#last;
+    this.#last = bytes;
+  }
+
+  /** Token counts from the last piece, or from the piece before if the last one is only `[DONE]`. */
+  usage(): Usage | undefined {
+    if (this.#last === undefined) return undefined;
+    return findUsage(textOfEnd(this.#last)) ?? (this.#beforeLast === undefined ? undefined : findUsage(textOfEnd(this.#beforeLast)));
+  }
+}
+
+function textOfEnd(bytes: Buffer): string {
+  return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
 }

@@ -1,7 +1,7 @@
 /** One attempt to get an answer to a request from one endpoint: by passing it on (`Forward`), or by a translation of the provider (`TranslatedForward`). */
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { ClientAnswer } from './answer.ts';
-import type { Usage } from './decide/find-usage.ts';
+import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import type { Hold } from './traffic/hold.ts';
 import type { LostAttempt } from './traffic/parked-request.ts';

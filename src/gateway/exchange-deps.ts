@@ -5,12 +5,11 @@ import type { KeptImage } from '../providers/translation.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
-import type { BufferBudget } from './buffer-budget.ts';
+import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
 import type { WriteBatcher } from '../platform/write-batcher.ts';
-import type { Usage } from './decide/find-usage.ts';
+import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
 import type { FetchImage } from './translate/fetch-image.ts';
-import type { GatewayTraffic } from './traffic/traffic.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface FinishedRequest {

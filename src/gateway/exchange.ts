@@ -18,24 +18,23 @@ import type { RoutedSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './answer.ts';
-import type { ClientRequest, ClientResponse } from './client-exchange.ts';
-import type { RequestBodyOwner } from './read-request.ts';
+import type { ClientRequest, ClientResponse, RequestBodyOwner } from './client-exchange.ts';
 import { RequestBody } from './body/request-body.ts';
-import { bodyLimitOf } from './decide/body-limit.ts';
+import { bodyLimitOf, BODY_SILENCE_MS } from './route/decide/request-limits.ts';
 import { OPENAI } from './route/decide/dialects.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
-import { route } from './route/decide/route.ts';
+import { route, planForward, type ForwardPlan } from './route/decide/route.ts';
 import type { Attempt, AttemptOwner } from './attempt.ts';
-import { BODY_SILENCE_MS } from './route/decide/request-limits.ts';
 import { createBodyScan } from './body/create-body-scan.ts';
-import { createAttempt } from './create-attempt.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
-import { planForward } from './decide/forward-plan.ts';
 import type { Hold, Holder } from './traffic/hold.ts';
 import type { Member } from '../platform/dense-set.ts';
 import { SpokenVoice, type SpokenVoiceOwner } from './translate/spoken-voice.ts';
 import { ParkedRequest, type LostAttempt, type ParkedRequestOwner } from './traffic/parked-request.ts';
+import type { InferRequest } from '../providers/provider.ts';
+import { Forward, type ForwardRequest } from './forward.ts';
+import { TranslatedForward } from './translate/translated-forward.ts';
 
 export interface ExchangeRequest {
   readonly req: ClientRequest;
@@ -232,4 +231,14 @@ function openBody(deps: ExchangeDeps, { req, head, path }: ExchangeRequest, owne
 
 function secondsOf(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : ms / 1000;
+}
+
+/** Creates the kind of attempt that the provider has planned. */
+
+function createAttempt(
+  plan: Exclude<ForwardPlan, { kind: 'refuse' }>,
+  request: ForwardRequest & { readonly asked: InferRequest },
+  owner: AttemptOwner,
+): Attempt {
+  return plan.kind === 'forward' ? new Forward(request, plan.path, owner) : new TranslatedForward({ ...request, plan }, owner);
 }

@@ -3,8 +3,8 @@
  * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
  * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
  */
-import { sleep } from '../platform/pause.ts';
-import { createBufferBudget } from './buffer-budget.ts';
+import { sleep } from '../platform/clock.ts';
+import { createBufferBudget } from './traffic/traffic.ts';
 import { createWriteBatcher } from '../platform/write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';

@@ -2,11 +2,14 @@
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:net';
 import type { HostProbe } from '../reconciler/ports.ts';
 import type { HostFacts, Hardware } from '../schema/status/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './decide/host-memory.ts';
+import { codeOf } from '../platform/error-text.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
 
-export interface HostProbeOptions {
+interface HostProbeOptions {
   /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */
   readonly procDir?: string;
   readonly cgroupDir?: string;
@@ -57,3 +60,24 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
     },
   };
 }
+
+/** Checks whether a loopback port is free. Some servers (whisper.cpp's) would otherwise silently share an occupied one. */
+
+/** Succeeds if nothing listens on `127.0.0.1:port` or on all addresses. The result may be out of date at once; the start itself decides. */
+export async function checkPortFree(port: number): Promise<Result<void>> {
+  const error = await listenError('127.0.0.1', port);
+  if (error === undefined) return ok(undefined);
+  return codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`);
+}
+
+/** Returns why nothing can listen at the address; undefined if it is free. */
+export function listenError(host: string, port: number): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', resolve);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+export const portTaken = (port: number): Result<never> =>
+  fail('retry', 'PortTaken', `Free port ${port} on 127.0.0.1, or wait until another port is tried: another program listens there`);

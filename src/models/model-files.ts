@@ -11,7 +11,7 @@ import { encodeDemoModel } from './demo/demo-models.ts';
 import type { ModelSources } from './model-sources.ts';
 import { archivePath } from './download/fetch-archive.ts';
 import { removePart } from './download/part-blocks.ts';
-import { hashFile } from './pull/hash-file.ts';
+import { hashFile } from './download/ordered-hash.ts';
 import { createHash } from 'node:crypto';
 
 export interface ModelFile {

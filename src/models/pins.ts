@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import type { ModelId } from '../schema/words/names.ts';
-import { failUnlessWritable } from './pull/check-writable.ts';
+import { failUnlessWritable } from './download/disk-room.ts';
 import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
 
 export interface Pins {

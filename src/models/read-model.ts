@@ -5,18 +5,16 @@ import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.
 import type { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { openModelFiles, UnreadableFile, type SeenFile } from './model-file-access.ts';
-import { readByFormat } from './read-by-format.ts';
+import { openModelFiles, UnreadableFile, isInside, realPlace, type SeenFile } from './model-file-access.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
-import { isInside, realPlace } from './mounted-models.ts';
 
-export type ModelRead =
+type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   | { readonly kind: 'absent' }
   /** The file exists but cannot be used; the message says why and what to do. */
   | { readonly kind: 'unusable'; readonly message: string };
 
-export interface ModelReader {
+interface ModelReader {
   /** `file` is relative to the root of the store. `provider`: whose model it is said to be. */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
@@ -117,4 +115,26 @@ function problemOf(error: unknown): string {
   if (code === 'EACCES') return 'the service has no permission; change the permissions of the file';
   if (code === 'ENOENT') return 'it does not exist';
   return messageOf(error);
+}
+
+/** Which provider reads a model. By the names of its files alone, a model may belong to several. */
+
+/**
+ * Reads a model with the first provider that knows files like its own and can use them, or with `provider` alone if that knows such files. Returns the last refusal
+ * where none can use them, and undefined where none knows such files.
+ */
+export async function readByFormat<Read extends { readonly kind: string }>(
+  formats: readonly ModelFormat[],
+  { entry, provider }: { readonly entry: StoreEntry; readonly provider?: ProviderKind | undefined },
+  read: (format: ModelFormat) => Promise<Read>,
+): Promise<Read | undefined> {
+  const knowing = formats.filter((each) => each.recognize(entry) !== undefined);
+  const stated = knowing.find(({ kind }) => kind === provider);
+  let refusal: Read | undefined;
+  for (const format of stated === undefined ? knowing : [stated]) {
+    const found = await read(format);
+    if (found.kind !== 'unusable') return found;
+    refusal = found;
+  }
+  return refusal;
 }

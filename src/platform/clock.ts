@@ -1,5 +1,6 @@
 /** The real clock. */
-import type { Clock } from '../reconciler/ports.ts';
+import { setTimeout as timeout } from 'node:timers/promises';
+import type { Clock, Wake } from '../reconciler/ports.ts';
 
 /** The longest delay of `setTimeout`; a longer one would fire immediately. */
 const LONGEST_MS = 2 ** 31 - 1;
@@ -19,4 +20,34 @@ export function createClock(): Clock {
       return () => clearTimeout(timer);
     },
   };
+}
+
+/** Waits for some time. An abort ends the wait early and is not an error. */
+
+/** Resolves after `ms` milliseconds of this clock, or as soon as the signal aborts. */
+export async function pause(clock: Pick<Clock, 'now' | 'at'>, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted || ms <= 0) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = clock.at(clock.now() + ms, done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
+
+/** Like `pause()`, in real time. With a signal it belongs to a background loop and does not keep the process alive; without one it does. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  await timeout(ms, undefined, { ref: signal === undefined, ...(signal === undefined ? {} : { signal }) }).catch(() => undefined);
+}
+
+/** Sets of callbacks that run when something changed. */
+
+/** Adds a callback until the signal aborts. */
+export function addWake(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {
+  if (signal.aborted) return;
+  wakes.add(wake);
+  signal.addEventListener('abort', () => wakes.delete(wake), { once: true });
 }

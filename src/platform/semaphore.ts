@@ -1,5 +1,5 @@
 /** A limited number of places for work that runs at the same time. Those who find none free wait in order. */
-export interface Places {
+interface Places {
   /** Resolves to whether the caller has a place, which it must then leave; false once the signal aborts. */
   take(signal: AbortSignal): Promise<boolean>;
   leave(): void;
@@ -36,5 +36,22 @@ export function createPlaces(limit: number): Places {
       if (next === undefined) taken -= 1;
       else next();
     },
+  };
+}
+
+/** Runs work with the same key one at a time, in the order of the calls. Work with different keys runs concurrently. */
+export type KeyedLock = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+
+export function createKeyedLock(): KeyedLock {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (key, work) => {
+    const result = (tails.get(key) ?? Promise.resolve()).then(work);
+    const tail = result.catch(() => undefined);
+    tails.set(key, tail);
+    try {
+      return await result;
+    } finally {
+      if (tails.get(key) === tail) tails.delete(key);
+    }
   };
 }

@@ -1,6 +1,6 @@
 /** Cuts long work on the event loop into slices, so that requests are forwarded in between. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Parts } from './decide/parts.ts';
+import type { Parts } from './decide/parse-json.ts';
 
 /** Called between two pieces of work. Resolves immediately, or after everything else that is due if the present slice has lasted long enough. */
 export type Breather = () => Promise<void>;

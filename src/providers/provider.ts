@@ -4,9 +4,8 @@
  */
 import type { Result } from '../schema/words/failure.ts';
 import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
-import type { ModelAbility } from '../schema/model-kinds.ts';
+import type { ModelAbility, Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
-import type { Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';

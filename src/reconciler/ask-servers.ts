@@ -1,12 +1,13 @@
 /** Carries out one probe: asks all endpoints of a workload for their health. The executor calls it; what a probe means for a slot is decided in `decide/`. */
 import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
 import { messageOf } from '../platform/error-text.ts';
-import { pause } from '../platform/pause.ts';
+import { pause } from '../platform/clock.ts';
 import type { ActionArgs } from './decide/facts/actions.ts';
 import { isAmong } from './decide/facts/workload-history.ts';
 import type { Clock } from './ports.ts';
+import { createPlaces } from '../platform/semaphore.ts';
 
-export interface AskDeps {
+interface AskDeps {
   readonly providers: ProviderRegistry;
   readonly probeIo: ProbeIo;
   readonly clock: Pick<Clock, 'now' | 'at'>;
@@ -96,4 +97,36 @@ const LONGEST_PROBE_MS = 60_000;
 
 function failing(error: unknown): Health {
   return { kind: 'failing', message: messageOf(error) };
+}
+
+/**
+ * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the probes of thousands of servers are due in the same
+ * pass; all at once they would hold up requests for seconds, take over 100 MB, and time out because of each other.
+ */
+
+/** Resolves with undefined if the signal aborts while the work still waits for its turn. */
+export type ProbeQueue = <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result | undefined>;
+
+/** A healthy server answers within milliseconds, so more at once would not be faster. */
+export const ASKED_AT_ONCE = 64;
+/** A server that takes longer, because it is busy or frozen, no longer counts: many of them must not keep the others from being asked. */
+export const COUNTS_FOR_MS = 1000;
+
+export function createProbeQueue(clock: Pick<Clock, 'now' | 'at'>): ProbeQueue {
+  const places = createPlaces(ASKED_AT_ONCE);
+  return async (signal, work) => {
+    if (!(await places.take(signal))) return undefined;
+    let counts = true;
+    const leave = (): void => {
+      if (counts) places.leave();
+      counts = false;
+    };
+    const cancel = clock.at(clock.now() + COUNTS_FOR_MS, leave);
+    try {
+      return await work();
+    } finally {
+      cancel();
+      leave();
+    }
+  };
 }

@@ -9,7 +9,7 @@
  * and "publish", in parts between which a pass over many slots pauses.
  */
 import type { HostFacts } from '../schema/status/hardware.ts';
-import type { FailureRecords } from '../schema/failure-records.ts';
+import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -17,19 +17,17 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
-import { passResult } from './decide/outcome/pass-result.ts';
+import { passResult, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { Change } from './decide/outcome/explain.ts';
-import type { EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
-import { createDeadline } from './deadline.ts';
-import { createObjectionLog } from './log-objections.ts';
+import { createDeadline, observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
+import { createObjectionLog, createPassPlanner, trackPlan, type Decide, type PassInput, type PlannedPass } from './plan-pass.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
 import { rememberBackends } from './remember/desire.ts';
 import { observedFacts } from './remember/merge-observation.ts';
-import { observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type {
   Clock,
@@ -44,8 +42,7 @@ import type {
   Wake,
 } from './ports.ts';
 import { preview } from './preview.ts';
-import { createPassPlanner, trackPlan, type Decide, type PassInput, type PlannedPass } from './plan-pass.ts';
-import { inOneGo, type Parts } from '../platform/decide/parts.ts';
+import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
 import { createReporter } from './report.ts';
 import type { Log } from '../platform/log.ts';

@@ -1,7 +1,7 @@
 /** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
-import type { FailureRecords } from '../schema/failure-records.ts';
+import type { FailureRecords } from '../schema/status/slot-status.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type {
@@ -14,10 +14,10 @@ import type {
   Runtime,
   RuntimeFacts,
   SlotSource,
+  Clock,
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { withBackends, type giveBackend } from './decide/rules/choose-backend.ts';
-import type { Deadline } from './deadline.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface Senses {
@@ -78,4 +78,30 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
   ]);
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
+}
+
+/** Time limits on the loop's own clock, so that they follow simulated time in tests. */
+
+/** Runs work that must finish within `ms`. If it does not, aborts the work's own signal and rejects. */
+export type Deadline = <Value>(ms: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
+
+export function createDeadline(clock: Clock): Deadline {
+  return async (ms, signal, work) => {
+    const own = new AbortController();
+    return await new Promise((resolve, reject) => {
+      const end = (error: Error): void => {
+        own.abort(error);
+        reject(error);
+      };
+      const leave = (): void => end(new Error('The loop has ended'));
+      const cancel = clock.at(clock.now() + ms, () => end(new Error(`No answer within ${ms / 1000} s`)));
+      signal.addEventListener('abort', leave, { once: true });
+      work(own.signal)
+        .then(resolve, reject)
+        .finally(() => {
+          cancel();
+          signal.removeEventListener('abort', leave);
+        });
+    });
+  };
 }

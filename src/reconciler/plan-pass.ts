@@ -5,28 +5,28 @@
  */
 import { inspect } from './decide/inspect.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
-import type { Attempt, Attempts, Observed, Plan } from './decide/facts/facts.ts';
-import type { Objection } from './decide/facts/inspection.ts';
-import { isOvertaken, isTreatedOtherwise } from './decide/facts/overtaken.ts';
+import type { Attempt, Attempts, Observed, Plan, Objection } from './decide/facts/facts.ts';
+import { isOvertaken, isTreatedOtherwise } from './decide/facts/recorded-failures.ts';
 import { withoutBroken } from './decide/hold-up.ts';
 import { planInParts, type plan } from './decide/plan.ts';
 import { desire, rememberTemplating, templatingOf, type DesireDeps } from './remember/desire.ts';
 import { observedFacts, trackObservation } from './remember/merge-observation.ts';
 import type { Observation } from './observe.ts';
-import type { Parts } from '../platform/decide/parts.ts';
+import type { Parts } from '../platform/decide/parse-json.ts';
 import type { Clock, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
 import { rememberSteps } from './remember/remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Tracker } from './tracker.ts';
+import type { Log } from '../platform/log.ts';
 
 export interface Decide {
   readonly plan: typeof plan;
   readonly inspect: typeof inspect;
 }
 
-export interface PassPlannerDeps extends DesireDeps {
+interface PassPlannerDeps extends DesireDeps {
   readonly runtime: Pick<Runtime, 'traits'>;
   readonly traffic: Traffic;
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export interface PlannedPass {
   readonly outcome: { readonly plan: Plan; readonly actions: readonly Action[]; readonly prepared: Prepared } | undefined;
 }
 
-export interface PassPlanner {
+interface PassPlanner {
   /** Repeating it in the same pass is harmless. */
   plan(input: PassInput): Parts<PlannedPass>;
   /** Whether a slot that the plan changes is no longer as it was when the plan was begun. */
@@ -144,4 +144,17 @@ function withoutOld(observed: Observed, plan: Plan): Observed['attempts'] {
     if (before !== undefined) after.set(name, { ...before, failures: [], repairs: undefined });
   }
   return after;
+}
+
+/** Logs what is wrong with plans: once, and not in each pass that finds the same. */
+
+export function createObjectionLog(log: Pick<Log, 'error'>): (objections: readonly Objection[]) => void {
+  let last = '';
+  return (objections) => {
+    const text = objections.map(({ message }) => message).join('; ');
+    if (text === last) return;
+    last = text;
+    if (text !== '')
+      log.error({ objections }, 'Report this as a bug: a plan broke the rules for plans, and that part of it is not carried out');
+  };
 }

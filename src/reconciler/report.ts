@@ -2,7 +2,7 @@
  * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `prepare` and then `publish` once a pass, `begun` and `ended` for each
  * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
  */
-import { PIECES_PER_PART, type Parts } from '../platform/decide/parts.ts';
+import { PIECES_PER_PART, type Parts } from '../platform/decide/parse-json.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../schema/words/same-value.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
@@ -10,13 +10,20 @@ import type { BoardSlot, BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
 import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
-import { namesOf } from './decide/outcome/board-names.ts';
+import { namesOf, boardSlot } from './decide/outcome/board-slot.ts';
 import { stampConditions } from './decide/outcome/conditions.ts';
-import { boardSlot } from './decide/outcome/board-slot.ts';
 import { beginText, doneText } from './decide/outcome/explain.ts';
-import { followSwap, NO_SWAP, type SwapProgress } from './decide/outcome/follow-swap.ts';
+import {
+  followSwap,
+  NO_SWAP,
+  describeChanges,
+  statusFacts,
+  statusOf,
+  type SwapProgress,
+  type NewEntry,
+  type StatusFacts,
+} from './decide/outcome/published-status.ts';
 import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/resume-times.ts';
-import { describeChanges, statusFacts, statusOf, type NewEntry, type StatusFacts } from './decide/outcome/published-status.ts';
 import type { Outcome } from './execute.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 

@@ -39,7 +39,7 @@ async function loadPodman() {
   return {
     ...(await import('../host/podman/podman-runtime.ts')),
     ...(await import('../host/podman/podman-api.ts')),
-    ...(await import('../host/podman/podman-socket.ts')),
+    ...(await import('../host/podman/podman-api.ts')),
   };
 }
 

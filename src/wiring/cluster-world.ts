@@ -5,19 +5,18 @@ import { createLateObserver, type KubeObserver } from '../cluster/client/client-
 import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
-import { createReadyLeadership } from '../cluster/leadership/ready-leadership.ts';
+import { createReadyLeadership, rememberFollowing } from '../cluster/leadership/ready-leadership.ts';
 import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
-import { LEASES, SLOT_SPECS } from '../cluster/client/resource-types.ts';
+import { LEASES, SLOT_SPECS } from '../cluster/client/decide/resource-path.ts';
 import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';
 import { createClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
 import { mountsOf } from '../models/decide/workflows-mount.ts';
 import { createModelStore } from '../models/store.ts';
 import { modelFormats } from '../providers/model-formats.ts';
-import { rememberFollowing } from '../cluster/leadership/remember-following.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
-import { createClock } from '../platform/clock.ts';
+import { createClock, sleep } from '../platform/clock.ts';
 import { createKubeLeftovers } from '../cluster/workloads/leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/workload-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/cluster-runtime.ts';
@@ -28,12 +27,10 @@ import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts'
 import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/status/status-resources.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import { CONTROLLER_LEASE, LABELS } from '../schema/object-labels.ts';
-import { createDesiredInputs } from './desired-inputs.ts';
+import { CONTROLLER_LEASE, LABELS } from '../schema/pod/kube-fields.ts';
+import { createDesiredInputs, type ServiceOptions, type World } from './world.ts';
 import { createServiceCatalogue } from './model-store.ts';
 import { createTokenSecret } from '../cluster/token-secret.ts';
-import type { ServiceOptions, World } from './world.ts';
-import { sleep } from '../platform/pause.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };

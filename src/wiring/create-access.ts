@@ -1,13 +1,12 @@
 /** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
 import type { LocalSocket } from '../api/server/local-socket.ts';
-import type { Authorize } from '../auth/create-authorize.ts';
-import type { StoreChange } from '../auth/decide/compare-tokens.ts';
+import { createProxyMatcher, type Authorize } from '../auth/create-authorize.ts';
+import type { StoreChange } from '../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
 import { createTokenStore } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
-import { createProxyMatcher } from '../auth/trusted-proxies.ts';
 import { createCheck, tokenFileOf } from './create-check.ts';
 import type { ServiceOptions, World } from './world.ts';
 

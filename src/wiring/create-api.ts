@@ -1,31 +1,34 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
-import type { Manage } from '../api/ports.ts';
+import path from 'node:path';
+import type { Manage, ImageSource } from '../api/ports.ts';
 import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
 import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/guarded-editor.ts';
-import { createDashboardRoutes } from '../api/manage/dashboard-routes.ts';
-import { readPageFiles } from '../api/dashboard/read-files.ts';
+import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
-import { createV1Routes } from '../api/v1/v1-routes.ts';
-import type { ReportRequest } from '../gateway/exchange-deps.ts';
+import { createV1Routes, type V1Deps } from '../api/v1/v1-routes.ts';
+import type { ReportRequest, KeepImage } from '../gateway/exchange-deps.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { AccessControl } from './create-access.ts';
 import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
-import { openImageCache } from './image-cache.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
-import { openVoices, voicesForRoutes } from './voices.ts';
-import { sleep } from '../platform/pause.ts';
+import { sleep } from '../platform/clock.ts';
 import { takeOver } from '../turbo/workers/hand-over.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
+import { createImageCache } from '../files/image-cache.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import { createVoiceFiles } from '../files/voice-files.ts';
+import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
+import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
 /** Workers report within milliseconds, unless one hangs. */
 const REPORTS_MS = 500;
@@ -158,4 +161,53 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
     images: providers.image !== undefined,
     audio: providers.stt !== undefined && providers.tts !== undefined,
   };
+}
+
+/** Opens the cache of images: where translations put them, where clients fetch them, and what removes the old ones. */
+
+/** An image may outlive its time by this much on disk; nobody gets it then. */
+const TIDY_MS = 3_600_000;
+
+function openImageCache(
+  settings: Settings,
+  wallNow: () => number,
+  stopping: AbortSignal,
+): { readonly keep: KeepImage; readonly source: ImageSource } {
+  const { SVC_STATE_DIR: stateDir, SVC_IMAGE_CACHE_LIMIT: limitBytes, SVC_IMAGE_CACHE_AGE: maxAgeMs, SVC_PUBLIC_URL: publicUrl } = settings;
+  const cache = createImageCache({ directory: path.join(stateDir, 'images'), limitBytes, maxAgeMs, wallNow });
+  const base = publicUrl?.replace(/\/+$/, '') ?? '';
+  void cache.tidy();
+  const timer = setInterval(() => void cache.tidy(), TIDY_MS);
+  timer.unref();
+  stopping.addEventListener('abort', () => clearInterval(timer), { once: true });
+  return {
+    async keep(next, status) {
+      if (status !== 200)
+        return { ok: false, problem: `Read the log of the slot: the image server answered ${status} when it was asked for the image` };
+      const kept = await cache.keep(next);
+      return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
+    },
+    source: cache,
+  };
+}
+
+/** Opens the stored voices: where the routes change them, and where requests for speech find them. */
+
+/** Undefined in a cluster: replicas share no directory, so each would know other voices. */
+export function openVoices(
+  { settings, log }: Pick<ServiceOptions, 'settings'> & { readonly log: Pick<ServiceOptions['log'], 'warn'> },
+  { runtime }: { readonly runtime: { readonly traits: Pick<World['runtime']['traits'], 'network'> } },
+  wallNow: () => number,
+): VoiceStore | undefined {
+  if (runtime.traits.network === 'pods') return undefined;
+  const { SVC_STATE_DIR: stateDir, SVC_VOICE_LIMIT: limit } = settings;
+  return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
+}
+
+function voicesForRoutes(
+  voices: VoiceStore | undefined,
+  { providers }: Pick<ServiceOptions, 'providers'>,
+  audit: AuditTrail,
+): Pick<V1Deps, 'voices' | 'imitates'> {
+  return { voices: voices && audit.voices(voices), imitates: (slot) => imitatesVoices(providers, slot) };
 }

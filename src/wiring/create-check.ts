@@ -1,11 +1,16 @@
 /** The check of every request: the same in the process of the controller and in each worker. */
 import { join } from 'node:path';
-import { allowEveryone } from '../api/authorize.ts';
-import { createAuthorize, type Authorize, type AuthorizeDeps } from '../auth/create-authorize.ts';
-import { oncePerPoll } from '../auth/once-per-poll.ts';
+import { allowEveryone } from '../api/ports.ts';
+import {
+  createAuthorize,
+  oncePerPoll,
+  createProxyMatcher,
+  createSecretMatcher,
+  type Authorize,
+  type AuthorizeDeps,
+} from '../auth/create-authorize.ts';
 import { createTokenStore, type TokenStore } from '../auth/token-store.ts';
 import { createTokenVerifier } from '../auth/token-verifier.ts';
-import { createProxyMatcher, createSecretMatcher } from '../auth/trusted-proxies.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 
 interface CheckParts extends Pick<AuthorizeDeps, 'isLocal' | 'isReady' | 'onUse'> {

@@ -1,15 +1,13 @@
 /** Creates the controller: the reconcile loop with everything that it observes and reports to. */
 import path from 'node:path';
 import { createMetrics } from '../api/metrics/metrics.ts';
-import { readEarlierStatuses } from '../files/earlier-statuses.ts';
-import { createEventFeed } from '../files/event-feed.ts';
-import { createStatusFiles } from '../files/status-files.ts';
+import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
+import { createEventFeed } from '../files/timeline-files.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
-import { createClock } from '../platform/clock.ts';
+import { createClock, sleep } from '../platform/clock.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
-import { sleep } from '../platform/pause.ts';
 import { createBreather, type Breather } from '../platform/slices.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';

@@ -6,10 +6,9 @@ import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import { budgetOf } from '../reconciler/remember/desire.ts';
 import { findPools, largestDeviceBytes, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
-import { findFit, type FitQuestion } from '../reconciler/decide/fit.ts';
-import { explainFit } from '../reconciler/decide/outcome/explain-fit.ts';
+import { findFit, explainFit, type FitQuestion } from '../reconciler/decide/fit.ts';
 import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
-import { tooSmallFor } from '../reconciler/decide/rules/least-device.ts';
+import { tooSmallFor } from '../reconciler/decide/rules/gates.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { SlotName, type ModelId } from '../schema/words/names.ts';
@@ -154,7 +153,7 @@ async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSi
   const parsed = parseHubName(id);
   if (parsed.kind !== 'hub') return ok([]);
   // Imported when it is needed, because undici is large.
-  const { readQuantisations } = await import('../models/hub/list-quantisations.ts');
+  const { readQuantisations } = await import('../models/hub/hub-client.ts');
   const { repo, quantisation, file } = parsed.name;
   const found = await readQuantisations(modelFiles.sources.hub, parsed.name, signal);
   if (!found.ok) return found;

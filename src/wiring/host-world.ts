@@ -4,7 +4,7 @@ import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
 import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
 import { createHardwareProbe, replayHardware, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
-import { readRecording } from '../host/hardware/read-recording.ts';
+import { readRecording } from '../host/hardware/record-machine.ts';
 import { ok, type Result } from '../schema/words/failure.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
 import { PROVIDER_KINDS } from '../schema/slot/provider-kinds.ts';
@@ -12,10 +12,9 @@ import { createHostProbe } from '../host/host-probe.ts';
 import { createProfileStore } from '../host/slots/profile-directory.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
-import { createDesiredInputs } from './desired-inputs.ts';
+import { createDesiredInputs, type OwnProgram, type ServiceOptions, type World } from './world.ts';
 import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import { createOwnModels } from './own-models.ts';
-import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
 export async function createHostWorld(

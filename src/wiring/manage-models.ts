@@ -1,15 +1,15 @@
 /** Pulls and removes models for the management API. */
 import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
-import { suggestModels } from '../models/decide/suggest-models.ts';
-import { storageFailure } from '../models/pull/storage-failure.ts';
+import { suggestModels } from '../models/decide/parse-model-name.ts';
+import { storageFailure } from '../models/download/disk-room.ts';
 import { codeOf } from '../platform/error-text.ts';
-import { needsAcceptance } from '../models/decide/needs-acceptance.ts';
+import { needsAcceptance } from '../models/decide/explain-refusal.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
-import { manageClusterModels } from './manage-cluster-models.ts';
 import type { World } from './world.ts';
+import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 
 /** How long the Hub may take to say what a name means. */
 const RESOLVE_TIMEOUT_MS = 30_000;
@@ -36,7 +36,7 @@ export function createModelManagement(
     const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
     if (url !== undefined && sha256 !== undefined) {
       // Imported when it is needed, because undici is large.
-      const { pinUrl } = await import('../models/pin-url.ts');
+      const { pinUrl } = await import('../models/model-sources.ts');
       const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
       if (!pinned.ok) return pinned;
     }
@@ -83,4 +83,46 @@ export function createModelManagement(
 /** A download that was cancelled still writes what it has received. */
 async function untilEnded(isRunning: () => boolean): Promise<void> {
   for (let waits = 0; isRunning() && waits < 100; waits += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** Pulls and removes models for the management API in a cluster. What is pulled there is the decision which files the pods fetch; removing a model forgets it. */
+
+export function manageClusterModels(
+  { sources, pulls, forget }: ClusterModelStore,
+  board: Pick<Board, 'current'>,
+): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+  return {
+    pulls: () => pulls.list(),
+    async pullModel(id, { acceptLicense, url }) {
+      if (url !== undefined)
+        return fail(
+          'stalled',
+          'PulledByPods',
+          `Put the file of "${id}" on the volume of the pods: in a cluster, pods fetch models of the catalogue and of the Hugging Face Hub`,
+        );
+      const resolved = await sources.resolve(id, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
+      if (!resolved.ok) return resolved;
+      const entry = resolved.value;
+      if (entry === undefined)
+        return fail(
+          'stalled',
+          'ModelMissing',
+          `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`,
+        );
+      if (acceptLicense && needsAcceptance(entry, await sources.licenses.accepted())) {
+        const accepted = await sources.licenses.accept(entry.license, id);
+        if (!accepted.ok) return accepted;
+      }
+      const allowed = await sources.checkLicense(entry);
+      if (allowed.ok) pulls.request(id);
+      return allowed;
+    },
+    async removeModel(id) {
+      const slots = [...board.current().slots.values()].filter(({ spec, status }) => spec?.model.default === id || status.model === id);
+      if (slots.length > 0) return ok({ usedBy: slots.map(({ name }) => name) });
+      const forgotten = await forget(id);
+      if (!forgotten.ok) return forgotten;
+      return ok(forgotten.value ? 'removed' : 'absent');
+    },
+  };
 }

@@ -2,17 +2,16 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { describeListening, type ListenFacts } from '../api/decide/describe-listening.ts';
+import { describeListening, type ListenFacts } from '../api/server/decide/host-names.ts';
 import type { Manage } from '../api/ports.ts';
-import { LOCAL_SOCKET } from '../schema/state-files.ts';
+import { LOCAL_SOCKET, type Settings } from '../schema/settings/settings.ts';
 import type { LocalSocket } from '../api/server/local-socket.ts';
 import type { HttpApi } from '../api/server/server.ts';
-import { untilFree } from './shared-port.ts';
+import { untilFree } from './start-workers.ts';
 import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import type { Settings } from '../schema/settings/settings.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 

@@ -1,20 +1,24 @@
 /** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
+import path from 'node:path';
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 import type { KubeObserver } from '../cluster/client/client-observer.ts';
 import type { TokenSecret } from '../cluster/token-secret.ts';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
-import type { FailureRecords } from '../schema/failure-records.ts';
+import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
 import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
-import type { ToolboxImages } from '../files/toolbox-manifest.ts';
+import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
+import type { CatalogueSource } from '../models/catalogue/catalogue-source.ts';
+import { ok } from '../schema/words/failure.ts';
 
 /** What the whole service, and so every world, is made from. */
 export interface ServiceOptions {
@@ -74,4 +78,36 @@ export interface World {
   resign(): Promise<void>;
   /** Stops everything that `start` has started. */
   stop(): Promise<void>;
+}
+
+/** Reads slots, toolbox images and the catalogue together, so that each pass sees all of them in their latest version. */
+
+/** `lastGoodFile` keeps the last valid `toolboxes.toml`. Without it, that is kept in memory only. */
+export async function createDesiredInputs(
+  { settings, toolboxManifest, log }: ServiceOptions,
+  slots: SlotSource,
+  { catalogue, ...keep }: { readonly catalogue: CatalogueSource; readonly lastGoodFile?: string },
+): Promise<Pick<World, 'source' | 'toolboxes' | 'wantNothing'>> {
+  const local = path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml');
+  const manifest = createToolboxSource({ shipped: toolboxManifest, local, log, ...keep });
+  let toolboxes = await manifest.read();
+  let wantsNothing = false;
+  return {
+    toolboxes: () => toolboxes,
+    wantNothing: () => void (wantsNothing = true),
+    source: {
+      async read(signal) {
+        if (wantsNothing) return ok({ slots: new Map(), refused: new Map() });
+        toolboxes = await manifest.read();
+        await catalogue.read();
+        return slots.read(signal);
+      },
+      changes(wake, signal) {
+        slots.changes(wake, signal);
+        catalogue.changes(wake, signal);
+        const own = { directory: path.dirname(local), names: [path.basename(local)], quietPeriodMs: settings.SVC_QUIET_PERIOD, log };
+        watchDirectory(own, () => wake(), signal);
+      },
+    },
+  };
 }

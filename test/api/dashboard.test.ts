@@ -5,9 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createDashboardRoutes } from '../../src/api/manage/dashboard-routes.ts';
-import { chooseEncoding, hasVersion } from '../../src/api/dashboard/decide/page-headers.ts';
-import { readPageFiles } from '../../src/api/dashboard/read-files.ts';
+import { createDashboardRoutes, chooseEncoding, hasVersion, readPageFiles } from '../../src/api/manage/dashboard-routes.ts';
 import { startGateway, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 const PAGE = '<!doctype html><title>svc</title>';

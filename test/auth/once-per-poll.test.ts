@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { oncePerPoll } from '../../src/auth/once-per-poll.ts';
+import { oncePerPoll } from '../../src/auth/create-authorize.ts';
 
 let looks: number;
 let look: () => number;

@@ -1,11 +1,10 @@
 /** Every route × every scope × authentication on and off × every kind of credential, over HTTP, against a table that is written from the specification. And what pages of other sites get, in every mode. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { allowEveryone } from '../../src/api/authorize.ts';
-import { createAuthorize, type Authorize } from '../../src/auth/create-authorize.ts';
+import { allowEveryone } from '../../src/api/ports.ts';
+import { createAuthorize, createProxyMatcher, createSecretMatcher, type Authorize } from '../../src/auth/create-authorize.ts';
 import { createTokenManager } from '../../src/auth/manage-tokens.ts';
 import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
-import { createProxyMatcher, createSecretMatcher } from '../../src/auth/trusted-proxies.ts';
-import { SCOPES, type Scope } from '../../src/schema/access.ts';
+import { SCOPES, type Scope } from '../../src/schema/words/names.ts';
 import { createInMemoryTokenStore } from '../api/manage/in-memory-tokens.ts';
 import { startReachedRoutes, type ReachedRoutes } from './reached-routes.ts';
 import { PERMISSIONS } from './route-permissions.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { LEASES, PODS } from '../../src/cluster/client/resource-types.ts';
+import { LEASES, PODS } from '../../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';
 import { svcctl, type Ran, type RunOptions } from './run-svcctl.ts';
 

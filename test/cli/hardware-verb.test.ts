@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { HardwareRecordingSchema } from '../../src/schema/hardware-recording.ts';
+import { HardwareRecordingSchema } from '../../src/schema/status/hardware.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { recordedHardware, recordingFile } from '../support/hardware/recorded-machines.ts';
 import { svcctl } from './run-svcctl.ts';

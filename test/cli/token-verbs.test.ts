@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SECRETS } from '../../src/cluster/client/resource-types.ts';
+import { SECRETS } from '../../src/cluster/client/decide/resource-path.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
 import { NAMESPACE, startCluster, type Cluster } from './cluster-fixture.ts';
 import { svcctl } from './run-svcctl.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { CONFIG_MAPS } from '../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { ClusterModelStore } from '../../src/cluster/models/cluster-model-store.ts';
 import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue/catalogue.ts';
 import { readCatalogueOnce } from '../../src/models/catalogue/catalogue-source.ts';

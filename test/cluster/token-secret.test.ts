@@ -4,7 +4,7 @@ import { createTokenManager, type TokenManager } from '../../src/auth/manage-tok
 import { createSharedTokenStore } from '../../src/auth/shared-token-store.ts';
 import type { TokenStore } from '../../src/auth/token-store.ts';
 import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
-import { SECRETS } from '../../src/cluster/client/resource-types.ts';
+import { SECRETS } from '../../src/cluster/client/decide/resource-path.ts';
 import { createTokenSecret, type TokenSecret } from '../../src/cluster/token-secret.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
-import { SECURITY_HEADERS } from '../../src/api/dashboard/decide/page-headers.ts';
+import { SECURITY_HEADERS } from '../../src/api/manage/dashboard-routes.ts';
 
 const DIST = 'dashboard/dist';
 const MOST_FIRST_BYTES = 120_000;

@@ -15,7 +15,7 @@ import { sparklinePoints } from '../../dashboard/src/decide/sparkline.ts';
 import { readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/sse.ts';
 import type { Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { mergePatch } from '../../src/schema/merge-patch.ts';
+import { mergePatch } from '../../src/schema/slot/slot-editor.ts';
 
 describe('events of a stream', () => {
   const STREAM =

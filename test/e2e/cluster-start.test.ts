@@ -1,7 +1,7 @@
 /** The real service in cluster mode, started as a process against the fake API server. What only a real cluster can show is in `test/live-cluster`. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { DEPLOYMENTS, LEASES, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { DEPLOYMENTS, LEASES, SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';

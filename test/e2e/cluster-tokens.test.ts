@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SECRETS } from '../../src/cluster/client/resource-types.ts';
+import { SECRETS } from '../../src/cluster/client/decide/resource-path.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { quietRestMs } from '../../src/files/decide/quiet-rest.ts';
+import { quietRestMs } from '../../src/files/watch-directory.ts';
 
 test.each([
   ['was written now', 1000, 10],

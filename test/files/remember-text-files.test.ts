@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { readTextFile, type FileStamp } from '../../src/files/read-text-file.ts';
-import { createTextFileMemory, LOOK_AGAIN_MS, UNCERTAIN_MS } from '../../src/files/remember-text-files.ts';
+import { readTextFile, createTextFileMemory, LOOK_AGAIN_MS, UNCERTAIN_MS, type FileStamp } from '../../src/files/read-text-file.ts';
 
 /** Counts how often a file is read, with clocks that the test moves. Files look `ageMs` older than they are. */
 function createCountedMemory(ageMs: number) {

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ModelId, SlotName } from '../../src/schema/words/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
-import { createEventFeed } from '../../src/files/event-feed.ts';
+import { createEventFeed, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 import { createStatusFiles } from '../../src/files/status-files.ts';
 import { createStatusRecords } from '../../src/files/status-records.ts';
-import { TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 
 const img = SlotName.parse('img');
 const embed = SlotName.parse('embed');

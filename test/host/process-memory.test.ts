@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { measuredForMs, memoryOfProcess, sumOfProcesses } from '../../src/host/decide/process-memory.ts';
+import { measuredForMs, memoryOfProcess, sumOfProcesses, createProcessMemoryReader } from '../../src/host/process-memory.ts';
 import { eventually } from '../support/eventually.ts';
-import { createProcessMemoryReader } from '../../src/host/process-memory.ts';
 
 test('memoryOfProcess() reads what the kernel writes, and nothing where it does not', () => {
   const status = 'Name:\tnode\nVmRSS:\t   60 kB\nRssAnon:\t   10 kB\nRssFile:\t   20 kB\nRssShmem:\t   30 kB\n';

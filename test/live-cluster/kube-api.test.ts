@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi, KubeObject } from '../../src/cluster/client/ports.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, PODS, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeKubeApi, reasonOf, valueOf } from '../support/kube/kube-api-contract.ts';
 import { describeWithCluster, kubectl, KUBECONFIG } from '../support/require/require-cluster.ts';

@@ -2,11 +2,11 @@
 import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../../src/cluster/client/ports.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../src/reconciler/ports.ts';
-import type { KubeSettings } from '../../src/cluster/workloads/decide/kube-workload.ts';
+import type { KubeSettings } from '../../src/cluster/workloads/decide/object-names.ts';
 import { createKubeReflectors } from '../../src/cluster/workloads/workload-reflectors.ts';
 import { createKubeRuntime } from '../../src/cluster/workloads/cluster-runtime.ts';
 import { createClock } from '../../src/platform/clock.ts';
-import { LABELS } from '../../src/schema/object-labels.ts';
+import { LABELS } from '../../src/schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../src/schema/words/quantities.ts';
 import { kubectl as run } from '../support/require/require-cluster.ts';
 import { WORKLOAD_IMAGE } from '../support/require/require-podman.ts';

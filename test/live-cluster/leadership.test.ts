@@ -7,7 +7,7 @@ import type { KubeApi, Leadership } from '../../src/cluster/client/ports.ts';
 import { eventually } from '../support/eventually.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
 import { createReplicaReports } from '../../src/cluster/leadership/replica-reports.ts';
-import { LEASES } from '../../src/cluster/client/resource-types.ts';
+import { LEASES } from '../../src/cluster/client/decide/resource-path.ts';
 import { fail } from '../../src/schema/words/failure.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import type { Traffic, Wake } from '../../src/reconciler/ports.ts';

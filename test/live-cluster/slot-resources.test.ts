@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../src/cluster/client/api-client.ts';
 import type { KubeApi, Reflector } from '../../src/cluster/client/ports.ts';
 import { createReflector } from '../../src/cluster/client/reflector.ts';
-import { SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { DesiredState } from '../../src/reconciler/ports.ts';
 import { createClock } from '../../src/platform/clock.ts';
 import { createResourceEditor } from '../../src/cluster/slots/resource-editor.ts';

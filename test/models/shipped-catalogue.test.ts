@@ -2,12 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
-import { needsAcceptance } from '../../src/models/decide/needs-acceptance.ts';
-import { entryOf } from '../../src/models/decide/catalogue-entry.ts';
-import { parseCatalogue } from '../../src/models/catalogue/decide/parse-catalogue.ts';
+import { needsAcceptance } from '../../src/models/decide/explain-refusal.ts';
+import { entryOf, parseCatalogue } from '../../src/models/catalogue/decide/parse-catalogue.ts';
 import { projectorFor } from '../../src/providers/gguf/decide/gguf-model.ts';
 import { fileUrl } from '../../src/models/hub/hub-access.ts';
-import { MODEL_KINDS } from '../../src/schema/model-kinds.ts';
+import { MODEL_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 
 const { records, problems } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');

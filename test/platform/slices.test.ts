@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { inOneGo, type Parts } from '../../src/platform/decide/parts.ts';
+import { inOneGo, type Parts } from '../../src/platform/decide/parse-json.ts';
 import { createBreather, inSlices } from '../../src/platform/slices.ts';
 
 const PARTS = 10;

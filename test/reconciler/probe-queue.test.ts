@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { createExecutor } from '../../src/reconciler/execute.ts';
-import { ASKED_AT_ONCE, COUNTS_FOR_MS, createProbeQueue } from '../../src/reconciler/probe-queue.ts';
+import { ASKED_AT_ONCE, COUNTS_FOR_MS, createProbeQueue } from '../../src/reconciler/ask-servers.ts';
 import type { ActionArgs } from '../../src/reconciler/decide/facts/actions.ts';
-import { createDeadline } from '../../src/reconciler/deadline.ts';
+import { createDeadline } from '../../src/reconciler/observe.ts';
 import { createTracker } from '../../src/reconciler/tracker.ts';
 import { ModelId, SlotName, WorkloadId } from '../../src/schema/words/names.ts';
 import { createInMemoryRuntime } from '../support/in-memory/in-memory-runtime.ts';

@@ -1,6 +1,6 @@
 /** A stop where other processes forward requests too: one of them may have let a request in after the plan counted them. */
 import { expect, test } from '@jest/globals';
-import { createDeadline } from '../../src/reconciler/deadline.ts';
+import { createDeadline } from '../../src/reconciler/observe.ts';
 import { createExecutor, type Outcome } from '../../src/reconciler/execute.ts';
 import type { ActionArgs } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker } from '../../src/reconciler/tracker.ts';

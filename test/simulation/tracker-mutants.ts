@@ -3,7 +3,7 @@ import type { Mutant } from '../support/mutants/mutant.ts';
 
 const TRACKER = 'src/reconciler/tracker.ts';
 const HISTORIES = 'src/reconciler/remember/workload-histories.ts';
-const ATTEMPTS = 'src/reconciler/slot-attempts.ts';
+const ATTEMPTS = 'src/reconciler/tracker.ts';
 
 export const TRACKER_MUTANTS: readonly Mutant[] = [
   {

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { NO_OBSERVER } from '../../src/cluster/client/client-observer.ts';
-import { DEPLOYMENTS, LEASES, PODS, SLOT_SPECS } from '../../src/cluster/client/resource-types.ts';
+import { DEPLOYMENTS, LEASES, PODS, SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Traffic } from '../../src/reconciler/ports.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
 import { createBoard } from '../../src/reconciler/board.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
-import { manageClusterModels } from '../../src/wiring/manage-cluster-models.ts';
+import { manageClusterModels } from '../../src/wiring/manage-models.ts';
 import { createClusterModelsWorld, type ClusterModelsWorld } from '../cluster/cluster-models-fixture.ts';
 import { publish } from '../gateway/support/board-fixture.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { canSharePorts, untilFree } from '../../src/wiring/shared-port.ts';
+import { canSharePorts, untilFree } from '../../src/wiring/start-workers.ts';
 import { freePort } from '../support/free-port.ts';
 
 const host = '127.0.0.1';

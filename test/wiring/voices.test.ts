@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { VoiceName } from '../../src/schema/words/names.ts';
-import { openVoices } from '../../src/wiring/voices.ts';
+import { openVoices } from '../../src/wiring/create-api.ts';
 
 test.each(['shared', 'published'] as const)('a host keeps voices in its state directory (network "%s")', async (network) => {
   const dir = await mkdtemp(path.join(tmpdir(), 'svc-voices-'));

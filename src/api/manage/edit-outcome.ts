@@ -1,6 +1,7 @@
 /** Converts the results of edits to answers, or to the errors that end a request. */
-import { ApiError } from '../api-error.ts';
-import type { SlotName } from '../../schema/words/names.ts';
+import { z } from 'zod';
+import { ApiError } from '../server/answer.ts';
+import { SlotName } from '../../schema/words/names.ts';
 import type { EditResult } from '../../schema/slot/slot-editor.ts';
 import { pathToSnakeCase } from '../../schema/words/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
@@ -46,4 +47,29 @@ export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps,
   const names = (await editor.list()).map((slot) => `"${slot.name}"`).join(', ');
   const hint = names === '' ? 'no slot is configured' : `known slots: ${names}`;
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
+}
+
+/** Parts of requests that several routes read. */
+
+/** The slot in the path. */
+export const SlotParams = z.object({ name: SlotName });
+
+/** The version that an edit is based on. */
+export const IfMatch = z
+  .object({
+    'if-match': z
+      .string()
+      .optional()
+      .describe('Refuse the edit if the slot does not have this resource version; "*": if it does not exist'),
+  })
+  .describe('Headers');
+
+/** Returns the version that an edit is based on, from `If-Match` or else the body's `resource_version`. */
+export function ifMatchOf(headers: z.output<typeof IfMatch>, inBody?: string | null): { readonly ifMatch?: string } {
+  const header = headers['if-match'];
+  if (header === undefined) return inBody === undefined || inBody === null ? {} : { ifMatch: inBody };
+  const match = /^(?:W\/)?"([^"]*)"$|^(\*|[^\s",]+)$/.exec(header.trim());
+  const ifMatch = match?.[1] ?? match?.[2];
+  if (ifMatch === undefined) throw new ApiError('request.invalid', 'Send one resource version in "If-Match"', { param: 'If-Match' });
+  return { ifMatch };
 }

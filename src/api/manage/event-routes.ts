@@ -1,12 +1,14 @@
 /** The event stream, `GET /api/events`. */
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { SlotName } from '../../schema/words/names.ts';
-import { ApiError } from '../api-error.ts';
-import { text } from '../server/answer.ts';
-import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
-import { createEventStream } from './event-stream.ts';
+import { ApiError, text } from '../server/answer.ts';
+import { defineRoute, type DocumentedRoute } from '../server/route.ts';
 import type { ManageDeps } from './manage-deps.ts';
+import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
+import type { TimelineEntry } from '../../schema/status/slot-status.ts';
+import type { EventFeed } from '../ports.ts';
+import { viewTimelineEntry } from './decide/slot-view.ts';
 
 const EventsQuery = z.strictObject({
   slot: SlotName.optional().describe('Only this slot’s events'),
@@ -57,4 +59,110 @@ function lastEventId(sent: string | undefined): number | undefined {
   if (!/^[0-9]{1,15}$/.test(id))
     throw new ApiError('request.invalid', 'Send a whole number in "Last-Event-ID"', { param: 'Last-Event-ID' });
   return Number(id);
+}
+
+/**
+ * The timeline as server-sent events for one client. The stream keeps a position in the feed and no entries, so a client that reads slowly costs no memory:
+ * it gets the entries that the feed still retains, after a "gap" event if some were dropped. A client that does not read at all is disconnected and can
+ * resume with `Last-Event-ID`. In between it gets how far requests are: the latest of each slot, without an id, since nobody needs an older one.
+ */
+
+/** Shorter than the idle timeouts of common proxies (60 s). */
+const HEARTBEAT_MS = 15_000;
+/** Consecutive heartbeats that could not be sent before the client is disconnected: a minute without reading. */
+const MISSED_HEARTBEATS = 4;
+
+interface EventStreamOptions {
+  /** The last id that the client has received; undefined: only new entries. */
+  readonly after: number | undefined;
+  /** Only this slot's entries. */
+  readonly slot: string | undefined;
+  readonly signal: AbortSignal;
+  readonly watchProgress: GatewayTraffic['watchProgress'];
+  readonly heartbeatMs?: number | undefined;
+}
+
+function createEventStream(feed: EventFeed, options: EventStreamOptions): Readable {
+  // The client's id was never assigned: the numbering has started again since.
+  const ahead = options.after !== undefined && options.after > feed.last();
+  let position = ahead ? 0 : (options.after ?? feed.last());
+  let hasRoom = false;
+  let missed = 0;
+  /** Not sent yet. */
+  const progressOf = new Map<string, SlotTraffic['progress']>();
+  const stream = new Readable({
+    read() {
+      hasRoom = true;
+      missed = 0;
+      pump();
+    },
+  });
+
+  function send(text: string): void {
+    hasRoom = stream.push(text);
+  }
+
+  function pump(): void {
+    while (hasRoom && !stream.destroyed && !stream.readableEnded) {
+      const { entries, gap } = feed.since(position);
+      const begin = (entries[0]?.seq ?? feed.last() + 1) - 1;
+      if (gap && begin > position) {
+        position = begin;
+        send(gapNotice(entries[0]?.seq));
+        continue;
+      }
+      if (entries.length === 0) return pumpProgress();
+      for (const entry of entries) {
+        position = entry.seq;
+        if (options.slot === undefined || options.slot === entry.slot) send(eventText(entry));
+        if (!hasRoom) return;
+      }
+    }
+  }
+
+  function pumpProgress(): void {
+    for (const [slot, progress = null] of progressOf) {
+      if (!hasRoom || stream.destroyed || stream.readableEnded) return;
+      progressOf.delete(slot);
+      send(`event: progress\ndata: ${JSON.stringify({ slot, progress })}\n\n`);
+    }
+  }
+
+  const stopWatching = options.watchProgress((slot, progress) => {
+    if (options.slot !== undefined && options.slot !== slot) return;
+    progressOf.set(slot, progress);
+    queueMicrotask(pump);
+  });
+  // In a microtask, so that the entry is in the feed by then whenever the feed calls.
+  const unsubscribe = feed.subscribe(() => queueMicrotask(pump));
+  const heartbeat = setInterval(() => {
+    if (hasRoom) send(': heartbeat\n\n');
+    else if (++missed >= MISSED_HEARTBEATS) stream.destroy(new Error('Closed an event stream whose client does not read'));
+  }, options.heartbeatMs ?? HEARTBEAT_MS);
+  heartbeat.unref();
+  const end = (): void => {
+    hasRoom = false;
+    stream.push(null);
+  };
+  options.signal.addEventListener('abort', end, { once: true });
+  stream.once('close', () => {
+    hasRoom = false;
+    unsubscribe();
+    stopWatching();
+    clearInterval(heartbeat);
+    options.signal.removeEventListener('abort', end);
+  });
+  // An id first, so that a client that disconnects before the first entry resumes from here.
+  send(`retry: 1000\nid: ${position}\n: connected\n\n`);
+  if (ahead) send(gapNotice(feed.since(0).entries[0]?.seq));
+  return stream;
+}
+
+function eventText(entry: TimelineEntry): string {
+  return `id: ${entry.seq}\nevent: timeline\ndata: ${JSON.stringify(viewTimelineEntry(entry))}\n\n`;
+}
+
+function gapNotice(oldest: number | undefined): string {
+  const message = 'Read "/api/slots" again: older entries were dropped';
+  return `event: gap\ndata: ${JSON.stringify({ message, oldest: oldest ?? null })}\n\n`;
 }

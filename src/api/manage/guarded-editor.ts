@@ -3,8 +3,7 @@
  * forget the check.
  */
 import { isTable } from '../../schema/words/key-case.ts';
-import { mergePatch } from '../../schema/merge-patch.ts';
-import type { EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import { mergePatch, type EditResult, type SlotEditor } from '../../schema/slot/slot-editor.ts';
 import { findUnsafeEdits, type Edit, type SafeFlags } from './decide/unsafe-edits.ts';
 
 export function createGuardedEditor(editor: SlotEditor, safeFlags: SafeFlags): SlotEditor {

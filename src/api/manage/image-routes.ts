@@ -1,11 +1,8 @@
 /** Images that were drawn for a client that asked for URLs. They never change, so a client may keep them for as long as it likes. */
 import { z } from 'zod';
 import type { ImageSource } from '../ports.ts';
-import { empty, text } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
-import { parseRange } from './decide/byte-range.ts';
+import { empty, text, ApiError } from '../server/answer.ts';
+import { defineRoute, type DocumentedRoute } from '../server/route.ts';
 
 const PNG = 'image/png';
 const FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.png$/;
@@ -67,4 +64,28 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
       },
     }),
   ];
+}
+
+/** Which bytes of a file a `Range` header asks for (RFC 9110, section 14). Pure. */
+
+/** Both ends are included. */
+interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Undefined: the whole file, also for several ranges and for what is malformed, which a server may ignore. */
+export function parseRange(header: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | undefined {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(header?.trim() ?? '');
+  if (match === null) return undefined;
+  const [, first = '', last = ''] = match;
+  if (first === '' && last === '') return undefined;
+  if (first === '') {
+    const bytes = Number(last);
+    return bytes === 0 || sizeBytes === 0 ? 'unsatisfiable' : { from: Math.max(0, sizeBytes - bytes), to: sizeBytes - 1 };
+  }
+  const from = Number(first);
+  if (last !== '' && Number(last) < from) return undefined;
+  if (from >= sizeBytes) return 'unsatisfiable';
+  return { from, to: last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1) };
 }

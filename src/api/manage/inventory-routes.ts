@@ -1,16 +1,11 @@
 /** Read-only lists: models, downloads, providers, hardware. */
 import { z } from 'zod';
 import { json, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
-import { Cluster } from '../../schema/cluster-answers.ts';
+import { Cluster, RequestEntries } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { RequestEntries } from '../../schema/request-answers.ts';
-import { viewCluster } from './decide/cluster-view.ts';
-import { viewHardware } from './decide/hardware-view.ts';
-import { viewModel, viewProvider, viewPulls } from './decide/inventory-view.ts';
-import { viewRequest } from './decide/request-view.ts';
+import { viewCluster, viewHardware, viewModel, viewProvider, viewPulls, viewRequest } from './decide/inventory-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 export function createInventoryRoutes({ manage, board, requests }: ManageDeps): readonly DocumentedRoute[] {

@@ -1,21 +1,17 @@
 /** Profiles over HTTP: named sets of slots, kept on the host, which are exchanged as a whole. A switch edits the slots as any other edit does, and nothing is started or stopped directly. */
 import { z } from 'zod';
 import type { Caller } from '../../auth/decide/decide-access.ts';
-import { toCamelCase } from '../../schema/words/key-case.ts';
+import { toCamelCase, isTable, toSnakeCase } from '../../schema/words/key-case.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
-import type { Profile, ProfileSlot, ProfileStore } from '../../schema/slot/profile-store.ts';
-import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import { isActive, type Profile, type ProfileSlot, type ProfileStore, type ProfileSummary } from '../../schema/slot/profile-store.ts';
+import { ProfileDetail, Profiles, SwitchedProfile, type ProfileEntry } from '../../schema/status/resource-answers.ts';
 import type { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
-import { empty, json } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
-import { viewProfile, viewProfileDetail } from './decide/profile-view.ts';
-import { viewProblem } from './decide/slot-view.ts';
-import { unwrapEdit } from './edit-outcome.ts';
+import { empty, json, ApiError, type Immutable } from '../server/answer.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { viewProblem, hideEnvironment } from './decide/slot-view.ts';
+import { unwrapEdit, ifMatchOf } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { ifMatchOf } from './request-input.ts';
 
 const ProfileParams = z.object({ name: ProfileName });
 const IfMatch = z
@@ -231,4 +227,30 @@ function invalid(action: string, name: ProfileName, problems: readonly SpecProbl
 function detailOf(profile: Profile, caller: Caller | undefined) {
   const body = viewProfileDetail(profile, { showsSecrets: caller?.scope === 'admin' });
   return { body, headers: { etag: `"${profile.resourceVersion}"` } };
+}
+
+/** A profile as the API shows it. Pure. */
+
+type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
+
+function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
+  return {
+    name: profile.name,
+    active: isActive(profile),
+    problems: profile.problems.map(viewProblem),
+    slots: profile.slots.map(({ name, change }) => ({ name, result: change })),
+  };
+}
+
+/** `showsSecrets`: with the values of environment variables. */
+function viewProfileDetail(profile: Profile, { showsSecrets }: { readonly showsSecrets: boolean }): Body<typeof ProfileDetail> {
+  return {
+    ...viewProfile(profile),
+    resource_version: profile.resourceVersion,
+    slots: profile.slots.map(({ name, change, after }) => {
+      const document = toSnakeCase(after);
+      const spec = showsSecrets ? document : hideEnvironment(document);
+      return { name, result: change, spec: isTable(spec) ? spec : {} };
+    }),
+  };
 }

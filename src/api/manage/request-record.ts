@@ -1,6 +1,5 @@
 /** Remembers the last inference requests that have failed or were slow, in memory: what they contained is not kept. */
 import type { FinishedRequest, ReportRequest } from '../../gateway/exchange-deps.ts';
-import { judgeRequest } from './decide/judge-request.ts';
 
 /** A few kilobytes. A client that fails in a loop pushes older ones out. */
 const MOST_KEPT = 200;
@@ -36,4 +35,18 @@ export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest 
   return (finished) => {
     for (const listener of listeners) listener(finished);
   };
+}
+
+/** Which inference requests people look for afterwards: those that have failed, and those that somebody waited for. Pure. */
+
+const LEAST_FAILED_STATUS = 400;
+/** Until the first byte of an answer that was streamed. People begin to wonder after about ten seconds. https://www.nngroup.com/articles/response-times-3-important-limits/ */
+const SLOW_FIRST_SECONDS = 10;
+/** An answer in one piece takes as long as it is. */
+const SLOW_WHOLE_SECONDS = 60;
+
+export function judgeRequest({ status, seconds, ttftSeconds }: FinishedRequest): 'failed' | 'slow' | undefined {
+  if (status >= LEAST_FAILED_STATUS) return 'failed';
+  const isSlow = ttftSeconds === undefined ? seconds >= SLOW_WHOLE_SECONDS : ttftSeconds >= SLOW_FIRST_SECONDS;
+  return isSlow ? 'slow' : undefined;
 }

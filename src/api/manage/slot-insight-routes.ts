@@ -4,14 +4,12 @@ import { z } from 'zod';
 import type { SlotName } from '../../schema/words/names.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
-import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/route.ts';
 import { Explanation, Timeline } from '../../schema/status/answers.ts';
 import { viewMemory } from './decide/memory-view.ts';
-import { viewTimelineEntry } from './decide/timeline-view.ts';
-import { noSuchSlot } from './edit-outcome.ts';
+import { viewTimelineEntry } from './decide/slot-view.ts';
+import { noSuchSlot, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { SlotParams } from './request-input.ts';
 
 const LogsQuery = z.strictObject({
   follow: z.enum(['0', '1', 'true', 'false']).default('0').describe('1: stay connected and send new lines as they appear'),

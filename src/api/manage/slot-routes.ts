@@ -4,15 +4,12 @@ import type { Caller } from '../../auth/decide/decide-access.ts';
 import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
-import { empty, json } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { empty, json, ApiError } from '../server/answer.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { Slot, SlotList } from '../../schema/status/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
-import { noSuchSlot, unwrapEdit } from './edit-outcome.ts';
+import { noSuchSlot, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import { IfMatch, ifMatchOf, SlotParams } from './request-input.ts';
 
 /** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
 const SlotBody = z

@@ -2,13 +2,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
-import { json, text, type Answers, type ReplyTo } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { json, text, ApiError, type Answers, type ReplyTo } from '../server/answer.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { Status } from '../../schema/status/answers.ts';
-import { publicUrls } from './decide/public-urls.ts';
-import { viewStatus } from './decide/status-view.ts';
+import { publicUrls, viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
 

@@ -1,13 +1,10 @@
 /** Creates, lists and revokes tokens. They exist with authentication off too, so that programs can get theirs before it is turned on. */
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
-import { TokenLabel } from '../../auth/decide/token-file-text.ts';
-import { TOKEN_ID } from '../../auth/decide/token-format.ts';
-import { SCOPE_MEANINGS, SCOPES } from '../../schema/access.ts';
-import { empty, json } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
+import { SCOPE_MEANINGS, SCOPES } from '../../schema/words/names.ts';
+import { empty, json, ApiError } from '../server/answer.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 
 const MEANINGS = SCOPES.map((scope) => `\`${scope}\`: ${SCOPE_MEANINGS[scope]}`).join('; ');
 const ScopeField = z.enum(SCOPES).describe(MEANINGS);

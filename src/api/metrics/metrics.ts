@@ -1,18 +1,18 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Registry } from 'prom-client';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
 import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
-import { registerProcessSeries } from './process-series.ts';
-import { createReconcileSeries } from './reconcile-series.ts';
 import { createRequestSeries } from './request-series.ts';
-import { createWorkerSeries } from './worker-series.ts';
 import { registerSlotSeries, type SlotSources } from './slot-series.ts';
+import type { SlotName } from '../../schema/words/names.ts';
+import type { StateMove, TimelineEntry } from '../../schema/status/slot-status.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-export interface MetricsDeps extends SlotSources {
+interface MetricsDeps extends SlotSources {
   readonly version: string;
   readonly runtime: string;
   readonly board: Pick<Board, 'current' | 'subscribe'>;
@@ -55,4 +55,148 @@ function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, lea
   gauge('svc_build_info', (add) => add({ version, runtime }, 1));
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
+}
+
+/** The metrics of the process: memory, CPU, and how busy its event loop is. */
+
+/** Time between the timers that measure the delay. Fifty a second cost nothing that can be measured. */
+const RESOLUTION_MS = 20;
+
+function registerProcessSeries({ gauge, readCounter }: MetricFactory) {
+  const eventLoop = watchEventLoop();
+  gauge('process_resident_memory_bytes', (add) => add({}, process.memoryUsage.rss()));
+  gauge('process_start_time_seconds', (add) => add({}, Math.round(performance.timeOrigin / 1000)));
+  readCounter('process_cpu_seconds_total', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  gauge('nodejs_eventloop_delay_mean_seconds', (add) => add({}, eventLoop.last().mean));
+  gauge('nodejs_eventloop_delay_p50_seconds', (add) => add({}, eventLoop.last().p50));
+  gauge('nodejs_eventloop_delay_p99_seconds', (add) => add({}, eventLoop.last().p99));
+  gauge('nodejs_eventloop_delay_max_seconds', (add) => add({}, eventLoop.last().max));
+  gauge('nodejs_eventloop_utilization_ratio', (add) => add({}, eventLoop.last().utilization));
+  return {
+    /** Ends the window of the event-loop metrics. To be called before each scrape. */
+    sample: eventLoop.sample,
+  };
+}
+
+function watchEventLoop() {
+  const intervals = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  intervals.enable();
+  let before = performance.eventLoopUtilization();
+  let sampled = { mean: 0, p50: 0, p99: 0, max: 0, utilization: 0 };
+  return {
+    last: () => sampled,
+    sample() {
+      const now = performance.eventLoopUtilization();
+      sampled = {
+        mean: delaySeconds(intervals.mean),
+        p50: delaySeconds(intervals.percentile(50)),
+        p99: delaySeconds(intervals.percentile(99)),
+        max: delaySeconds(intervals.max),
+        utilization: performance.eventLoopUtilization(now, before).utilization,
+      };
+      before = now;
+      intervals.reset();
+    },
+  };
+}
+
+/** Node measures the whole interval between two timers, in nanoseconds. Not a number: no timer has run yet. */
+function delaySeconds(interval: number): number {
+  return Number.isFinite(interval) ? Math.max(0, interval / 1e9 - RESOLUTION_MS / 1000) : 0;
+}
+
+/** The metrics of workers: processes that forward requests beside that of the controller. None has a sample where there are none. */
+
+interface WorkerFacts {
+  readonly connections: number;
+  readonly cpuSeconds: number;
+  readonly memoryBytes: number;
+}
+
+function createWorkerSeries({ counter, gauge }: MetricFactory) {
+  const starts = counter('svc_worker_starts_total');
+  const requests = counter('svc_worker_requests_total');
+  const cpu = counter('svc_worker_cpu_seconds_total');
+  const running = new Map<number, WorkerFacts>();
+  const known = new Set<number>();
+  gauge('svc_worker_up', (add) => known.forEach((worker) => add({ worker: String(worker) }, running.has(worker) ? 1 : 0)));
+  gauge('svc_worker_connections', (add) => running.forEach(({ connections }, worker) => add({ worker: String(worker) }, connections)));
+  gauge('svc_worker_resident_memory_bytes', (add) =>
+    running.forEach(({ memoryBytes }, worker) => add({ worker: String(worker) }, memoryBytes)),
+  );
+  return {
+    workerStarted(worker: number) {
+      known.add(worker);
+      starts.inc({ worker });
+      requests.inc({ worker }, 0);
+    },
+    /** `finished`: requests since the last report. */
+    workerReported(worker: number, facts: WorkerFacts, finished: number) {
+      cpu.inc({ worker }, Math.max(0, facts.cpuSeconds - (running.get(worker)?.cpuSeconds ?? 0)));
+      requests.inc({ worker }, finished);
+      running.set(worker, facts);
+    },
+    workerEnded: (worker: number) => void running.delete(worker),
+  };
+}
+
+/** The metrics that the reconciler reports. Every method is cheap and never throws; each names its labels, because callers may pass objects with more fields. */
+
+type Transition = Omit<StateMove, 'slot'>;
+
+function createReconcileSeries({ counter, histogram }: MetricFactory) {
+  const transitions = counter('svc_slot_transitions_total');
+  const passes = counter('svc_reconcile_passes_total');
+  const passSeconds = histogram('svc_reconcile_pass_seconds');
+  const actions = counter('svc_actions_total');
+  const drift = counter('svc_drift_total');
+  const pulled = counter('svc_pull_bytes_total');
+  /** The slots that have series, and the transitions of each by "from to". */
+  const seen = new Map<SlotName, Map<string, Transition>>();
+
+  /** Begins the series of a slot. A counter that began with its first event would hide that event from `increase()`. */
+  function begin(slot: SlotName): Map<string, Transition> {
+    const ofSlot = new Map<string, Transition>();
+    seen.set(slot, ofSlot);
+    drift.inc({ slot }, 0);
+    return ofSlot;
+  }
+
+  return {
+    passFinished({ seconds, result }: { readonly seconds: number; readonly result: string }) {
+      passes.inc({ result });
+      passSeconds.observe(seconds);
+    },
+    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.inc({ action, result }),
+    /** `bytes`: received since the last call, of a model or an image. */
+    bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
+      if (bytes > 0) pulled.inc({ what }, bytes);
+    },
+    /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
+    write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
+      for (const { kind, slot } of entries) {
+        if (!seen.has(slot)) begin(slot);
+        if (kind === 'drift') drift.inc({ slot });
+      }
+      for (const { slot, from, to } of moves) {
+        const ofSlot = seen.get(slot) ?? begin(slot);
+        transitions.inc({ slot, from, to });
+        ofSlot.set(`${from} ${to}`, { from, to });
+      }
+    },
+    /** Begins the series of new slots, and removes those of slots that are gone. */
+    keepOnly(slots: ReadonlyMap<SlotName, unknown>) {
+      for (const slot of slots.keys()) if (!seen.has(slot)) begin(slot);
+      if (seen.size === slots.size) return;
+      for (const [slot, ofSlot] of seen) {
+        if (slots.has(slot)) continue;
+        drift.remove({ slot });
+        for (const { from, to } of ofSlot.values()) transitions.remove({ slot, from, to });
+        seen.delete(slot);
+      }
+    },
+  };
 }

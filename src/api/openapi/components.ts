@@ -1,7 +1,7 @@
 /** The named schemas of the OpenAPI document: every schema of an answer that has a name in the program keeps it. */
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
-import * as errors from '../error-schema.ts';
+import * as errors from '../manage/system-answers.ts';
 import * as manage from '../../schema/status/answers.ts';
 import * as profiles from '../../schema/status/resource-answers.ts';
 import * as system from '../manage/system-answers.ts';

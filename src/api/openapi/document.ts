@@ -1,12 +1,11 @@
 /** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
-import type { Access } from '../../schema/access.ts';
+import type { Access } from '../../schema/words/names.ts';
 import type { DocumentedRoute, RouteMethod } from '../server/route.ts';
 import { answerSchema, namedSchemas, requestSchema } from './components.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
-import { errorAnswersOf, errorResponses, headersOfDialect } from './error-answers.ts';
-import { headersOf, mapValues, pascalCase } from './render.ts';
+import { errorAnswersOf, errorResponses, headersOfDialect, headersOf, mapValues, pascalCase } from './error-answers.ts';
 
 const ACCESS_TEXT: Readonly<Record<Access, string>> = {
   open: 'Needs no credential.',

@@ -1,12 +1,8 @@
 /** The errors of routes in the document. Routes with the same errors share their description. */
-import { ANTHROPIC } from '../../gateway/decide/anthropic-dialect.ts';
-import { COHERE } from '../../gateway/decide/cohere-dialect.ts';
-import type { Dialect } from '../../gateway/route/decide/dialects.ts';
+import { ANTHROPIC, COHERE, type Dialect } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { DocumentedRoute } from '../server/route.ts';
-import { errorCodesOf } from './error-codes-of.ts';
-import { headersOf, pascalCase } from './render.ts';
 
 /** The errors of a route with one status. */
 interface ErrorGroup {
@@ -90,4 +86,43 @@ function withOrigin(dialect: Dialect, origin: 'gateway' | 'upstream', properties
 
 function contentOf(schema: object): object {
   return { content: { 'application/json': { schema } } };
+}
+
+/** Which error codes a route can answer. */
+
+const BODY_CODES: ReadonlySet<string> = new Set<ErrorCode>(['request.too_large', 'request.media_type']);
+const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);
+
+/** Returns the codes that the route declares, and those that any route can answer: about the request itself, its credential, and faults. Pure. */
+export function errorCodesOf(route: DocumentedRoute): readonly ErrorCode[] {
+  return Object.keys(ERROR_CODES)
+    .filter(isErrorCode)
+    .filter((code) => route.errors.includes(code) || isCommon(code, route));
+}
+
+function isCommon(code: ErrorCode, { method, access }: DocumentedRoute): boolean {
+  if (BODY_CODES.has(code)) return method !== 'GET';
+  if (code.startsWith('auth.')) return access !== 'open';
+  return code.startsWith('request.') || FAULTS.has(code);
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
+/** Small parts of the document. */
+
+/** Headers with their meanings, and the one that every answer has. */
+export function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, object>> {
+  const all = { 'x-request-id': 'Identifies the request in the logs', ...headers };
+  return mapValues(all, (description) => ({ description, schema: { type: 'string' } }));
+}
+
+export function mapValues<From, To>(record: Readonly<Record<string, From>>, map: (value: From) => To): Readonly<Record<string, To>> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
+}
+
+export function pascalCase(text: string): string {
+  const words = text.split(/[^A-Za-z0-9]+/);
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }

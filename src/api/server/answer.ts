@@ -1,6 +1,7 @@
 /** The answers that a route declares. The type of a handler follows from them, and so does the OpenAPI document. */
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 interface AnswerFacts {
   /** One sentence for the documentation. */
@@ -9,18 +10,18 @@ interface AnswerFacts {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
+interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
   readonly kind: 'json';
   readonly schema: Schema;
 }
 
-export interface TextAnswer extends AnswerFacts {
+interface TextAnswer extends AnswerFacts {
   readonly kind: 'text';
   /** With its parameters: `text/plain; charset=utf-8`. */
   readonly mediaType: string;
 }
 
-export interface EmptyAnswer extends AnswerFacts {
+interface EmptyAnswer extends AnswerFacts {
   readonly kind: 'empty';
 }
 
@@ -72,4 +73,26 @@ export function text(description: string, mediaType: string, headers: Readonly<R
 
 export function empty(description: string, headers: Readonly<Record<string, string>> = {}): EmptyAnswer {
   return { kind: 'empty', description, headers };
+}
+
+/** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
+
+export interface ApiErrorOptions {
+  /** The field, header or path parameter at fault. */
+  readonly param?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, { param = null, headers = {} }: ApiErrorOptions = {}) {
+    super(message);
+    this.name = 'ApiError';
+    this.code = code;
+    this.param = param;
+    this.headers = headers;
+  }
 }

@@ -1,8 +1,11 @@
 /** Answers every error in which a Fastify route can end, in the documented shape. */
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorAnswer } from '../../gateway/decide/error-answer.ts';
+import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { ApiError, type ApiErrorOptions } from '../api-error.ts';
+import { ApiError, type ApiErrorOptions } from './answer.ts';
+import { newRequestId, type Route } from './route.ts';
+import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 
 /** Logs a fault of the service itself. */
 export type OnFault = (error: unknown, requestId: string) => void;
@@ -53,4 +56,49 @@ function frameworkError(error: unknown, limit: number | undefined): AnsweredErro
   const status: unknown = Reflect.get(error, 'statusCode');
   if (typeof status !== 'number' || status < 400 || status >= 500) return undefined;
   return { code: 'request.invalid', message: `Correct the request: ${error.message.slice(0, 500)}` };
+}
+
+/** Lists the methods of a path: for `Allow`, and to distinguish a wrong method from a wrong path. Used only if no route matched. */
+
+export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
+  const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
+  return (url) => {
+    const path = pathOf(url);
+    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (methods.length === 0) return [];
+    const more = methods.includes('GET') ? ['HEAD', 'OPTIONS'] : ['OPTIONS'];
+    return [...new Set([...methods, ...more])].toSorted();
+  };
+}
+
+/** Matches the paths of a route: ":name" stands for one segment, "*" for the rest. */
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+').replace('*', '.*')}$`, 's');
+}
+
+function pathOf(url: string): string {
+  const [path = ''] = url.split(/[?#]/, 1);
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Writes an error in the documented shape to a connection that has no answer of an HTTP server, and closes it. */
+
+interface ErrorOptions {
+  /** Default: a new one. */
+  readonly requestId?: string;
+  readonly param?: string | null;
+}
+
+export function writeError(socket: Duplex, code: ErrorCode, message: string, options: ErrorOptions = {}): void {
+  const { requestId = newRequestId(), param = null } = options;
+  const { status, headers, body } = errorAnswer(code, message, { requestId, param });
+  const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};
+  const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
+  const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.on('error', () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }

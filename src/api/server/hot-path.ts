@@ -6,7 +6,7 @@
 import { answerError } from '../../gateway/answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
-import { errorAnswer } from '../../gateway/decide/error-answer.ts';
+import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
@@ -14,9 +14,8 @@ import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/create-authorize.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import type { OnFault } from './error-handler.ts';
-import { newRequestId } from '../request-id.ts';
-import type { RawRequest, Route } from './route.ts';
-import { corsHeaders } from '../decide/cors-headers.ts';
+import { newRequestId, type RawRequest, type Route } from './route.ts';
+import { corsHeaders } from './decide/decide-site.ts';
 import type { SiteGuard } from './site-guard.ts';
 
 export type HotPath = ReturnType<typeof createHotPath>;

@@ -3,16 +3,22 @@ import { createServer, ServerResponse, type IncomingMessage, type Server } from 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../../gateway/answer.ts';
-import { errorAnswer } from '../../gateway/decide/error-answer.ts';
+import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
-import { answerClientError, refuseConnection, REQUEST_TIMEOUT } from '../connection-error.ts';
-import { HEADERS_MS, KEEP_ALIVE_MS, REQUEST_MS } from '../connection-limits.ts';
+import {
+  answerClientError,
+  refuseConnection,
+  REQUEST_TIMEOUT,
+  HEADERS_MS,
+  KEEP_ALIVE_MS,
+  REQUEST_MS,
+  createOpenConnections,
+} from './connections.ts';
 import { createFastPath, type FastPathDeps } from '../../turbo/fast-path/fast-path.ts';
 import { NodeRequest } from '../../turbo/heap/node-request.ts';
-import { createOpenConnections } from './connections.ts';
-import { newRequestId } from '../request-id.ts';
+import { newRequestId } from './route.ts';
 import type { UpgradePath } from './upgrade-path.ts';
-import { writeError } from '../write-error.ts';
+import { writeError } from './error-handler.ts';
 
 export type HttpLimits = Pick<Settings, 'SVC_FAST_PATH' | 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 

@@ -6,7 +6,7 @@ import { MultipartScanner } from '../../gateway/body/multipart-scanner.ts';
 /** By the names of the fields: a text, or the bytes of a file. */
 export type Form = Readonly<Record<string, string | Buffer>>;
 
-export type ReadForm = { readonly ok: true; readonly fields: Form } | ({ readonly ok: false } & BodyProblem);
+type ReadForm = { readonly ok: true; readonly fields: Form } | ({ readonly ok: false } & BodyProblem);
 
 /** `contentType`: the header, which names the boundary. A field may be there once. The bytes of files are views of `body`. */
 export function readForm(body: Buffer, contentType: string): ReadForm {
@@ -26,3 +26,22 @@ export function readForm(body: Buffer, contentType: string): ReadForm {
 }
 
 const wrong = (message: string, param: string | null): ReadForm => ({ ok: false, message, param });
+
+/** Whether arrays and objects in a JSON text are nested in more than `levels` levels. Texts that are not JSON give any answer. Pure, and without recursion. */
+
+export function isDeeperThan(levels: number, json: string): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < json.length; index += 1) {
+    const character = json[index];
+    if (inString) {
+      if (character === '\\') index += 1;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === '{' || character === '[') {
+      depth += 1;
+      if (depth > levels) return true;
+    } else if (character === '}' || character === ']') depth -= 1;
+  }
+  return false;
+}

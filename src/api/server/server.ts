@@ -12,19 +12,16 @@ import {
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
-import { isDeeperThan } from '../decide/is-deeper-than.ts';
-import { createAllowedMethods } from '../allowed-methods.ts';
-import { ApiError } from '../api-error.ts';
+import { isDeeperThan, readForm, type Form } from './read-form.ts';
+import { createAllowedMethods, createErrorHandler, sendError, type OnFault } from './error-handler.ts';
+import { ApiError } from './answer.ts';
 import type { Authorize } from '../../auth/create-authorize.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { ActAs } from '../manage/audit-trail.ts';
-import { corsHeaders, preflightHeaders } from '../decide/cors-headers.ts';
-import { createErrorHandler, sendError, type OnFault } from './error-handler.ts';
+import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type HttpLimits } from './http-server.ts';
-import { readForm, type Form } from './read-form.ts';
-import { requestIdOf } from '../request-id.ts';
-import type { Route } from './route.ts';
+import { requestIdOf, type Route } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 

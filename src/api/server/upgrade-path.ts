@@ -8,18 +8,15 @@ import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts'
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/create-authorize.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
-import { withProtocolKey } from '../decide/protocol-key.ts';
-import type { OnFault } from './error-handler.ts';
-import { newRequestId } from '../request-id.ts';
-import type { Route, UpgradeRequest } from './route.ts';
+import { writeError, type OnFault } from './error-handler.ts';
+import { newRequestId, type Route, type UpgradeRequest } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
-import { writeError } from '../write-error.ts';
 
 export type UpgradePath = ReturnType<typeof createUpgradePath>;
 
 type UpgradeRoute = Route & Required<Pick<Route, 'upgrade'>>;
 
-export interface UpgradeDeps {
+interface UpgradeDeps {
   readonly routes: readonly Route[];
   readonly site: SiteGuard;
   readonly authorize: Authorize;
@@ -94,4 +91,24 @@ const BUSY_STATUS = 429;
 
 function isUpgradeRoute(route: Route): route is UpgradeRoute {
   return route.upgrade !== undefined;
+}
+
+/** Pages in a browser cannot set `Authorization` for a WebSocket, so OpenAI's client sends the key as the name of a subprotocol. Pure. */
+
+const KEY_PREFIX = 'openai-insecure-api-key.';
+const HEADER = 'sec-websocket-protocol';
+/** What the server answers if the client offers it: never the key. */
+export const PROTOCOL = 'realtime';
+
+/** `rawHeaders` are names and values in turn. The key becomes a bearer token beside the ones that are there already: two different ones are refused. */
+export function withProtocolKey(rawHeaders: readonly string[]): readonly string[] {
+  const keys: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() !== HEADER) continue;
+    for (const name of (rawHeaders[index + 1] ?? '').split(',')) {
+      const protocol = name.trim();
+      if (protocol.startsWith(KEY_PREFIX)) keys.push('Authorization', `Bearer ${protocol.slice(KEY_PREFIX.length)}`);
+    }
+  }
+  return keys.length === 0 ? rawHeaders : [...rawHeaders, ...keys];
 }

@@ -1,7 +1,7 @@
 /** The route of an inference path as requests use it: what its documentation adds is in `v1-routes.ts`. */
 import type { InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { ApiError } from '../api-error.ts';
+import { ApiError } from '../server/answer.ts';
 import type { Route } from '../server/route.ts';
 
 export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'handle'>) {

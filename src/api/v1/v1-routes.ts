@@ -2,15 +2,13 @@
 import { z } from 'zod';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
-import { json } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute, NoInput } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import { json, ApiError, type Immutable } from '../server/answer.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { rawInferenceRoute } from './raw-inference-route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
-import { listModels, retrieveModel } from './model-list.ts';
 import { Model, ModelList } from './model-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
+import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 
 export interface V1Deps extends VoiceRoutesDeps {
   readonly gateway: Pick<Gateway, 'handle'>;
@@ -65,5 +63,39 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
     input: inferenceInput(path),
     answers: inferenceAnswers(path),
     errors: inferenceErrors(path),
+  };
+}
+
+/** Lists models in OpenAI's format from the board, so it never waits for a load. */
+
+type ModelBody = Immutable<z.output<typeof Model>>;
+
+/** Returns one entry for each model id and alias. Disabled slots are left out, so that clients do not offer models that cannot answer. */
+function listModels(view: BoardView, startedAt: number): Immutable<z.output<typeof ModelList>> {
+  const entries = new Map<string, ModelBody>();
+  for (const slot of view.slots.values()) {
+    if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
+    for (const id of [slot.spec.model.default, ...slot.spec.model.aliases]) {
+      if (!entries.has(id)) entries.set(id, entryOf(id, slot, startedAt));
+    }
+  }
+  return { object: 'list', data: [...entries.values()] };
+}
+
+/** Returns undefined if no slot has this model id, alias or name. `startedAt` in Unix milliseconds. */
+function retrieveModel(view: BoardView, id: string, startedAt: number): ModelBody | undefined {
+  const [slot] = view.names.get(id)?.flatMap((name) => view.slots.get(name) ?? []) ?? [];
+  return slot && entryOf(id, slot, startedAt);
+}
+
+function entryOf(id: string, slot: BoardSlot, startedAt: number): ModelBody {
+  return {
+    id,
+    object: 'model',
+    created: Math.floor(startedAt / 1000),
+    owned_by: 'svc',
+    slot: slot.name,
+    state: slot.status.state,
+    capabilities: slot.capabilities,
   };
 }

@@ -1,15 +1,19 @@
 /** Lists, stores and deletes voices. What is stored is the recording: models that imitate voices get it with each request that names it. */
 import { z } from 'zod';
-import type { Board, BoardSlot } from '../../reconciler/board.ts';
+import type { Board, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { RECORDING_BYTES, type VoiceStore } from '../../schema/slot/voice-store.ts';
-import { json } from '../server/answer.ts';
-import { ApiError } from '../api-error.ts';
-import { defineRoute } from '../define-route.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import {
+  RECORDING_BYTES,
+  RECORDING_SECONDS,
+  RECORDING_TEXT_LENGTH,
+  type VoiceStore,
+  type StoredVoice,
+} from '../../schema/slot/voice-store.ts';
+import { json, ApiError, type Immutable } from '../server/answer.ts';
+import { defineRoute, type DocumentedRoute } from '../server/route.ts';
 import { checkRecording } from './decide/check-recording.ts';
-import { listVoices } from './voice-list.ts';
-import { CreatedVoice, DeletedVoice, NewVoiceForm, VoiceList, VoiceParams } from './voice-schemas.ts';
+import { DEFAULT_SLOT_OF_CAPABILITY } from '../../gateway/route/decide/inference-paths.ts';
+import { SlotName, VOICE_NAME_RULE, VoiceName } from '../../schema/words/names.ts';
 
 export interface VoiceRoutesDeps {
   readonly board: Pick<Board, 'current'>;
@@ -112,3 +116,107 @@ function diskFailed(error: unknown): never {
     `Make room in the state directory, and let the service write to it: the voices cannot be changed (${why})`,
   );
 }
+
+/** Lists the voices of slots from the board, so it never waits for a load, and the stored ones. */
+
+type Voices = Immutable<z.output<typeof VoiceList>>;
+
+interface KnownVoices {
+  readonly view: BoardView;
+  readonly imitates: (slot: BoardSlot) => boolean;
+  readonly stored: readonly StoredVoice[];
+}
+
+/**
+ * Of the slots that answer to a name; without one, of all enabled slots that speak, the default one first, and then the stored voices that none of them can use. A slot whose model
+ * imitates voices has the stored ones. Undefined if no slot has this name.
+ */
+function listVoices({ view, imitates, stored }: KnownVoices, model: string | undefined): Voices | undefined {
+  const slots = model === undefined ? speakingSlots(view) : view.names.get(model)?.flatMap((name) => view.slots.get(name) ?? []);
+  if (slots === undefined) return undefined;
+  const voices = slots.flatMap((slot) => [...voicesOf(slot), ...(imitates(slot) ? stored.map((voice) => storedVoice(voice, slot)) : [])]);
+  const known = new Map<string, Voices['voices'][number]>();
+  for (const voice of [...voices, ...(model === undefined ? stored.map((each) => storedVoice(each)) : [])])
+    if (!known.has(voice.id)) known.set(voice.id, voice);
+  return { voices: [...known.values()] };
+}
+
+function speakingSlots(view: BoardView): readonly BoardSlot[] {
+  const slots = [...view.slots.values()].filter(
+    ({ capabilities, admission }) =>
+      capabilities.includes('speech') && !(admission.kind === 'refuse' && admission.code === 'slot.disabled'),
+  );
+  const isDefault = ({ name }: BoardSlot): boolean => name === DEFAULT_SLOT_OF_CAPABILITY.speech;
+  return [...slots.filter(isDefault), ...slots.filter((slot) => !isDefault(slot))];
+}
+
+function voicesOf({ name, spec, voices = [] }: BoardSlot): Voices['voices'] {
+  return voices.map(({ id, language }) => ({
+    id,
+    name: id,
+    ...(language === undefined ? {} : { language }),
+    model: spec.model.default,
+    slot: name,
+  }));
+}
+
+function storedVoice({ name }: StoredVoice, slot?: BoardSlot): Voices['voices'][number] {
+  return { id: name, name, ...(slot === undefined ? {} : { model: slot.spec.model.default, slot: slot.name }), stored: true };
+}
+
+/** The list of voices, and what is stored and deleted. OpenAI has no list; Open WebUI reads `id` and `name`. The other two have the shapes of OpenAI's custom voices. */
+
+const Voice = z.object({
+  id: z.string().describe('What to send as "voice"'),
+  name: z.string(),
+  language: z.string().optional().describe('A BCP 47 tag, such as "en-us"'),
+  model: z.string().optional().describe('Missing for a stored voice while no slot has a model that imitates voices'),
+  slot: SlotName.optional().describe('The slot that serves the model'),
+  stored: z.literal(true).optional().describe('Set for a voice that was stored with `POST /v1/audio/voices`'),
+});
+
+const VoiceList = z.object({ voices: z.array(Voice) });
+
+/** Bytes of the ID of a consent recording: nothing is looked up, and nothing else fits on a form of OpenAI's clients. */
+const CONSENT_LENGTH = 500;
+const { least, most } = RECORDING_SECONDS;
+
+const NewVoiceForm = z.object({
+  name: z
+    .string({ error: `Send a name: ${VOICE_NAME_RULE}` })
+    .pipe(VoiceName)
+    .describe(VOICE_NAME_RULE),
+  audio_sample: z.instanceof(Buffer, { error: 'Send the recording as a file' }).meta({
+    type: 'string',
+    format: 'binary',
+    description: `The recording: ${least} to ${most} seconds, at most ${RECORDING_BYTES} bytes`,
+  }),
+  ref_text: z
+    .string({ error: 'Send a text' })
+    .max(RECORDING_TEXT_LENGTH, `Write at most ${RECORDING_TEXT_LENGTH} characters`)
+    .optional()
+    .describe('What is said in the recording'),
+  consent: z
+    .string({ error: 'Send a text' })
+    .max(CONSENT_LENGTH, `Write at most ${CONSENT_LENGTH} characters`)
+    .optional()
+    .describe('What documents that the speaker agrees, such as the name of a file. It is kept with the voice and not checked'),
+  type: z
+    .literal('audio_sample', { error: 'Use "audio_sample": voices cannot be made from a description' })
+    .optional()
+    .describe('For clients of OpenAI'),
+});
+
+const StoredName = z.string().describe('What to send as "voice"');
+
+const CreatedVoice = z.object({
+  id: StoredName,
+  object: z.literal('audio.voice'),
+  created_at: z.int().describe('Unix seconds'),
+  name: z.string(),
+  type: z.literal('audio_sample'),
+});
+
+const DeletedVoice = z.object({ id: StoredName, object: z.literal('audio.voice.deleted'), deleted: z.literal(true) });
+
+const VoiceParams = z.object({ name: VoiceName.describe('The name of a stored voice') });

@@ -2,12 +2,35 @@
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';
-import { findPositions } from '../../files/toml/decide/toml-positions.ts';
+import { findPositions } from '../../files/toml/decide/parse-document.ts';
 import { formatValue } from '../../files/toml/decide/toml-text.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { SCOPES } from '../../schema/access.ts';
+import { SCOPES } from '../../schema/words/names.ts';
 import { formatProblem, checkDocument } from '../../schema/slot/spec-problem.ts';
-import { TOKEN_ID } from './token-format.ts';
+
+/** The form of a token: `svc_<id>.<secret>`, with an id of 8 hexadecimal characters and a secret of 32 random bytes in base64url. Pure. */
+
+export interface TokenParts {
+  readonly id: string;
+  readonly secret: string;
+}
+
+const TOKEN = /^svc_([0-9a-f]{8})\.([A-Za-z0-9_-]{43})$/;
+export const TOKEN_ID = /^[0-9a-f]{8}$/;
+export const SECRET_BYTES = 32;
+export const ID_BYTES = 4;
+
+/** Undefined if the text is no token. */
+export function parseToken(text: string): TokenParts | undefined {
+  // A longer text is not searched.
+  const match = text.length > 64 ? null : TOKEN.exec(text);
+  const [, id, secret] = match ?? [];
+  return id === undefined || secret === undefined ? undefined : { id, secret };
+}
+
+export function formatToken({ id, secret }: TokenParts): string {
+  return `svc_${id}.${secret}`;
+}
 
 /** What is stored of a token. */
 export interface TokenRow {
@@ -24,7 +47,7 @@ export type Tokens = ReadonlyMap<string, TokenRow>;
 /** The tables of a text that is in the usual form, by their own text: a table that has not changed need not be read again. */
 export type TokenTables = ReadonlyMap<string, readonly [id: string, row: TokenRow]>;
 
-export type TokenText =
+type TokenText =
   | { readonly ok: true; readonly tokens: Tokens; readonly tables: TokenTables }
   /** Each problem says where it is and how to fix it. */
   | { readonly ok: false; readonly problems: readonly string[] };
@@ -152,4 +175,22 @@ function readToml(text: string) {
     const [reason = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
     return { ok: false, line: error.line, column: error.column, message: `Correct the TOML syntax: ${reason}` } as const;
   }
+}
+
+/** What has changed between two versions of the tokens. Pure. */
+
+/** Ids. */
+export interface StoreChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** With another label, scope or hash. */
+  readonly edited: readonly string[];
+}
+
+/** Undefined if nothing has changed. */
+export function compareTokens(before: Tokens, after: Tokens): StoreChange | undefined {
+  const added = [...after.keys()].filter((id) => !before.has(id));
+  const removed = [...before.keys()].filter((id) => !after.has(id));
+  const edited = [...after].filter(([id, row]) => before.has(id) && !isSameValue(row, before.get(id))).map(([id]) => id);
+  return added.length + removed.length + edited.length > 0 ? { added, removed, edited } : undefined;
 }

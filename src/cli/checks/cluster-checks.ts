@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../platform/error-text.ts';
 import { isTable } from '../../schema/words/key-case.ts';
-import { LABEL_PREFIX, CONTROLLER_LEASE } from '../../schema/object-labels.ts';
+import { LABEL_PREFIX, CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
 import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answers.ts';
 import { createClient, type Client } from '../connect/client.ts';

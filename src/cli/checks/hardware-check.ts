@@ -1,6 +1,6 @@
 /** What `svcctl doctor` says about GPUs and NPUs. */
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
-import { readRecording } from '../../host/hardware/read-recording.ts';
+import { readRecording } from '../../host/hardware/record-machine.ts';
 import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { Environment } from '../connect/service-options.ts';

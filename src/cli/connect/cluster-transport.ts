@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { sleep } from '../../platform/pause.ts';
-import { CONTROLLER_LEASE } from '../../schema/object-labels.ts';
+import { sleep } from '../../platform/clock.ts';
+import { CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
 import { CliFailure } from '../output/exit-codes.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';

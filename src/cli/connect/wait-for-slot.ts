@@ -1,5 +1,5 @@
 /** Waits until a slot has reached a goal. Used by `svcctl wait` and by every `--wait`. */
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';

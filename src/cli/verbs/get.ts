@@ -1,5 +1,5 @@
 /** `svcctl get slots|models|pulls|providers|pods`: lists, and with `--watch` what changes in them. */
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import type { Cli } from '../cli.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';

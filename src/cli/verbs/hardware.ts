@@ -1,8 +1,8 @@
 /** `svcctl hardware`: what the machine of the service, or of a recording, consists of; `svcctl hardware record` writes a recording of this machine. */
 import path from 'node:path';
-import { viewHardware } from '../../api/manage/decide/hardware-view.ts';
+import { viewHardware } from '../../api/manage/decide/inventory-view.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
-import { readRecording } from '../../host/hardware/read-recording.ts';
+import { readRecording } from '../../host/hardware/record-machine.ts';
 import type { Cli } from '../cli.ts';
 import type { Read } from '../connect/answer-shape.ts';
 import { HardwareAnswer } from '../connect/api-answers.ts';

@@ -1,5 +1,5 @@
 /** `svcctl model list|show`: which models there are, and all that is known of one. */
-import type { ModelKind } from '../../schema/model-kinds.ts';
+import type { ModelKind } from '../../schema/slot/provider-kinds.ts';
 import type { Cli } from '../cli.ts';
 import type { Read } from '../connect/answer-shape.ts';
 import { ModelDetailAnswer, ModelsAnswer, type ModelAnswer } from '../connect/api-answers.ts';

@@ -1,10 +1,14 @@
 /** `svcctl model import`: takes models that other tools have on this machine, or files that are named, into the store. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { namedModel } from '../../models/decide/foreign-models.ts';
-import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-tools.ts';
-import { findForeignModels, foreignDirectories, type FoundModel } from '../../models/import/find-foreign-models.ts';
-import { importModel, type ImportedModel } from '../../models/import/import-model.ts';
+import { namedModel, FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-models.ts';
+import {
+  findForeignModels,
+  foreignDirectories,
+  importModel,
+  type FoundModel,
+  type ImportedModel,
+} from '../../models/import/import-model.ts';
 import { createPins } from '../../models/pins.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
 import type { Cli } from '../cli.ts';

@@ -1,6 +1,6 @@
 /** `svcctl model pull|rm`, which ask the service. */
 import path from 'node:path';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import type { Cli } from '../cli.ts';
 import { anything } from '../connect/answer-shape.ts';
 import { ModelsAnswer, PullsAnswer } from '../connect/api-answers.ts';

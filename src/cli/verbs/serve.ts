@@ -1,6 +1,6 @@
 /** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
 import path from 'node:path';
-import { describeExposure } from '../../api/decide/describe-listening.ts';
+import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { createService, type Service } from '../../main.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';

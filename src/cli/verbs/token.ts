@@ -4,11 +4,10 @@
  */
 import path from 'node:path';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
-import { TokenLabel } from '../../auth/decide/token-file-text.ts';
-import { TOKEN_ID } from '../../auth/decide/token-format.ts';
+import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
-import { SCOPES, type Scope } from '../../schema/access.ts';
+import { SCOPES, type Scope } from '../../schema/words/names.ts';
 import type { Cli } from '../cli.ts';
 import { anything, each, fields, maybe, oneOf, text, type Read } from '../connect/answer-shape.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';

@@ -1,6 +1,6 @@
 /** `svcctl validate -f`: checks files without a service. Exits with 1 if one of them has a problem. */
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import { findAliasConflicts } from '../../schema/alias-conflicts.ts';
+import { findAliasConflicts } from '../../schema/slot/slot-rules.ts';
 import { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import type { Cli } from '../cli.ts';
 import type { Manifest } from '../manifests/manifest.ts';

@@ -2,17 +2,14 @@
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import type { Credentials } from './credentials.ts';
+import { findCredentials, type Credentials, type CredentialsOptions } from './credentials.ts';
 import { isKubeObject } from './decide/object-fields.ts';
-import { parseRefusal, type Refusal, type RequestInfo } from './decide/parse-refusal.ts';
-import { requestCode } from './decide/request-code.ts';
+import { parseRefusal, requestCode, type Refusal, type RequestInfo } from './decide/parse-refusal.ts';
 import { apiVersionOf, badName, groupPath, resourceName, resourcePath, type ResourceAddress } from './decide/resource-path.ts';
-import { findCredentials, type CredentialsOptions } from './find-credentials.ts';
-import { createKubeHttp, type HttpRequest } from './http-client.ts';
+import { createKubeHttp, createRequestGate, type HttpRequest } from './http-client.ts';
 import type { KubeObserver } from './client-observer.ts';
 import { readList } from './read-list.ts';
 import type { KubeApi, KubeManifest, KubeObject, ResourceType } from './ports.ts';
-import { createRequestGate } from './request-gate.ts';
 
 export interface KubeApiOptions extends CredentialsOptions {
   /** Takes precedence over the namespace of the context or of the pod. */

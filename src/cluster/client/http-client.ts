@@ -11,7 +11,7 @@ import type { Access, Credentials, TlsOptions } from './credentials.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { readBody } from '../../platform/read-body.ts';
-import { withTimeout } from './with-timeout.ts';
+import { createPlaces } from '../../platform/semaphore.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -23,7 +23,7 @@ export interface HttpRequest {
   readonly mayCompress?: boolean;
 }
 
-export interface KubeHttpOptions {
+interface KubeHttpOptions {
   readonly credentials: Credentials;
   readonly userAgent: string;
   /** For a whole exchange. For a stream, until its first byte. */
@@ -219,4 +219,39 @@ function unreachable(server: string, error: unknown, timedOutMs: number | undefi
   }
   if (code === '') return failed(`The connection to the API server at "${server}" failed: ${message}`);
   return failed(`Check that the API server at "${server}" is running and can be reached: ${code}`);
+}
+
+/** Time limits for requests. */
+
+/**
+ * Gives a request its own signal, which aborts when the outer signal aborts or after `timeoutMs`. Leaves no listener on the outer signal, which
+ * may live as long as the process.
+ */
+export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, send: (limited: AbortSignal) => Promise<T>): Promise<T> {
+  const own = new AbortController();
+  const abort = (): void => own.abort();
+  const timer = setTimeout(abort, timeoutMs);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    if (signal.aborted) abort();
+    return await send(own.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Limits how many requests run at the same time. The others wait in order. Resolves with undefined if the signal aborts during the wait. */
+type RequestGate = <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined>;
+
+export function createRequestGate(limit: number): RequestGate {
+  const places = createPlaces(limit);
+  return async (signal, work) => {
+    if (!(await places.take(signal))) return undefined;
+    try {
+      return await work();
+    } finally {
+      places.leave();
+    }
+  };
 }

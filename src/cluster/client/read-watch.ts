@@ -3,7 +3,7 @@ import type { Clock } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { WatchStep } from './decide/fold-watch-event.ts';
-import { createLineBuffer } from './line-buffer.ts';
+import { createLineBuffer } from './list-splitter.ts';
 
 export type WatchOutcome =
   /** The server rejected the request. */

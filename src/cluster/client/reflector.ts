@@ -13,18 +13,15 @@
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
-import { createClock } from '../../platform/clock.ts';
-import { addWake } from '../../platform/wakes.ts';
-import { createCopyRecord, type CopyObserver } from './copy-record.ts';
+import { createClock, addWake, pause } from '../../platform/clock.ts';
+import { createCopyRecord, createObjectCopy, type CopyObserver, type IsUrgent } from './object-copy.ts';
 import { afterFailedList, cannotStream, chooseList, isNewest, oldestOf, type ListWay } from './decide/choose-list.ts';
 import { compareVersions } from './decide/object-fields.ts';
 import { resourceName } from './decide/resource-path.ts';
-import { watchSeconds } from './decide/watch-delay.ts';
+import { watchSeconds, expiredDelayMs, failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs } from './decide/fold-watch-event.ts';
 import { NO_OBSERVER } from './client-observer.ts';
-import { runListWatchLoop } from './list-watch-loop.ts';
-import { createObjectCopy, type IsUrgent } from './object-copy.ts';
 import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Selectors, Transform } from './ports.ts';
-import { readStreamedList } from './read-streamed-list.ts';
+import { readStreamedList } from './read-list.ts';
 import { readWatch, type ListDue, type WatchOutcome } from './read-watch.ts';
 
 export interface ReflectorOptions {
@@ -219,4 +216,71 @@ function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectLi
   return order !== undefined && order < 0
     ? fail('retry', 'Expired', `The API server sent a list that is older than version "${oldest}"`)
     : answer;
+}
+
+/** The loop of a reflector: when to list, when to watch, and how long to wait after a failure. */
+
+interface ListWatchLoop {
+  list(signal: AbortSignal): Promise<Result<void>>;
+  /** Watches until it is time for the next list, or until the watch ends. */
+  watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome>;
+  onFailure(failure: Failure): void;
+  readonly clock: Clock;
+  /** Returns a number in [0, 1). */
+  readonly random: () => number;
+  /** Interval of the lists while the watches send bookmarks. */
+  readonly relistMs: number;
+}
+
+/** Interval of the lists while nothing shows that a silent watch is alive. */
+const UNPROVEN_RELIST_MS = 600_000;
+const NOW: ListDue = { bookmarked: Number.NEGATIVE_INFINITY, otherwise: Number.NEGATIVE_INFINITY };
+
+/** Runs until the signal aborts. Never sends requests in a hot loop: the delay grows with each failure in a row. */
+async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatchLoop, signal: AbortSignal): Promise<void> {
+  const { clock, random, relistMs } = options;
+  let failures = 0;
+  let due = NOW;
+  const waitAfter = async (failure: Failure, delayMs: number): Promise<void> => {
+    const untilMs = failure.until === undefined ? 0 : failure.until - clock.now();
+    await pause(clock, Math.max(untilMs, delayMs), signal);
+  };
+  while (!signal.aborted) {
+    if (clock.now() >= due.otherwise) {
+      const answer = await list(signal);
+      if (!answer.ok) {
+        failures += 1;
+        if (!signal.aborted) onFailure(answer.failure);
+        await waitAfter(answer.failure, retryDelayMs(failures, random()));
+        continue;
+      }
+      due = nextLists(clock.now(), relistMs, random());
+    }
+    const end = await watch(due, signal);
+    if (signal.aborted) return;
+    if (end.kind === 'relist') {
+      due = NOW;
+    } else if (end.kind === 'refused') {
+      const isExpired = end.failure.reason === 'Expired';
+      if (isExpired) due = NOW;
+      else onFailure(end.failure);
+      failures += 1;
+      // The first expired version is normal after a long outage.
+      await waitAfter(end.failure, isExpired ? expiredDelayMs(failures - 1, random()) : retryDelayMs(failures, random()));
+    } else {
+      const isFirst = failures === 0;
+      failures = failuresAfter(failures, end);
+      if (end.kind === 'lost') due = NOW;
+      else if (end.bookmarked) due = { ...due, otherwise: nextLists(clock.now(), relistMs, random()).otherwise };
+      const delayMs = end.kind === 'lost' ? expiredDelayMs(isFirst ? 0 : failures, random()) : rewatchDelayMs(failures, end, random());
+      await pause(clock, delayMs, signal);
+    }
+  }
+}
+
+function nextLists(now: number, relistMs: number, random: number): ListDue {
+  return {
+    bookmarked: now + relistDelayMs(relistMs, random),
+    otherwise: now + relistDelayMs(Math.min(relistMs, UNPROVEN_RELIST_MS), random),
+  };
 }

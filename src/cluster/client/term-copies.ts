@@ -3,11 +3,11 @@
  * them watch is sent fifty times.
  */
 import type { Wake } from '../../reconciler/ports.ts';
-import { addWake } from '../../platform/wakes.ts';
+import { addWake } from '../../platform/clock.ts';
 import type { KubeObject, Reflector } from './ports.ts';
 import type { RefreshableReflector } from './reflector.ts';
 
-export interface TermCopies {
+interface TermCopies {
   /** `open` is called for each term. The copy is started by `begin`, not by its own `start`. While there is no term, its health is "current". */
   add(open: () => RefreshableReflector): Reflector;
   /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
@@ -43,5 +43,17 @@ export function createTermCopies(): TermCopies {
       };
     },
     begin: async (term) => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
+  };
+}
+
+/** Remembers what was parsed from an object of the cluster, as long as the object exists. Objects in a copy never change. */
+
+/** Calls `parse` once for each object. */
+export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
+  const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
+  return (object) => {
+    const entry = known.get(object) ?? { parsed: parse(object) };
+    known.set(object, entry);
+    return entry.parsed;
   };
 }

@@ -33,12 +33,11 @@ import {
   type LeaseWriteStep,
 } from './decide/lease-decision.ts';
 import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
-import { createLeaseRequests } from './lease-requests.ts';
-import { createLeaseWatch } from './lease-watch.ts';
+import { createLeaseRequests, createLeaseWatch } from './lease-watch.ts';
 import { createTerm } from './term.ts';
 import type { KubeApi, Leadership } from '../client/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 
 export interface LeadershipDeps {
   /** Preferably a client of its own: a renewal must not wait behind a thousand other requests. */

@@ -1,13 +1,17 @@
 /** Watches one Lease, so that a standby replica learns within milliseconds that the lease was released, and sends no other requests in the meantime. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { isKubeObject } from '../client/decide/object-fields.ts';
-import { createLineBuffer } from '../client/line-buffer.ts';
-import type { KubeApi, KubeObject } from '../client/ports.ts';
-import { LEASES } from '../client/resource-types.ts';
+import { createLineBuffer } from '../client/list-splitter.ts';
+import type { KubeApi, KubeObject, KubeManifest } from '../client/ports.ts';
+import { LEASES } from '../client/decide/resource-path.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { Reason } from '../../schema/status/reasons.ts';
+import { withTimeout } from '../client/http-client.ts';
+import { composeLease, composeRelease, parseLease, type LeaseRecord, type LeaseWrite } from './decide/lease-record.ts';
 
-export interface LeaseWatchDeps {
+interface LeaseWatchDeps {
   readonly api: Pick<KubeApi, 'stream'>;
   readonly name: string;
   /** Called with undefined if the Lease was deleted. */
@@ -85,4 +89,43 @@ function parseEvent(line: string): { readonly lease: KubeObject | undefined } | 
   if (!isKubeObject(object)) return undefined;
   if (type === 'DELETED') return { lease: undefined };
   return type === 'ADDED' || type === 'MODIFIED' ? { lease: object } : undefined;
+}
+
+/** The requests of one candidate about the Lease: get, write and release it. What to send and when is decided in `decide/lease-decision.ts`. */
+
+interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
+  readonly api: KubeApi;
+  readonly requestTimeoutMs: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** Reasons that mean "somebody else wrote first". `NotFound` for a create means that the namespace does not exist, so it is not one of them. */
+const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
+
+export function createLeaseRequests(deps: LeaseRequestsDeps) {
+  const { api, requestTimeoutMs, now, name, holder, instance, durationMs } = deps;
+  const content = (): LeaseWrite => ({ name, holder, instance, durationMs, nowMs: now() });
+
+  async function send(verb: 'create' | 'replace', manifest: KubeManifest, signal: AbortSignal): Promise<Result<LeaseRecord>> {
+    const answer = await api[verb](LEASES, manifest, signal);
+    if (answer.ok) return ok(parseLease(answer.value));
+    return CONFLICTS[verb].has(answer.failure.reason) ? fail('retry', 'Conflict', answer.failure.message) : answer;
+  }
+
+  return {
+    async get(signal: AbortSignal): Promise<Result<LeaseRecord | 'absent'>> {
+      const answer = await withTimeout(requestTimeoutMs, signal, async (limited) => await api.get(LEASES, name, limited));
+      if (answer.ok) return ok(parseLease(answer.value));
+      return answer.failure.reason === 'NotFound' ? ok('absent') : answer;
+    },
+    /** Creates or replaces the Lease. Fails with `Conflict` if another candidate wrote first. */
+    async write(before: LeaseRecord | undefined, signal: AbortSignal): Promise<Result<LeaseRecord>> {
+      const verb = before === undefined ? 'create' : 'replace';
+      const manifest = composeLease(before, content());
+      return await withTimeout(requestTimeoutMs, signal, async (limited) => await send(verb, manifest, limited));
+    },
+    /** Fails with `Conflict` if the Lease has another version. */
+    release: async (before: LeaseRecord, signal: AbortSignal) => await send('replace', composeRelease(before, content()), signal),
+  };
 }

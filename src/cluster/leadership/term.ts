@@ -1,7 +1,7 @@
 /** The terms of this replica: begins and ends them as time passes and the candidate changes, and notifies the subscribers. Decides nothing. */
 import type { Wake } from '../../reconciler/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { addWake } from '../../platform/wakes.ts';
+import { addWake } from '../../platform/clock.ts';
 
 export interface TermDeps {
   /** Whether this replica holds an unexpired lease at this moment. */

@@ -4,12 +4,11 @@
  */
 import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
-import { completeContents } from '../../models/decide/complete-contents.ts';
+import { completeContents, type Pin } from '../../models/decide/pin.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
-import type { Pin } from '../../models/decide/pin.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
-import { readByFormat } from '../../models/read-by-format.ts';
+import { readByFormat } from '../../models/read-model.ts';
 import type { ModelFormat } from '../../providers/provider.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { ModelId } from '../../schema/words/names.ts';
@@ -83,7 +82,7 @@ async function resolveName({ hub, fitsBytes }: ClusterSourcesOptions, id: ModelI
     return fail('stalled', 'ModelMissing', message);
   }
   // Imported with the first name that is resolved, because undici is large.
-  const { resolvePin } = await import('../../models/hub/resolve-pin.ts');
+  const { resolvePin } = await import('../../models/hub/hub-client.ts');
   return resolvePin({ id, name: parsed.name, hub, fitsBytes }, signal);
 }
 

@@ -7,10 +7,10 @@ import type { ModelFacts } from '../../providers/provider.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { ModelId } from '../../schema/words/names.ts';
-import { LABELS, MANAGER } from '../../schema/object-labels.ts';
+import { LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
-import { CONFIG_MAPS } from '../client/resource-types.ts';
+import { CONFIG_MAPS } from '../client/decide/resource-path.ts';
 import {
   factsOfRecord,
   licenseManifest,

@@ -3,16 +3,14 @@
  * has the resource version as a precondition, so that concurrent edits are never lost.
  */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
-import { SLOT_SPECS } from '../client/resource-types.ts';
+import { SLOT_SPECS } from '../client/decide/resource-path.ts';
 import { ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { FIELD_MANAGER } from '../../schema/object-labels.ts';
-import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
+import { mergePatch, type EditOptions, type EditResult, type SlotEditor } from '../../schema/slot/slot-editor.ts';
 import { parseSlot } from '../../schema/slot/slot-spec.ts';
-import { patchBetween, storedSlot, versionOf } from './decide/edit-resource.ts';
-import { mergePatch } from '../../schema/merge-patch.ts';
-import { parseRejection } from './decide/parse-rejection.ts';
+import { patchBetween, storedSlot, versionOf, parseRejection } from './decide/edit-resource.ts';
 
 interface ResourceEditorOptions {
   readonly api: Pick<KubeApi, 'namespace' | 'get' | 'create' | 'mergePatch' | 'apply' | 'remove'>;

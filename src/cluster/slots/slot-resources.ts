@@ -3,7 +3,7 @@
  * an invalid one keeps its last valid spec. Each read covers the whole copy, but parses only what changed.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
-import { parseOnce } from '../client/parse-once.ts';
+import { parseOnce } from '../client/term-copies.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';

@@ -4,7 +4,7 @@
  */
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
-import { EVENTS } from '../client/resource-types.ts';
+import { EVENTS } from '../client/decide/resource-path.ts';
 import type { Clock, StatusSink } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -16,11 +16,12 @@ import {
   newRecord,
   similarKey,
   takeToken,
+  toSlotEvent,
   type Bucket,
   type EventRecord,
   type RecentMessages,
+  type SlotEvent,
 } from './decide/event-record.ts';
-import { toSlotEvent, type SlotEvent } from './decide/slot-event.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 

@@ -4,12 +4,12 @@
  */
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
-import { SLOT_SPECS } from '../client/resource-types.ts';
+import { SLOT_SPECS } from '../client/decide/resource-path.ts';
 import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { FIELD_MANAGER } from '../../schema/object-labels.ts';
+import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
@@ -20,8 +20,9 @@ import {
   isUrgent,
   refusedResourceStatus,
   toResourceStatus,
+  findUndeclared,
+  withoutFields,
 } from './decide/slot-resource-status.ts';
-import { findUndeclared, withoutFields } from './decide/undeclared-fields.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 

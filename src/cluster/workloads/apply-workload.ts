@@ -8,13 +8,12 @@ import {
   PODS,
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
-} from '../client/resource-types.ts';
+} from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
-import { findDifferences } from './decide/kube-difference.ts';
-import { appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
+import { findDifferences, appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
 import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
 import {
   deploymentManifest,
@@ -25,10 +24,9 @@ import {
   type KubeObjects,
 } from './decide/render-objects.ts';
 import { isCrashed } from './decide/pod-phase.ts';
-import type { KubeSettings, KubeWorkload } from './decide/kube-workload.ts';
-import type { FindAllocation } from './kube-allocation.ts';
+import type { KubeSettings, KubeWorkload } from './decide/object-names.ts';
+import { ABORTED, type FindAllocation, type KubeWriter } from './write-objects.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
-import { ABORTED, type KubeWriter } from './write-objects.ts';
 
 export interface KubeApplyDeps {
   readonly api: Pick<KubeApi, 'get'>;

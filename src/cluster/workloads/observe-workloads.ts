@@ -3,10 +3,10 @@
  * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
  */
 import type { KubeObject } from '../client/ports.ts';
-import { parseOnce } from '../client/parse-once.ts';
+import { parseOnce } from '../client/term-copies.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
-import { LABELS } from '../../schema/object-labels.ts';
+import { LABELS } from '../../schema/pod/kube-fields.ts';
 import {
   hasEnded,
   instanceOf,
@@ -18,8 +18,8 @@ import {
   type PodFacts,
 } from './decide/pod-facts.ts';
 import { revisionedName, slotObjectName } from './decide/object-names.ts';
-import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/kube-observe.ts';
-import type { FetchProgress } from './decide/fetch-progress.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/template-drift.ts';
+import type { FetchProgress } from './decide/waiting-reason.ts';
 import type { PodWarning, PodWarnings } from './decide/pod-warnings.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 

@@ -1,12 +1,12 @@
 /** Reads the log that explains the state of a pod: of its server, of the previous server after a crash, or of the model's fetching before the first start. */
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
-import { PODS } from '../client/resource-types.ts';
+import { PODS } from '../client/decide/resource-path.ts';
 import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { serverStatus, type PodFacts } from './decide/pod-facts.ts';
 import { MODEL_CONTAINER, SERVER_CONTAINER } from './decide/object-names.ts';
 import { isCrashed } from './decide/pod-phase.ts';
 import { codeOf, nameOf } from '../../platform/error-text.ts';
-import { createLineSplitter } from '../../platform/line-splitter.ts';
+import { createLineSplitter } from '../../platform/read-body.ts';
 
 type LogApi = Pick<KubeApi, 'stream'>;
 type LogOptions = Parameters<Runtime['logs']>[1];

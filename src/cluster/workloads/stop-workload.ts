@@ -1,17 +1,17 @@
 /** Stops a workload: its Deployment is removed at once, and its pods exit when their requests have been answered. */
 import type { KubeObject } from '../client/ports.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
-import { LABELS } from '../../schema/object-labels.ts';
-import { isImmediate } from './decide/kube-drain.ts';
+import { LABELS } from '../../schema/pod/kube-fields.ts';
+import { isImmediate } from './decide/render-pod.ts';
 import { usesDra } from './decide/container-devices.ts';
 import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
 import { revisionedName } from './decide/object-names.ts';
-import type { KeyedLock } from '../../platform/keyed-lock.ts';
+import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { ABORTED, type KubeWriter } from './write-objects.ts';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 
 export interface KubeStopDeps {
   readonly reflectors: KubeReflectors;

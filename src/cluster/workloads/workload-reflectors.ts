@@ -1,8 +1,8 @@
 /** Local copies of the objects that make up workloads, pruned to the fields that are used. */
 import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/resource-types.ts';
-import { LABELS, MANAGER } from '../../schema/object-labels.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
+import { LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
 import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
 
 export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;

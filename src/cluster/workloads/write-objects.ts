@@ -1,15 +1,18 @@
 /** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
-import { PODS } from '../client/resource-types.ts';
+import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { FIELD_MANAGER } from '../../schema/object-labels.ts';
+import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
+import type { ClusterWorkload } from '../../reconciler/ports.ts';
+import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
+import type { KubeSettings } from './decide/object-names.ts';
 
 /** With a uid: only this very object. */
 type Target = Pick<ObjectMeta, 'name' | 'uid'>;
 
 export type KubeWriter = ReturnType<typeof createKubeWriter>;
 
-export interface KubeWriterDeps {
+interface KubeWriterDeps {
   readonly api: KubeApi;
   /** The local copy of a kind, if there is one. */
   readonly copyOf: (type: ResourceType) => Reflector | undefined;
@@ -62,3 +65,36 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
 
 export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
 const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');
+
+/** Decides how GPUs are requested in this cluster: through DRA if it has a device class for them, otherwise as the extended resource of a device plugin. */
+
+export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;
+
+/** Drivers are rarely installed, and existing workloads keep their way of requesting GPUs. */
+const CACHED_FOR_MS = 300_000;
+
+export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: () => number): FindAllocation {
+  const cache = new Map<string, { readonly at: number; readonly exists: boolean }>();
+
+  const hasDeviceClass = async (name: string, signal: AbortSignal): Promise<Result<boolean>> => {
+    const cached = cache.get(name);
+    if (cached !== undefined && now() - cached.at < CACHED_FOR_MS) return ok(cached.exists);
+    const serves = await api.serves(DEVICE_CLASSES, signal);
+    if (!serves.ok) return serves;
+    const found = serves.value ? await api.get(DEVICE_CLASSES, name, signal) : undefined;
+    // Without permission to read device classes, device plugins are used.
+    if (found?.ok === false && found.failure.reason !== 'NotFound' && found.failure.reason !== 'Forbidden') return found;
+    const exists = found?.ok === true;
+    cache.set(name, { at: now(), exists });
+    return ok(exists);
+  };
+
+  return async ({ backend, gpus }, signal) => {
+    if (settings.SVC_GPU_ALLOCATION !== 'auto') return ok(settings.SVC_GPU_ALLOCATION);
+    const resource = settings.SVC_GPU_RESOURCES[backend];
+    const deviceClass = resource === undefined ? undefined : deviceClassOf(resource);
+    if (deviceClass === undefined || backend === 'cpu' || gpus === 0) return ok('device-plugin');
+    const has = await hasDeviceClass(deviceClass, signal);
+    return has.ok ? ok(has.value ? 'dra' : 'device-plugin') : has;
+  };
+}

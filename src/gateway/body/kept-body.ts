@@ -1,16 +1,15 @@
 /** What has been read of a request body and can be read again: in memory, or on disk from the moment of `moveToDisk`. It knows the budgets of both. */
 import { codeOf } from '../../platform/error-text.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import { BodyPieces } from '../body-pieces.ts';
-import { BodySpool } from './body-spool.ts';
+import { BodySpool, startSpoolFlow, type SpoolFlow, type SpoolFlowSink } from './body-spool.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { ReadMemory } from '../read-memory.ts';
-import { startSpoolFlow, type SpoolFlow, type SpoolFlowSink } from '../spool-flow.ts';
+import type { ReadMemory } from '../client-exchange.ts';
+import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
 
 /** Reading pauses while more than this waits for the disk. */
 const DISK_QUEUE_BYTES = 1024 * 1024;
 
-export interface KeptBodyOwner {
+interface KeptBodyOwner {
   /** The body cannot be kept. */
   fail(code: ErrorCode, message: string): void;
   /** The disk is slower than the client. */
@@ -155,5 +154,96 @@ export class KeptBody {
   #diskFailed(error: unknown): void {
     if (this.#released) return;
     this.#owner.fail('server.overloaded', `Try again later: the upload cannot be kept on disk (${codeOf(error) || 'the disk failed'})`);
+  }
+}
+
+/**
+ * The pieces of a request body in memory. Pieces that arrive are allocated one by one by the system's allocator, which keeps the memory of hundreds of
+ * megabytes of them long after they are free. So the pieces of a large body are copied into segments that are mapped from the system and unmapped when they are free.
+ */
+
+/** Bodies up to this size, which are nearly all, stay in the pieces in which they arrived, and so does the beginning of a body that flows. */
+const COPIED_FROM_BYTES = 1024 * 1024 + 64 * 1024;
+/** The last segment of a body is only partly used, and mapping one takes as long as copying a few kilobytes. */
+const SEGMENT_BYTES = 1024 * 1024;
+
+/** A class for speed, since there is one per request. */
+class BodyPieces {
+  chunks: Buffer[] = [];
+  bytes = 0;
+  #segment: Buffer | undefined;
+  /** Bytes used in the last segment. */
+  #used = 0;
+
+  /** Says what became of the chunk. */
+  add(chunk: Buffer): 'kept' | 'copied' {
+    this.bytes += chunk.length;
+    if (this.bytes <= COPIED_FROM_BYTES) {
+      this.chunks.push(chunk);
+      return 'kept';
+    }
+    let at = 0;
+    while (at < chunk.length) {
+      const segment = this.#segment ?? this.#newSegment();
+      const count = chunk.copy(segment, this.#used, at);
+      // The last piece is replaced by a longer view of the same segment.
+      if (this.#used > 0) this.chunks.pop();
+      this.#used += count;
+      at += count;
+      this.chunks.push(segment.subarray(0, this.#used));
+      if (this.#used === SEGMENT_BYTES) this.#segment = undefined;
+    }
+    return 'copied';
+  }
+
+  /** Joins all pieces into one buffer. */
+  join(): void {
+    if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
+  }
+
+  clear(): void {
+    this.chunks = [];
+    this.#segment = undefined;
+  }
+
+  #newSegment(): Buffer {
+    // A buffer that may grow is mapped as a whole, whatever its size.
+    const segment = Buffer.from(new ArrayBuffer(SEGMENT_BYTES, { maxByteLength: SEGMENT_BYTES }));
+    this.#segment = segment;
+    this.#used = 0;
+    return segment;
+  }
+}
+
+/** Writes the body of a request to a connection piece by piece, in chunks if its length was not known when the request began. */
+
+export class BodyWriter {
+  readonly #connection: UpstreamConnection;
+  readonly #chunked: boolean;
+  readonly #memory: ReadMemory;
+
+  constructor(connection: UpstreamConnection, chunked: boolean, memory: ReadMemory) {
+    this.#connection = connection;
+    this.#chunked = chunked;
+    this.#memory = memory;
+  }
+
+  /** Returns false if the caller should wait until the connection has drained. */
+  write(bytes: Buffer): boolean {
+    const connection = this.#connection;
+    if (!this.#chunked) return connection.write(bytes);
+    connection.write(`${bytes.length.toString(16)}\r\n`);
+    connection.write(bytes);
+    return connection.write('\r\n');
+  }
+
+  /** Frees the memory of what was written and is not kept, unless some of it waits in the connection. */
+  freeWritten(): void {
+    if (this.#connection.hasWrittenAll) this.#memory.free();
+  }
+
+  end(): void {
+    if (this.#chunked) this.#connection.write('0\r\n\r\n');
+    this.#connection.endRequest();
   }
 }

@@ -6,14 +6,12 @@
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { BodyPart, BodyScan } from './body-scan.ts';
-import { BodyWriter } from '../body-writer.ts';
+import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
 import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
-import { inlineImages } from '../inline-images.ts';
-import { KeptBody, type KeptBodyDeps } from './kept-body.ts';
+import { inlineImages } from '../translate/fetch-image.ts';
 import type { FoundUrl } from './media-scanner.ts';
-import { ReadMemory } from '../read-memory.ts';
-import type { ReadRequest, RequestBodyOwner } from '../read-request.ts';
+import { ReadMemory, type ReadRequest, type RequestBodyOwner } from '../client-exchange.ts';
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
 
 /** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */

@@ -4,9 +4,11 @@
  */
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { judgeActivity } from '../decide/judge-activity.ts';
+import { addWake } from '../../platform/clock.ts';
+import type { Wake } from '../../reconciler/ports.ts';
+import type { SlotState } from '../../schema/status/slot-status.ts';
 
-export interface ActivityWatchDeps {
+interface ActivityWatchDeps {
   readonly board: Pick<Board, 'current'>;
   /** Number of requests in flight on the workloads of a slot. */
   readonly inFlight: (slot: SlotName) => number;
@@ -41,4 +43,44 @@ export function createActivityWatch({ board, inFlight, wakeWithin }: ActivityWat
     if (changes.get(slot) !== true) changes.set(slot, true);
     settling ??= setTimeout(judgeChanges, SETTLES_MS).unref();
   };
+}
+
+/** Wakes the reconciler, but not as often as requests come: only the soonest wake since the last look counts. */
+
+export function createSoonestWake() {
+  const wakes = new Set<Wake>();
+  let requestedMs = Number.POSITIVE_INFINITY;
+  return {
+    wakeWithin(ms: number) {
+      if (ms >= requestedMs || wakes.size === 0) return;
+      requestedMs = ms;
+      for (const wake of wakes) wake(ms);
+    },
+    /** The reconciler looks: from now on, any wake is news. */
+    looked: () => void (requestedMs = Number.POSITIVE_INFINITY),
+    changes: (wake: Wake, signal: AbortSignal) => addWake(wakes, wake, signal),
+  };
+}
+
+/** Whether a pass is needed for the board to show what a slot is doing. Pure. */
+
+/**
+ * - `shown`: the board shows it already.
+ * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment. To be judged again.
+ * - `news`: a pass is needed.
+ */
+export type ActivityVerdict = 'shown' | 'wait' | 'news';
+
+interface SlotActivity {
+  /** On the board; undefined if the slot is not there. */
+  readonly state: SlotState | undefined;
+  /** Number of requests in flight on its workloads. */
+  readonly inFlight: number;
+  /** A workload got its first request or lost its last one since the activity was judged before. */
+  readonly hasChanged: boolean;
+}
+
+export function judgeActivity({ state, inFlight, hasChanged }: SlotActivity): ActivityVerdict {
+  if (state === (inFlight > 0 ? 'serving' : 'idle')) return 'shown';
+  return state === 'serving' && hasChanged ? 'wait' : 'news';
 }

@@ -3,10 +3,9 @@ import type { Board } from '../../reconciler/board.ts';
 import type { Traffic } from '../../reconciler/ports.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { createActivityWatch } from './activity-watch.ts';
+import { createActivityWatch, createSoonestWake } from './activity-watch.ts';
 import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
-import { createSoonestWake } from '../soonest-wake.ts';
 
 /** Number of requests of one slot now. */
 export interface SlotTraffic {
@@ -26,7 +25,7 @@ export interface GatewayTraffic extends Traffic {
   noteFailure(): void;
 }
 
-export interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
+interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: Board;
 }
 
@@ -59,5 +58,25 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     abort: (workload) => holds.abort(workload),
     changes,
     noteFailure: () => wakeWithin(0),
+  };
+}
+
+/** Limits the bytes of request bodies over all requests, in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
+
+export type BufferBudget = ReturnType<typeof createBufferBudget>;
+
+export function createBufferBudget(limitBytes: number) {
+  let reserved = 0;
+  return {
+    /** Returns false, and reserves nothing, if the limit would be exceeded. */
+    reserve(bytes: number) {
+      if (reserved + bytes > limitBytes) return false;
+      reserved += bytes;
+      return true;
+    },
+    release(bytes: number) {
+      reserved -= bytes;
+    },
+    reservedBytes: () => reserved,
   };
 }

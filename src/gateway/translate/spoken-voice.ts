@@ -10,11 +10,10 @@ import { codeOf } from '../../platform/error-text.ts';
 import type { RoutedSlot } from '../../reconciler/board.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { BodyScan } from '../body/body-scan.ts';
-import { insertRecording } from '../decide/insert-recording.ts';
-import { imitatesVoices, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
+import { insertRecording, imitatesVoices, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
 import type { Refusal } from '../route/decide/route.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { RequestBodyOwner } from '../read-request.ts';
+import type { RequestBodyOwner } from '../client-exchange.ts';
 import type { RequestBody } from '../body/request-body.ts';
 
 export interface SpokenVoiceOwner extends Pick<RequestBodyOwner, 'fail'> {

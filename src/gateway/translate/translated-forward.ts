@@ -14,13 +14,11 @@ import type { InferPlan, InferRequest } from '../../providers/provider.ts';
 import type { TranslationEnd, UpstreamAnswer } from '../../providers/translation.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Attempt, AttemptOwner, AttemptRequest } from '../attempt.ts';
-import type { BufferBudget } from '../buffer-budget.ts';
+import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
 import { passedLimit } from '../route/decide/request-limits.ts';
-import { leaveUpstream } from '../leave-upstream.ts';
-import { bufferOf } from '../buffer-of.ts';
-import { readTranslatableBody } from '../translatable-body.ts';
-import { TranslatedAnswer } from './translated-answer.ts';
+import { leaveUpstream, readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
+import { bufferOf } from '../../platform/read-body.ts';
 import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
 import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
 

@@ -12,8 +12,8 @@ import type {
   UpstreamAnswer,
   UpstreamRequest,
 } from '../../providers/translation.ts';
-import { sleep } from '../../platform/pause.ts';
-import { bufferOf } from '../buffer-of.ts';
+import { sleep } from '../../platform/clock.ts';
+import { bufferOf } from '../../platform/read-body.ts';
 import type { KeepImage } from '../exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
 import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from '../upstream/upstream-call.ts';

@@ -8,7 +8,7 @@
  */
 import type { Endpoint } from '../../providers/provider.ts';
 import type { FormFile, UpstreamRequest } from '../../providers/translation.ts';
-import { bufferOf } from '../buffer-of.ts';
+import { bufferOf } from '../../platform/read-body.ts';
 import { requestHeadOf } from '../translate/decide/translation-heads.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';

@@ -7,7 +7,7 @@
  */
 import { WebSocket } from 'ws';
 import type { SocketMessage } from '../../providers/translation.ts';
-import { authorityOf } from '../decide/forward-plan.ts';
+import { authorityOf } from '../route/decide/route.ts';
 import { checkedPath } from '../translate/decide/translation-heads.ts';
 import type { UpstreamCallDeps } from './upstream-call.ts';
 

@@ -3,12 +3,10 @@
  * every half minute, and the tools of vendors run in the background (`machine-tools.ts`). Never throws.
  */
 import { performance } from 'node:perf_hooks';
-import type { Hardware } from '../../schema/status/hardware.ts';
-import type { HardwareRecording } from '../../schema/hardware-recording.ts';
+import type { Hardware, HardwareRecording } from '../../schema/status/hardware.ts';
 import { hardwareOf } from './decide/hardware-of.ts';
-import { createMachineFiles } from './machine-files.ts';
+import { createMachineFiles, readLayout, readLevels, type Layout, type Machine } from './record-machine.ts';
 import { createMachineTools, type RunTool } from './machine-tools.ts';
-import { readLayout, readLevels, type Layout, type Machine } from './record-machine.ts';
 
 export interface HardwareProbe {
   read(): Promise<Hardware>;

@@ -1,17 +1,18 @@
 /** Reads everything from this machine that `hardwareOf` looks at, in two parts: what hardly ever changes, and what changes with every workload. */
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
-import type { HardwareRecording } from '../../schema/hardware-recording.ts';
+import { readFile, stat, open, readdir, readlink, access } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { HardwareRecordingSchema, type HardwareRecording } from '../../schema/status/hardware.ts';
 import { AMDGPU_IDS_FILE, AMDGPU_MEMORY_FILES, IP_DISCOVERY, KFD_NODES, KFD_PROPERTIES, pickAmdgpuIds } from './decide/amd-gpu.ts';
-import { SYSCTL, VM_STAT } from './decide/apple.ts';
-import { CONTAINER_FILES, MEMINFO } from './decide/hardware-of.ts';
-import { XE_MEMORY_FILES } from './decide/intel-gpu.ts';
+import { SYSCTL, VM_STAT, XE_MEMORY_FILES, DRM_DIRECTORY } from './decide/other-gpus.ts';
+import { CONTAINER_FILES, MEMINFO, BOARD_FILE, CPUINFO, pickCpuinfo } from './decide/hardware-of.ts';
 import { parseNumber } from './decide/machine-view.ts';
 import { NVIDIA_PROC, NVIDIA_SMI, WSL_DEVICE } from './decide/nvidia-gpu.ts';
-import { DRM_DIRECTORY } from './decide/other-gpus.ts';
 import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
-import { BOARD_FILE, CPUINFO, pickCpuinfo } from './decide/read-cpu.ts';
-import type { MachineFiles } from './machine-files.ts';
 import type { AskTool } from './machine-tools.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { checkDocument, formatProblem } from '../../schema/slot/spec-problem.ts';
 
 export interface Machine {
   readonly files: MachineFiles;
@@ -174,4 +175,75 @@ function pickProperties(text: string): string {
 /** The same file has the UUID of the GPU. */
 function pickModel(text: string): string {
   return `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
+}
+
+/** Reads a recording of a machine from a file. */
+
+const MAX_RECORDING_BYTES = 8 * 1024 * 1024;
+
+/** Fails with what is wrong and where, for a file that is missing, too large, or no recording. */
+export async function readRecording(file: string): Promise<Result<HardwareRecording>> {
+  const refuse = (message: string): Result<never> => fail('stalled', 'SettingUnusable', message);
+  let document: unknown;
+  try {
+    const { size } = await stat(file);
+    if (size > MAX_RECORDING_BYTES) return refuse(`Use a recording of at most 8 MiB: "${file}" has ${size} bytes`);
+    document = JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    return refuse(`Write a recording with "svcctl hardware record > FILE": "${file}" cannot be read (${messageOf(error)})`);
+  }
+  const parsed = checkDocument(HardwareRecordingSchema, document, 'camelCase');
+  if (parsed.ok) return ok(parsed.value);
+  return refuse(`Correct the recording "${file}": ${parsed.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ')}`);
+}
+
+/** Reads files of sysfs and `/proc`. Nothing here throws: what cannot be read is not there. */
+
+interface MachineFiles {
+  /** At most 2 MiB of the text; undefined if it cannot be read. */
+  text(path: string): Promise<string | undefined>;
+  /** The last part of what a link points to. */
+  link(path: string): Promise<string | undefined>;
+  exists(path: string): Promise<boolean>;
+  /** At most 4,096 names; none if there is no such directory. */
+  names(path: string): Promise<readonly string[]>;
+}
+
+/** The largest file is the list of PCI ids, of 1.4 MB. */
+const MAX_FILE_BYTES = 2 * 1024 * 1024;
+/** Nearly all files are shorter. */
+const FIRST_BYTES = 4096;
+const CHUNK_BYTES = 64 * 1024;
+const MAX_NAMES = 4096;
+
+/** `root` takes the place of `/`, for tests. */
+export function createMachineFiles(root = '/'): MachineFiles {
+  return {
+    text: (path) => readText(join(root, path)).catch(() => undefined),
+    link: (path) => readlink(join(root, path)).then(basename, () => undefined),
+    exists: (path) =>
+      access(join(root, path)).then(
+        () => true,
+        () => false,
+      ),
+    names: (path) =>
+      readdir(join(root, path)).then(
+        (names) => names.slice(0, MAX_NAMES),
+        () => [],
+      ),
+  };
+}
+
+/** Files of the kernel have no size and end where a read returns nothing. */
+async function readText(path: string): Promise<string> {
+  await using handle = await open(path, 'r');
+  const chunks: Buffer[] = [];
+  for (let total = 0; total < MAX_FILE_BYTES;) {
+    const size = total === 0 ? FIRST_BYTES : CHUNK_BYTES;
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(size), 0, size, null);
+    if (bytesRead === 0) break;
+    chunks.push(buffer.subarray(0, bytesRead));
+    total += bytesRead;
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,16 +1,15 @@
 /** Creates, starts and removes containers through podman's API, and turns podman's refusals into failures. */
+import { readdir, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { undeclared } from './decide/container-facts.ts';
-import { nameTakenMessage } from './decide/name-taken.ts';
-import { containerSpec } from './decide/podman-container.ts';
-import { deviceGroups } from './device-groups.ts';
+import { nameTakenMessage, containerSpec } from './decide/podman-container.ts';
 import { LIBPOD, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
 import type { PodmanObserver } from './podman-observe.ts';
 import { imageNotBuilt } from './podman-pull.ts';
-import { checkPortFree, portTaken } from '../port-check.ts';
+import { checkPortFree, portTaken } from '../host-probe.ts';
 
 const Created = z.object({ Id: z.string().min(1) });
 
@@ -115,4 +114,24 @@ function deviceMissing(device: string, error: string): Result<never> {
   return /no such|not found|unresolvable|not exist/i.test(error)
     ? fail('retry', 'DeviceMissing', advice)
     : fail('retry', 'DeviceMissing', `Device "${device}" cannot be used: ${error.slice(0, 300)}`);
+}
+
+/** Finds the groups that own device nodes. Without capabilities, even root in a container must be a member of a node's group to open it. */
+
+/** Returns the group ids of the nodes at these paths or in these directories. Paths without nodes are ignored. */
+async function deviceGroups(devices: readonly string[]): Promise<readonly number[]> {
+  const groups = await Promise.all(devices.filter((device) => device.startsWith('/')).map(groupsAt));
+  return [...new Set(groups.flat())].filter((group) => group !== 0).toSorted((a, b) => a - b);
+}
+
+async function groupsAt(path: string): Promise<number[]> {
+  try {
+    const found = await stat(path);
+    if (!found.isDirectory()) return [found.gid];
+    const entries = await readdir(path, { withFileTypes: true });
+    const nodes = entries.filter((entry) => entry.isCharacterDevice()).map((entry) => stat(`${path}/${entry.name}`));
+    return (await Promise.all(nodes)).map((node) => node.gid);
+  } catch {
+    return [];
+  }
 }

@@ -1,8 +1,8 @@
 /** Turns podman's event stream into wakes. It runs while there are watchers, and reconnects automatically. */
 import { z } from 'zod';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import type { Wake } from '../../reconciler/ports.ts';
-import { LABELS } from '../../schema/object-labels.ts';
+import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 import type { PodmanChange } from './podman-observe.ts';
 

@@ -1,8 +1,11 @@
 /** Reads a container's output. Podman sends both streams over one connection in frames: one byte for the stream, three empty bytes, four bytes of length. */
-import type { LogLine, Runtime } from '../../reconciler/ports.ts';
+import { z } from 'zod';
+import type { LogLine, Runtime, ImageReference } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
-import { createLineSplitter } from '../../platform/line-splitter.ts';
+import { createLineSplitter } from '../../platform/read-body.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { printingContainer } from './decide/podman-container.ts';
 
 /** Ends after the present output, or with `follow` when the container stops or the signal aborts. Yields nothing if there is no such container. */
 export async function* readLogs(
@@ -54,5 +57,41 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
       if (payload.length > 0) yield { stream: current.stream, payload };
       if (current.left === 0) current = undefined;
     }
+  }
+}
+
+/** Runs a program of an image to its end and returns what it prints: without a network, devices, mounts or rights. */
+
+const Created = z.object({ Id: z.string().min(1) });
+const CREATE_TIMEOUT_MS = 120_000;
+const REMOVE_TIMEOUT_MS = 60_000;
+const MAX_LINES = 100_000;
+
+export async function printFromImage(
+  api: PodmanApi,
+  image: ImageReference,
+  [program, ...rest]: readonly [string, ...string[]],
+  signal: AbortSignal,
+): Promise<Result<string>> {
+  const body = printingContainer(image, program, rest);
+  const created = await api.call('POST', `${LIBPOD}/containers/create`, { signal, body, timeoutMs: CREATE_TIMEOUT_MS });
+  if (!created.ok) return created;
+  const id = Created.safeParse(created.value.body).data?.Id;
+  if (id === undefined)
+    return fail('retry', 'RuntimeRefused', `Podman did not create a container of "${image.reference}": ${created.value.error}`);
+  const container = `${LIBPOD}/containers/${encodeURIComponent(id)}`;
+  try {
+    for (const step of ['start', 'wait?condition=exited']) {
+      const done = await api.call('POST', `${container}/${step}`, { signal, timeoutMs: CREATE_TIMEOUT_MS });
+      if (!done.ok) return done;
+      if (done.value.status >= 400)
+        return fail('retry', 'RuntimeRefused', `Podman did not run "${program}" of "${image.reference}": ${done.value.error}`);
+    }
+    const lines: string[] = [];
+    for await (const { stream, text } of readLogs(api, id, { tail: MAX_LINES, follow: false }, signal))
+      if (stream === 'stdout') lines.push(text);
+    return ok(lines.join('\n'));
+  } finally {
+    await api.call('DELETE', `${container}?force=true&v=true`, { signal: AbortSignal.timeout(REMOVE_TIMEOUT_MS) });
   }
 }

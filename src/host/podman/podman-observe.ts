@@ -3,15 +3,13 @@
  * after a while anyway, and each time while there is no event stream, so that a lost event costs only time.
  */
 import { z } from 'zod';
-import type { ImageReference, ObservedWorkload, RuntimeFacts } from '../../reconciler/ports.ts';
+import type { ImageReference, ObservedWorkload, RuntimeFacts, ImageFact } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { LABELS } from '../../schema/object-labels.ts';
-import { observedWorkload } from './decide/observed-workload.ts';
+import { LABELS } from '../../schema/pod/kube-fields.ts';
+import { observedWorkload, ContainerInspect } from './decide/container-facts.ts';
 import { INSTANCE_LABEL } from './decide/podman-container.ts';
-import { ContainerInspect } from './decide/podman-inspect.ts';
 import { LIBPOD, type PodmanApi } from './podman-api.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
-import { createPodmanImages } from './podman-images.ts';
 
 /** What may have changed. */
 export type PodmanChange = 'workloads' | 'images' | 'everything';
@@ -147,4 +145,54 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
 function valuesOf<T>(results: readonly Result<T>[]): Result<readonly T[]> {
   const failed = results.find((result) => !result.ok);
   return failed ?? ok(results.flatMap((result) => (result.ok ? [result.value] : [])));
+}
+
+/** Reads images through podman's API and caches them until an event or action may have changed them. */
+
+const Image = z.object({ Id: z.string().min(1), Config: z.object({ Env: z.array(z.string()).nullish() }).nullish() });
+
+/** `isFresh` decides whether what was read at that time (of `performance.now()`) may still be used. */
+function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean) {
+  let cache = new Map<string, { readonly at: number; readonly fact: ImageFact }>();
+  const envs = new Map<string, readonly string[]>();
+  const inspect = async (name: string, signal: AbortSignal) =>
+    await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(name)}/json`, { signal });
+
+  /** An image that was built here is identified by its id, whatever its name refers to by now. */
+  const read = async ({ reference, imageId }: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> => {
+    const answer = await inspect(reference.startsWith('localhost/') ? (imageId ?? reference) : reference, signal);
+    if (!answer.ok) return answer;
+    if (answer.value.status === 404) return ok({ reference, present: false });
+    const parsed = Image.safeParse(answer.value.body);
+    if (parsed.success) return ok({ reference, present: true, imageId: `sha256:${parsed.data.Id.replace(/^sha256:/, '')}` });
+    return fail('retry', 'RuntimeRefused', `Podman could not inspect the image "${reference}": ${answer.value.error || 'unknown answer'}`);
+  };
+
+  return {
+    async observe(image: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> {
+      const key = `${image.reference} ${image.imageId ?? ''}`;
+      const cached = cache.get(key);
+      if (cached !== undefined && isFresh(cached.at)) return ok(cached.fact);
+      // `forget()` replaces the cache, so that a read that began earlier does not fill the new one.
+      const current = cache;
+      const at = performance.now();
+      const fact = await read(image, signal);
+      if (fact.ok) current.set(key, { at, fact: fact.value });
+      return fact;
+    },
+    /** Returns the image's environment as `NAME=value`; undefined if the image cannot be read. */
+    async env(id: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
+      const known = envs.get(id);
+      if (known !== undefined) return known;
+      const answer = await inspect(id, signal);
+      const image = answer.ok ? Image.safeParse(answer.value.body).data : undefined;
+      if (image === undefined) return undefined;
+      const env = image.Config?.Env ?? [];
+      envs.set(id, env);
+      return env;
+    },
+    forget(): void {
+      cache = new Map();
+    },
+  };
 }

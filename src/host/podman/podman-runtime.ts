@@ -3,15 +3,14 @@ import type { Runtime, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import { createPodmanApi } from './podman-api.ts';
-import { nameTakenMessage } from './decide/name-taken.ts';
+import { nameTakenMessage } from './decide/podman-container.ts';
 import { createPodmanContainers } from './podman-containers.ts';
 import { createPodmanEvents } from './podman-events.ts';
-import { readLogs } from './podman-logs.ts';
+import { readLogs, printFromImage } from './podman-logs.ts';
 import { createPodmanObserver, type FoundContainer } from './podman-observe.ts';
-import { printFromImage } from './podman-print.ts';
 import { pullImage } from './podman-pull.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
-import { checkPortFree } from '../port-check.ts';
+import { checkPortFree } from '../host-probe.ts';
 import { createProcessMemoryReader } from '../process-memory.ts';
 
 export interface PodmanRuntimeOptions {

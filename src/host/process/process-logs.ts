@@ -2,11 +2,10 @@
 import { createReadStream } from 'node:fs';
 import { copyFile, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeSubdirectory } from '../../files/subdirectory.ts';
+import { makeSubdirectory } from '../../files/write-file.ts';
 import type { LogLine, Runtime } from '../../reconciler/ports.ts';
-import { splitLines } from '../../platform/line-splitter.ts';
-import { sleep } from '../../platform/pause.ts';
-import { readBeginning } from '../../platform/read-body.ts';
+import { splitLines, readBeginning } from '../../platform/read-body.ts';
+import { sleep } from '../../platform/clock.ts';
 
 export type ProcessLogs = ReturnType<typeof createProcessLogs>;
 

@@ -2,9 +2,8 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { makeSubdirectory } from '../../files/subdirectory.ts';
-import { writeJsonAtomically } from '../../files/write-file.ts';
-import { createKeyedLock } from '../../platform/keyed-lock.ts';
+import { makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
+import { createKeyedLock } from '../../platform/semaphore.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Revision, SlotName } from '../../schema/words/names.ts';
 

@@ -10,18 +10,15 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { createKeyedLock } from '../../platform/keyed-lock.ts';
-import { sleep } from '../../platform/pause.ts';
-import { addWake } from '../../platform/wakes.ts';
+import { createKeyedLock } from '../../platform/semaphore.ts';
+import { sleep, addWake } from '../../platform/clock.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
-import { checkPortFree } from '../port-check.ts';
-import { findMarked, markOf } from './find-lost.ts';
-import { childEnv, launch, signalGroup } from './process-launch.ts';
+import { checkPortFree } from '../host-probe.ts';
+import { findMarked, markOf, createProcessTable } from './process-table.ts';
+import { childEnv, launch, signalGroup, createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
 import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
-import { createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
 import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import { createProcessMemoryReader } from '../process-memory.ts';
-import { createProcessTable } from './process-table.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */

@@ -1,7 +1,7 @@
 /** Saves, compares and applies the profiles of a host. `decide/plan-switch.ts` decides what a switch does; files are read again whenever somebody asks. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { createTextFileMemory } from '../../files/remember-text-files.ts';
+import { createTextFileMemory } from '../../files/read-text-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/words/names.ts';

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { readTextFile } from '../../files/read-text-file.ts';
 import { syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import { createKeyedLock } from '../../platform/keyed-lock.ts';
+import { createKeyedLock } from '../../platform/semaphore.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
 import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import type { FoundText, FoundTexts } from './decide/plan-switch.ts';

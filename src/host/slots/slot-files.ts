@@ -2,9 +2,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { quietRestMs } from '../../files/decide/quiet-rest.ts';
-import type { TextFile } from '../../files/read-text-file.ts';
-import type { TextFileMemory } from '../../files/remember-text-files.ts';
+import { quietRestMs } from '../../files/watch-directory.ts';
+import type { TextFile, TextFileMemory } from '../../files/read-text-file.ts';
 
 /** How many files are looked at at the same time. */
 const AT_ONCE = 32;

@@ -3,19 +3,24 @@
  * last good spec. Each read covers the whole directory, so a lost event costs only time; what has not changed is neither read nor parsed again, and is the same object.
  */
 import { join } from 'node:path';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { z } from 'zod';
 import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
+import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import { acceptSlots, type AcceptedSlots } from './decide/accept-slots.ts';
-import { createLastGoodSlots } from './last-good-slots.ts';
-import { createSlotFileParser, type SlotFileParserOptions } from './parse-slot-files.ts';
+import { acceptSlots, parseSlotText, type AcceptedSlots, type AcceptedSlot, type ParsedSlotText } from './decide/parse-slot-text.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import { createKeyedLock } from '../../platform/keyed-lock.ts';
-import { createTextFileMemory, type TextFileMemoryOptions } from '../../files/remember-text-files.ts';
+import { createKeyedLock } from '../../platform/semaphore.ts';
+import { createTextFileMemory, type TextFileMemoryOptions, type TextFile } from '../../files/read-text-file.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
+import { isTable } from '../../schema/words/key-case.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import type { SourceLog } from '../../platform/log.ts';
+import { writeJsonAtomically } from '../../files/write-file.ts';
+import { createBreather, type Breather } from '../../platform/slices.ts';
 
 /** `directory` is `<config>/slots`, which need not exist yet. */
 export interface TomlDirectoryOptions extends WatchDirectoryOptions {
@@ -83,4 +88,112 @@ function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: u
   );
   if (slots.size > 0) return ok({ slots, refused: new Map(), problems: [{ path: [], file: directory, message }] });
   return isMissing ? ok({ slots, refused: new Map(), problems: [] }) : fail('retry', 'SlotsUnreadable', message);
+}
+
+/** Stores each slot's last good document with its generation in `<state>/slots/<name>.json`: what an invalid edit falls back to, also after a restart. */
+
+/** The document is stored instead of the resolved spec, since a later version of the program may have other defaults. */
+const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
+
+function createLastGoodSlots(directory: string, log: SourceLog) {
+  return {
+    async read(): Promise<AcceptedSlots> {
+      const slots = new Map<SlotName, AcceptedSlot>();
+      for (const file of await readdir(directory).catch((): string[] => [])) {
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
+        if (!name.success) continue;
+        const slot = await readSlot(join(directory, file), name.data, log);
+        if (slot !== undefined) slots.set(name.data, slot);
+      }
+      return slots;
+    },
+    /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
+    async write(before: AcceptedSlots, after: AcceptedSlots): Promise<void> {
+      for (const [name, { generation, lastGood }] of after) {
+        const path = join(directory, `${name}.json`);
+        const old = before.get(name);
+        if (old?.generation === generation && isSameValue(old.lastGood?.document, lastGood?.document)) continue;
+        try {
+          if (lastGood === undefined) await rm(path, { force: true });
+          else await writeJsonAtomically(path, { generation, document: lastGood.document }, 0o600);
+        } catch (error) {
+          log.warn({ slot: name, error: messageOf(error) }, `Storing the last good spec of slot "${name}" in "${path}" failed`);
+        }
+      }
+    },
+  };
+}
+
+async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<AcceptedSlot | undefined> {
+  try {
+    const { generation, document } = StoredSlot.parse(JSON.parse(await readFile(path, 'utf8')));
+    const parsed = parseSlot(name, document);
+    return { generation, lastGood: parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    log.warn({ slot: name, error: messageOf(error) }, `The last good spec of slot "${name}" in "${path}" is damaged and ignored`);
+    return undefined;
+  }
+}
+
+/** Parses slot files, each text once: a file that is the same object as in the last look is not parsed again. */
+
+interface ParsedSlotFiles {
+  readonly parsed: ReadonlyMap<SlotName, ParsedSlotText>;
+  /** Of files whose name cannot be a slot's name. */
+  readonly problems: readonly SpecProblem[];
+}
+
+type ParsedFile = { readonly file: TextFile } & (
+  | { readonly name: SlotName; readonly parsed: ParsedSlotText }
+  | { readonly name: undefined; readonly problem: SpecProblem }
+);
+
+interface SlotFileParserOptions {
+  readonly parse?: typeof parseSlotText;
+  readonly breather?: () => Breather;
+}
+
+/** The returned function must not run twice at the same time. Thousands of new texts are parsed in slices, between which requests are forwarded. */
+export function createSlotFileParser(
+  directory: string,
+  { parse = parseSlotText, breather = createBreather }: SlotFileParserOptions = {},
+): (files: SlotFiles) => Promise<ParsedSlotFiles> {
+  let last: ReadonlyMap<string, ParsedFile> = new Map();
+  return async (files) => {
+    const breathe = breather();
+    const next = new Map<string, ParsedFile>();
+    for (const [fileName, file] of files) {
+      const known = last.get(fileName);
+      if (known?.file === file) next.set(fileName, known);
+      else {
+        next.set(fileName, parseFile(join(directory, fileName), { fileName, file, parse }));
+        await breathe();
+      }
+    }
+    last = next;
+    const parsed = new Map<SlotName, ParsedSlotText>();
+    const problems: SpecProblem[] = [];
+    for (const each of next.values())
+      if (each.name === undefined) problems.push(each.problem);
+      else parsed.set(each.name, each.parsed);
+    return { parsed, problems };
+  };
+}
+
+interface FoundFile {
+  readonly fileName: string;
+  readonly file: TextFile;
+  readonly parse: typeof parseSlotText;
+}
+
+function parseFile(path: string, { fileName, file, parse }: FoundFile): ParsedFile {
+  const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
+  if (!name.success) {
+    const message = `Rename this file. ${name.error.issues[0]?.message ?? ''}`;
+    return { file, name: undefined, problem: { path: [], file: path, line: 1, column: 1, message } };
+  }
+  if (file.kind === 'text') return { file, name: name.data, parsed: parse(name.data, file.text, path) };
+  const { message, line, column } = file;
+  return { file, name: name.data, parsed: { ok: false, document: undefined, problems: [{ path: [], file: path, line, column, message }] } };
 }

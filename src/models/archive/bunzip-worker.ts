@@ -5,7 +5,7 @@
 import { openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import bunzip from 'seek-bzip';
-import { MAX_PENDING, PENDING, type BunzipTask } from './bunzip-task.ts';
+import { MAX_PENDING, PENDING, type BunzipTask } from './read-bzip2.ts';
 
 const READ_BYTES = 256 * 1024;
 const PIECE_BYTES = 256 * 1024;

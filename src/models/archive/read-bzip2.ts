@@ -1,7 +1,6 @@
 /** Reads what a bzip2 file contains, piece by piece, while another thread decompresses it no faster than it is read. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { MAX_PENDING, PENDING, type BunzipTask } from './bunzip-task.ts';
 
 /** One block of bzip2 takes less than 10 MB. */
 const HEAP_MB = 64;
@@ -47,3 +46,18 @@ export async function* readBzip2(file: string, maxBytes: number, signal: AbortSi
     await worker.terminate();
   }
 }
+
+/** What the thread that decompresses is started with, and how the two threads count the pieces that are on their way. */
+
+export interface BunzipTask {
+  /** Absolute path. */
+  readonly file: string;
+  /** More than this comes out of no honest archive. */
+  readonly maxBytes: number;
+  /** Shared: at the index `PENDING` the number of pieces that were sent and not yet used. */
+  readonly counters: SharedArrayBuffer;
+}
+
+export const PENDING = 0;
+/** Pieces that may wait to be written. */
+export const MAX_PENDING = 8;

@@ -9,8 +9,7 @@ import { createTarDecoder, type ParsedTarEntry } from 'modern-tar';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { FILE_LIST, judgeMember, unpackLimits, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
-import type { DiskRoom } from '../download/disk-room.ts';
-import { storageFailure } from '../pull/storage-failure.ts';
+import { storageFailure, type DiskRoom } from '../download/disk-room.ts';
 import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 

@@ -6,9 +6,8 @@ import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { quietRestMs } from '../../files/decide/quiet-rest.ts';
+import { quietRestMs, watchDirectory } from '../../files/watch-directory.ts';
 import { readTextFile, type TextFile } from '../../files/read-text-file.ts';
-import { watchDirectory } from '../../files/watch-directory.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
@@ -19,8 +18,14 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { CatalogueRecord } from './decide/catalogue-document.ts';
-import { entryOf, type EntryContext } from '../decide/catalogue-entry.ts';
-import { parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
+import {
+  entryOf,
+  parseCatalogue,
+  unreadable,
+  type EntryContext,
+  type CatalogueRecords,
+  type ParsedCatalogue,
+} from './decide/parse-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
 export interface CatalogueSource {

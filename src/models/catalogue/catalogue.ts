@@ -2,11 +2,19 @@
  * The model catalogue: models with a short id, and how to obtain their files. Its entries come from `catalogue.toml`, which is part of the program, and from
  * `models.toml` of the users; `catalogue-source.ts` reads both. The demo models are generated and always there.
  */
-import { DEMO_MODEL_IDS, demoModelPath, type DemoFile, type DemoModelId } from '../demo/demo-models.ts';
-import { DEMO_SPEECH, DEMO_SPEECH_IDS, demoSpeechFiles, demoSpeechPath, type DemoSpeechId } from '../demo/demo-speech.ts';
+import {
+  DEMO_MODEL_IDS,
+  demoModelPath,
+  DEMO_SPEECH,
+  DEMO_SPEECH_IDS,
+  demoSpeechFiles,
+  demoSpeechPath,
+  type DemoFile,
+  type DemoModelId,
+  type DemoSpeechId,
+} from '../demo/demo-models.ts';
 import type { ModelContents } from '../../providers/provider.ts';
-import type { ModelKind } from '../../schema/model-kinds.ts';
-import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import type { ModelKind, ProviderKind } from '../../schema/slot/provider-kinds.ts';
 
 export interface CatalogueFile {
   /** Relative to the root of the store, without `..`. Of an archive: the directory in which its files are kept. */

@@ -2,7 +2,7 @@
  * Chooses the files of a model from the list of a repository: the shards of one quantisation, and the projector that belongs to it. Which files are models,
  * and how a quantisation is found in a name, follows llama.cpp (`common/download.cpp`), so that a name means the same as for `llama-server -hf`. Pure.
  */
-import { shardNames } from '../../schema/gguf-names.ts';
+import { shardNames } from '../../schema/slot/model-providers.ts';
 import type { HubName } from './parse-model-name.ts';
 
 export interface RepoFile {

@@ -5,11 +5,10 @@
  */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { shardNames } from '../../schema/gguf-names.ts';
-import type { ForeignTool } from './foreign-tools.ts';
+import { shardNames } from '../../schema/slot/model-providers.ts';
 
 /** `file`: a file that somebody named. */
-export type ForeignOrigin = ForeignTool | 'file';
+type ForeignOrigin = ForeignTool | 'file';
 
 export interface ForeignFile {
   /** Relative to the directory of the tool. */
@@ -125,3 +124,8 @@ function cleanName(name: string): string {
   const clean = name.replaceAll(/[^A-Za-z0-9_.:@+-]/g, '-');
   return /^\.{0,2}$/.test(clean) ? `_${clean}` : clean;
 }
+
+/** The programs whose models can be imported. Their directories are described in `foreign-models.ts`. */
+
+export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
+export type ForeignTool = (typeof FOREIGN_TOOLS)[number];

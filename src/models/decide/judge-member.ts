@@ -2,7 +2,7 @@
  * What becomes of one member of an archive: a file or a directory below the directory of the model, or a link to a file of the same archive. Everything else is refused,
  * because an archive comes from somebody else: what leads out of the directory, devices, and more than any model needs. Pure.
  */
-import { shorten } from '../../schema/shorten.ts';
+import { shorten } from '../../schema/words/nearest-word.ts';
 
 /** In characters. */
 const LONGEST_QUOTE = 100;

@@ -1,4 +1,5 @@
 /** The names under which models can be asked for, besides those of files in the store and ids of the catalogue. Pure. */
+import { nearestWord } from '../../schema/words/nearest-word.ts';
 
 /** `hf:owner/repo`, `hf:owner/repo:quantisation` or `hf:owner/repo/path/of/file.gguf`. */
 export interface HubName {
@@ -10,7 +11,7 @@ export interface HubName {
   readonly file?: string;
 }
 
-export type ParsedHubName =
+type ParsedHubName =
   | { readonly kind: 'hub'; readonly name: HubName }
   /** Begins as the name of a model on the Hub, but cannot be one. */
   | { readonly kind: 'invalid'; readonly message: string }
@@ -43,4 +44,23 @@ export function parseHubName(text: string): ParsedHubName {
 /** A path that cannot leave the directory that it is relative to. */
 function isPath(parts: readonly string[]): boolean {
   return parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\0\\]/.test(part));
+}
+
+/** Ids of the catalogue that somebody may have meant. Pure. */
+
+/** A shorter word occurs in too many ids. */
+const SHORTEST_PART = 3;
+const MOST = 3;
+
+/** Returns the end of a sentence, such as `; did you mean "qwen3-1.7b"?`, or nothing. */
+export function suggestModels(word: string, ids: Iterable<string>): string {
+  const known = [...ids];
+  const near = nearestWord(word, known);
+  const part = word.toLowerCase();
+  const longer = part.length < SHORTEST_PART ? [] : known.filter((id) => id.toLowerCase().includes(part)).slice(0, MOST);
+  const meant = longer.length > 0 ? longer : near === undefined ? [] : [near];
+  const quoted = meant.map((id) => `"${id}"`);
+  const last = quoted.pop();
+  if (last === undefined) return '';
+  return `; did you mean ${quoted.length === 0 ? last : `${quoted.join(', ')} or ${last}`}?`;
 }

@@ -8,6 +8,7 @@ import { MODEL_ID_PATTERN } from '../../schema/words/name-rules.ts';
 import { ModelId } from '../../schema/words/names.ts';
 import { PROVIDER_KIND_NAMES } from '../../schema/slot/provider-kinds.ts';
 import { stemOf, type ChosenFiles, type RepoFile } from './choose-files.ts';
+import type { ModelContents } from '../../providers/provider.ts';
 
 /** As a model id, but longer: owner, repository, model and file together may be. */
 const StorePath = z.string().max(600).regex(new RegExp(MODEL_ID_PATTERN));
@@ -58,7 +59,7 @@ export const PIN_KEY = 'pin';
 /** Relative to the root of the store. */
 export const PINS_DIRECTORY = '.svc/pins';
 
-export interface HubFiles {
+interface HubFiles {
   readonly repo: string;
   readonly commit: string;
   readonly chosen: ChosenFiles;
@@ -82,4 +83,12 @@ export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly file
 
 function baseName({ path }: RepoFile): string {
   return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** Completes what the files of a model say by what the catalogue states. The files have the last word. Pure. */
+
+/** Some files do not say everything: the header of some embedding models does not say how to pool. */
+export function completeContents(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {
+  if (stated === undefined) return found;
+  return { ...stated, ...Object.fromEntries(Object.entries(found ?? {}).filter(([, value]) => value !== undefined)) };
 }

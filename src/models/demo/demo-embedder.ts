@@ -3,7 +3,7 @@
  * direction that depends on its number, attention and feed-forward add nothing, and the embedding is the mean over the tokens. Equal
  * texts get equal embeddings, texts that share words get similar ones, and the order matters a little. Pure.
  */
-import { buildVocabulary, type Vocabulary } from './demo-vocabulary.ts';
+import { buildVocabulary, type Vocabulary } from './demo-chat.ts';
 import { bool, encodeGguf, f32, filled, text, texts, u32, type GgufTensor } from './encode-gguf.ts';
 
 export interface EmbedderModel {

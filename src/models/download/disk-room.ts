@@ -1,6 +1,8 @@
 /** Checks that a disk has room for a download, beside what other downloads of this process still need there. */
-import { stat, statfs } from 'node:fs/promises';
-import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { stat, statfs, access, constants } from 'node:fs/promises';
+import path from 'node:path';
+import { fail, ok, type Result, type Failure } from '../../schema/words/failure.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 
 export interface DiskRoom {
   /** Reserves room in the directory until the returned function is called. `missing` returns the bytes that are still to be written. */
@@ -45,4 +47,33 @@ interface Shortage {
 function explain({ directory, freeBytes, othersBytes, neededBytes }: Shortage): string {
   const others = othersBytes === 0 ? '' : `, of which other downloads need ${othersBytes}`;
   return `Free disk space in "${directory}", or move the model store with "SVC_MODELS_DIR": ${freeBytes} bytes are free${others}, but ${neededBytes} are needed`;
+}
+
+/** Fails where a store cannot be written to, before anything is made in it. */
+
+/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
+export async function failUnlessWritable(directory: string): Promise<void> {
+  try {
+    await access(directory, constants.W_OK);
+  } catch (error) {
+    const above = path.dirname(directory);
+    if (codeOf(error) !== 'ENOENT' || above === directory) throw error;
+    await failUnlessWritable(above);
+  }
+}
+
+/** Explains why a model cannot be written below a directory. Pure. */
+
+export function storageFailure(directory: string, error: unknown): Failure {
+  const code = codeOf(error);
+  if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
+    const user = process.getuid?.() ?? 'of this process';
+    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is missing or damaged and cannot be fetched (${code})`;
+    return { kind: 'stalled', reason: 'ModelStoreReadOnly', message };
+  }
+  const why = messageOf(error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return { kind: 'stalled', reason: 'DiskFull', message: `Free disk space in "${directory}" for the model: ${why}` };
+  }
+  return { kind: 'retry', reason: 'ModelPullFailed', message: `The model cannot be written to "${directory}": ${why}` };
 }

@@ -9,10 +9,9 @@ import { codeOf } from '../../platform/error-text.ts';
 import { ok, type Result } from '../../schema/words/failure.ts';
 import type { ArchiveFormat, CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { leastUnpackedBytes } from '../decide/judge-member.ts';
-import { failUnlessWritable } from '../pull/check-writable.ts';
-import { createDiskRoom, type DiskRoom } from './disk-room.ts';
+import { failUnlessWritable, createDiskRoom, type DiskRoom } from './disk-room.ts';
 import { fetchFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
-import { hashFile } from '../pull/hash-file.ts';
+import { hashFile } from './ordered-hash.ts';
 import { verifyFile } from './verify-file.ts';
 
 interface ArchiveJob {

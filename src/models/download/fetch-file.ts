@@ -2,15 +2,17 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ok, type Result } from '../../schema/words/failure.ts';
-import type { CatalogueFile } from '../catalogue/catalogue.ts';
-import { failUnlessWritable } from '../pull/check-writable.ts';
+import { ok, fail, type Result } from '../../schema/words/failure.ts';
+import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
+import { failUnlessWritable, storageFailure } from './disk-room.ts';
 import type { ModelSources } from '../model-sources.ts';
-import type { PullLimits } from './pull-file.ts';
+import type { PullLimits, PullFile } from './pull-file.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { createPartFiles, type PartFiles } from './part-files.ts';
-import { pullEntryFile } from '../pull/pull-entry.ts';
 import { verifyFile } from './verify-file.ts';
+import type { ModelId } from '../../schema/words/names.ts';
+import { writeDemoModel } from '../demo/demo-models.ts';
+import type { HubAccess } from '../hub/hub-access.ts';
 
 /** How a process fetches. */
 export interface FetchOptions {
@@ -100,4 +102,38 @@ async function stampOf(file: string): Promise<string> {
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
     () => 'absent',
   );
+}
+
+/** Brings one file of a catalogue entry into a store: downloads or generates it. The file appears completely or not at all. */
+
+interface PullEntryFile extends Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'> {
+  /** For files on the Hub. */
+  readonly hub?: HubAccess | undefined;
+}
+
+/** Returns the absolute path of a catalogue file in this store. */
+export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
+  const target = path.resolve(root, file.path);
+  if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);
+  return fail('stalled', 'CatalogueInvalid', `Correct the catalogue entry "${id}": its file "${file.path}" is outside the store`);
+}
+
+async function pullEntryFile({ from }: CatalogueFile, { hub, ...to }: PullEntryFile, signal: AbortSignal): Promise<Result<void>> {
+  if (from.kind === 'generated') {
+    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => ({
+      ok: false,
+      failure: storageFailure(path.dirname(to.target), error),
+    }));
+  }
+  // Imported with the first download, because undici is large.
+  const { pullFile } = await import('./pull-file.ts');
+  return pullFile({ ...from, ...to, ...(await hubFacts(from, hub)) }, signal);
+}
+
+/** The token belongs to the Hub alone, wherever the file is sent from. */
+async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
+  if (repo === undefined || hub === undefined) return {};
+  const token = await hub.token();
+  const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+  return { bearer, hub: { repo, page: `${hub.endpoint}/${repo}` } };
 }

@@ -16,15 +16,14 @@ import {
   type CatalogueEntry,
   type CatalogueFile,
 } from '../catalogue/catalogue.ts';
-import type { KeyedLock } from '../../platform/keyed-lock.ts';
+import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { ModelSources } from '../model-sources.ts';
 import type { MountedModels } from '../decide/workflows-mount.ts';
 import { fetchArchive } from './fetch-archive.ts';
-import { fetchFile, type FetchOptions } from './fetch-file.ts';
-import { targetOf } from '../pull/pull-entry.ts';
+import { fetchFile, targetOf, type FetchOptions } from './fetch-file.ts';
 import { reuseFile } from './reuse-file.ts';
-import { suggestModels } from '../decide/suggest-models.ts';
-import { storageFailure } from '../pull/storage-failure.ts';
+import { suggestModels } from '../decide/parse-model-name.ts';
+import { storageFailure } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
 

@@ -3,7 +3,7 @@
  * file is in the headers of the redirect, which a client that follows it alone would hide.
  */
 import type { Readable } from 'node:stream';
-import { request, type Dispatcher } from 'undici';
+import { request, Agent, EnvHttpProxyAgent, type Dispatcher, type buildConnector } from 'undici';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 
 export interface Bearer {
@@ -12,14 +12,14 @@ export interface Bearer {
   readonly token: string;
 }
 
-export interface OpenUrl {
+interface OpenUrl {
   readonly url: string;
   readonly dispatcher: Dispatcher;
   readonly headers?: Readonly<Record<string, string>>;
   readonly bearer?: Bearer | undefined;
 }
 
-export type ResponseHeaders = Dispatcher.ResponseData['headers'];
+type ResponseHeaders = Dispatcher.ResponseData['headers'];
 
 export interface OpenedUrl {
   readonly status: number;
@@ -78,4 +78,16 @@ function redirectProblem(from: URL, to: URL | undefined): string | undefined {
 
 function withoutQuery({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
+}
+
+/** Connections for downloads. */
+
+/**
+ * Through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, if there are any. No proxy can reach the loopback address of this machine. A connection fails if nothing
+ * is received for `silenceMs`. The caller destroys the dispatcher. `connect` opens the connections that need no proxy.
+ */
+export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher {
+  const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs, ...(connect === undefined ? {} : { connect }) };
+  const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
+  return isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
 }

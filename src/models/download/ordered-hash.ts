@@ -2,8 +2,9 @@
  * Computes the SHA-256 of a download while its blocks arrive in any order. What arrives exactly where the hash stands is hashed directly; the rest is read
  * again from the part as soon as everything before it is complete, mostly from the page cache. Blocks of an earlier attempt are compared with their CRC.
  */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { createReadStream } from 'node:fs';
 import { BLOCK_BYTES } from './decide/transfer-blocks.ts';
 import type { PartBlocks } from './part-blocks.ts';
 
@@ -69,4 +70,16 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): Ordere
     isFinished: () => position >= sizeBytes,
     digest: () => hash.digest('hex'),
   };
+}
+
+/** Hashes a file. */
+
+/** Large reads: the default of 64 KiB makes hashing of large files noticeably slower. */
+const READ_BYTES = 2 ** 20;
+
+/** Returns a SHA-256 hash that has been updated with the whole file and can be updated further. */
+export async function hashFile(file: string, signal: AbortSignal): Promise<Hash> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(file, { signal, highWaterMark: READ_BYTES })) if (Buffer.isBuffer(chunk)) hash.update(chunk);
+  return hash;
 }

@@ -7,12 +7,10 @@ import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import { FAST_BYTES_PER_SECOND } from './decide/transfer-blocks.ts';
-import { addSample, bytesPerSecond, type RateSample } from '../decide/transfer-rate.ts';
-import { createDiskRoom, type DiskRoom } from './disk-room.ts';
+import { FAST_BYTES_PER_SECOND, addSample, bytesPerSecond, type RateSample } from './decide/transfer-blocks.ts';
+import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
 import { createOrderedHash } from './ordered-hash.ts';
 import { openPart, removePart, type PartBlocks } from './part-blocks.ts';
-import { storageFailure } from '../pull/storage-failure.ts';
 import { UNLIMITED, type Throttle } from '../../platform/throttle.ts';
 import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
 

@@ -3,14 +3,14 @@
  * batches in memory.
  */
 import type { Readable } from 'node:stream';
+import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
 import { BLOCK_BYTES } from './decide/transfer-blocks.ts';
 import type { Failure } from '../../schema/words/failure.ts';
-import { bodyChunks } from '../pull/body-chunks.ts';
 import { discard } from './open-url.ts';
 import type { OrderedHash } from './ordered-hash.ts';
 import type { PartBlocks } from './part-blocks.ts';
-import type { ReadMemory } from '../pull/read-memory.ts';
-import { storageFailure } from '../pull/storage-failure.ts';
+import { storageFailure } from './disk-room.ts';
 import type { Throttle } from '../../platform/throttle.ts';
 
 export type Broken = { readonly kind: 'broken'; readonly message: string; readonly waitMs?: number };
@@ -102,4 +102,125 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   onBytes();
   // Does not wait: after a restart, the hash may have to read everything that an earlier attempt left.
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
+}
+
+/** The chunks of a body, each as it was received. The iterator of a stream joins those that wait, and copies each byte for that. */
+
+/** So many chunks wait before the stream is paused. */
+const AHEAD = 2;
+
+/** Throws the error of the body after everything that was received before it. A caller that stops earlier must destroy the body. */
+export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
+  const waiting: Buffer[] = [];
+  let end: { readonly error?: Error } | undefined;
+  let wake = (): void => undefined;
+  const take = (chunk: unknown): void => {
+    if (Buffer.isBuffer(chunk)) waiting.push(chunk);
+    if (waiting.length >= AHEAD) body.pause();
+    wake();
+  };
+  const finish = (how: { readonly error?: Error }): void => {
+    // A stream that has failed passes nothing on by itself, but still has what arrived while it was paused.
+    body.off('data', take);
+    take(body.read());
+    end ??= how;
+    wake();
+  };
+  body.on('error', (error: Error) => finish({ error }));
+  body.once('end', () => finish({}));
+  body.once('close', () => finish({}));
+  body.on('data', take);
+  for (;;) {
+    const chunk = waiting.shift();
+    if (chunk !== undefined) {
+      if (body.isPaused()) body.resume();
+      yield chunk;
+    } else if (end === undefined) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    } else {
+      if (end.error !== undefined) throw end.error;
+      return;
+    }
+  }
+}
+
+/**
+ * Memory that the sockets of one download read into again and again. Without it, each read of a socket allocates 64 KiB: receiving then takes twice the processor time, and much more memory until the
+ * garbage is collected. A socket fills one slab after another; a slab is free again when what it held was written.
+ *
+ * A body must be read to its end, and written, before the next request begins: only then is the order of slabs the order in which they are written.
+ */
+
+export interface ReadMemory {
+  /** Opens connections for a dispatcher that has one request at a time. */
+  readonly connect: buildConnector.connector;
+  /** Says that a piece of a body was written, and everything that was received before it. Pieces in other memory are ignored. */
+  release(piece: Buffer): void;
+}
+
+const SLAB_BYTES = 512 * 1024;
+/** A connection needs up to ten: two are being written, two collect the next write, some wait, and one is being filled. What is beyond this is left to the garbage collector. */
+const MAX_SLABS = 16;
+/** With less room than this in a slab, the next one begins: reads of a few bytes would take longer. */
+const LEAST_READ_BYTES = 64 * 1024;
+
+export function createReadMemory(): ReadMemory {
+  const owners = new WeakMap<ArrayBufferLike, Slabs>();
+  return {
+    connect(options, callback) {
+      const slabs = createSlabs((slab) => owners.set(slab.buffer, slabs));
+      const onread = {
+        buffer: () => slabs.room(),
+        /** Called as a method of the socket. False makes the socket wait until what it has is read. */
+        callback(this: Socket, bytes: number): boolean {
+          return this.push(slabs.take(bytes));
+        },
+      };
+      // With HTTP/2, all requests of a download would share one connection.
+      buildConnector({ allowH2: false, onread })(options, callback);
+    },
+    release: (piece) => owners.get(piece.buffer)?.release(piece.buffer),
+  };
+}
+
+interface Slabs {
+  /** The memory for the next read. Asking again without having taken anything returns the same. */
+  room(): Buffer;
+  /** Returns what the last read brought. */
+  take(bytes: number): Buffer;
+  release(memory: ArrayBufferLike): void;
+}
+
+function createSlabs(onNew: (slab: Buffer) => void): Slabs {
+  /** In the order in which they were filled; the last one is being filled. */
+  const inUse: Buffer[] = [];
+  const free: Buffer[] = [];
+  let filled = SLAB_BYTES;
+  const current = (): Buffer => inUse.at(-1) ?? begin();
+  const begin = (): Buffer => {
+    const slab = free.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES);
+    onNew(slab);
+    inUse.push(slab);
+    if (inUse.length > MAX_SLABS) inUse.shift();
+    filled = 0;
+    return slab;
+  };
+  return {
+    room() {
+      if (SLAB_BYTES - filled < LEAST_READ_BYTES) begin();
+      return current().subarray(filled);
+    },
+    take(bytes) {
+      const piece = current().subarray(filled, filled + bytes);
+      filled += bytes;
+      return piece;
+    },
+    release(memory) {
+      // A slab that is free already, or left to the garbage collector, says nothing about the others.
+      if (!inUse.some(({ buffer }) => buffer === memory)) return;
+      while (inUse[0] !== undefined && inUse[0].buffer !== memory) free.push(...inUse.splice(0, 1));
+    },
+  };
 }

@@ -2,16 +2,17 @@
  * Takes a file from another model of the same store, where one has the same content under another name: a model that was pulled by its name on the Hub, and is then named by
  * its id in the catalogue. Its content is hashed before it appears, as that of a download.
  */
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm, stat, constants, copyFile, link, open } from 'node:fs/promises';
 import path from 'node:path';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueFile, type Download } from '../catalogue/catalogue.ts';
 import type { Pins } from '../pins.ts';
-import { failUnlessWritable } from '../pull/check-writable.ts';
+import { failUnlessWritable, createDiskRoom } from './disk-room.ts';
 import type { FetchOptions } from './fetch-file.ts';
-import { hashFile } from '../pull/hash-file.ts';
-import { takeBytes } from '../pull/take-bytes.ts';
+import { hashFile } from './ordered-hash.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import type { Result } from '../../schema/words/failure.ts';
 
-export interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
+interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
   /** Absolute path of the store. */
   readonly root: string;
   readonly file: CatalogueFile;
@@ -65,4 +66,32 @@ async function takeFrom(
   } finally {
     await rm(part, { force: true });
   }
+}
+
+/** Takes the content of a file on this machine without fetching it: by hard link or reflink, which take no room, else by copy. */
+
+export type TakeMethod = 'hard link' | 'reflink' | 'copy';
+
+/** The kernel forbids most users to link to files of others (`fs.protected_hardlinks`); those are cloned or copied. */
+export async function takeBytes(source: string, part: string, sizeBytes: number): Promise<Result<never> | TakeMethod> {
+  const linked = await link(source, part).then(
+    () => true,
+    () => false,
+  );
+  if (linked) return 'hard link';
+  const cloned = await copyFile(source, part, constants.COPYFILE_FICLONE_FORCE).then(
+    () => true,
+    () => false,
+  );
+  if (cloned) return 'reflink';
+  await rm(part, { force: true });
+  const room = await createDiskRoom().reserve(path.dirname(part), () => sizeBytes);
+  if (!room.ok) return room;
+  await copyFile(source, part);
+  const handle = await open(part, 'r');
+  await handle.sync().catch((error: unknown) => {
+    if (codeOf(error) !== 'EINVAL') throw error;
+  });
+  await handle.close();
+  return 'copy';
 }

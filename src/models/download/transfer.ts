@@ -13,14 +13,12 @@ import { messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength, connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-blocks.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse, type ResponseVerdict } from './decide/judge-response.ts';
-import { connectTo } from '../pull/connect-to.ts';
-import { discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
+import { connectTo, discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
 import type { OrderedHash } from './ordered-hash.ts';
 import type { PartBlocks } from './part-blocks.ts';
-import { createReadMemory, type ReadMemory } from '../pull/read-memory.ts';
-import { receiveBody, RESUMES, type Broken, type Receiver } from './receive-body.ts';
+import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, type Receiver } from './receive-body.ts';
 import type { Throttle } from '../../platform/throttle.ts';
-import { storageFailure } from '../pull/storage-failure.ts';
+import { storageFailure } from './disk-room.ts';
 
 export interface TransferSource {
   readonly url: string;

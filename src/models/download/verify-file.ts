@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile } from '../catalogue/catalogue.ts';
 import { encodeDemoModel } from '../demo/demo-models.ts';
-import { hashFile } from '../pull/hash-file.ts';
+import { hashFile } from './ordered-hash.ts';
 
 /** Takes two to ten seconds with common disks, and every start of a pod waits for it. */
 const HASH_UP_TO_BYTES = 2 * 2 ** 30;

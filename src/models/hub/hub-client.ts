@@ -3,14 +3,16 @@
  * commit has. Own code instead of the npm client, whose errors have lost the headers that explain them; see docs/decisions/0056.
  */
 import { z } from 'zod';
-import { connectTo } from '../pull/connect-to.ts';
+import { connectTo, openUrl } from '../download/open-url.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import type { RepoFile } from '../decide/choose-files.ts';
+import { listQuantisations, chooseFiles, type RepoFile, type Quantisation } from '../decide/choose-files.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
-import { openUrl } from '../download/open-url.ts';
 import type { HubAccess } from './hub-access.ts';
+import type { HubName } from '../decide/parse-model-name.ts';
+import type { ModelId } from '../../schema/words/names.ts';
+import { pinnedFiles, type Pin } from '../decide/pin.ts';
 
 export interface RepoFacts {
   /** 40 hexadecimal digits. */
@@ -147,4 +149,47 @@ async function readText(body: AsyncIterable<unknown>): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Which quantisations a repository offers, without downloading or remembering any. */
+
+export async function readQuantisations(hub: HubAccess, { repo }: HubName, signal: AbortSignal): Promise<Result<readonly Quantisation[]>> {
+  const client = createHubClient(hub);
+  const described = await client.describe(repo, signal);
+  if (!described.ok) return described;
+  const files = await client.list(repo, described.value.commit, signal);
+  return files.ok ? ok(listQuantisations(files.value)) : files;
+}
+
+/** Asks the Hub what a name means, and turns the answer into a pin: the files to fetch, at the newest commit. */
+
+export interface NameToResolve {
+  readonly id: ModelId;
+  readonly name: HubName;
+  readonly hub: HubAccess;
+  /** Memory for the model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  readonly fitsBytes: number | undefined;
+}
+
+/** Nothing is kept; the caller decides where the pin belongs. */
+export async function resolvePin({ id, name, hub, fitsBytes }: NameToResolve, signal: AbortSignal): Promise<Result<Pin>> {
+  const client = createHubClient(hub);
+  const repo = await client.describe(name.repo, signal);
+  if (!repo.ok) return repo;
+  const { commit, license, licenseUrl, isGated } = repo.value;
+  const files = await client.list(name.repo, commit, signal);
+  if (!files.ok) return files;
+  const choice = chooseFiles(files.value, name, fitsBytes);
+  if (choice.kind === 'none') return fail('stalled', 'ModelMissing', choice.message);
+  if (choice.kind === 'too-large') return fail('stalled', 'ModelTooLarge', choice.message);
+  const pinned = pinnedFiles({ repo: name.repo, commit, chosen: choice.files });
+  if ('problem' in pinned) return fail('stalled', 'ModelMissing', `Use another file or repository: ${pinned.problem}`);
+  return ok({
+    version: 1,
+    id,
+    files: [...pinned.files],
+    isGated,
+    ...(license === undefined ? {} : { license }),
+    ...(licenseUrl === undefined ? {} : { licenseUrl }),
+  });
 }

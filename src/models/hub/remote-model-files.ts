@@ -11,8 +11,7 @@ import type { Failure } from '../../schema/words/failure.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse } from '../download/decide/judge-response.ts';
-import { connectTo } from '../pull/connect-to.ts';
-import { discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
+import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
 import type { HubAccess } from './hub-access.ts';
 
 /** Reading a file failed. What the provider makes of it does not matter: the failure says what to do. */

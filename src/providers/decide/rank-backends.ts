@@ -1,7 +1,7 @@
 /** Which backends a machine can run, from its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
-import type { Machine, MachineDevice } from '../../schema/status/hardware.ts';
+import type { Machine, MachineDevice, Hardware } from '../../schema/status/hardware.ts';
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
-import type { BackendVerdict } from '../provider.ts';
+import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
 /** The default backend of the kind first, and then the others in their order. */
 export function rankBackends(kind: ProviderKind, hardware: Machine | undefined): readonly BackendVerdict[] {
@@ -38,3 +38,81 @@ const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   cuda: 'this machine has no GPU of NVIDIA',
   npu: 'this machine has no NPU',
 };
+
+/** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
+
+interface BackendAvailability {
+  readonly backend: Backend;
+  readonly available: boolean;
+  /** Why it is not available: a clause. Empty if it is. */
+  readonly reason: string;
+}
+
+interface Availability {
+  readonly available: boolean;
+  /** What it runs in, or what to do so that it can run. */
+  readonly reason: string;
+  /** In the order of preference. */
+  readonly backends: readonly BackendAvailability[];
+}
+
+/** In what its server would run: in images, for these backends; or in a program of the machine. */
+export type RunsIn =
+  /** `absent`: those whose image is named and not on this machine, where it has to be. Default: none. */
+  | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
+  | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
+
+export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
+  const verdicts = provider.rankBackends(hardware);
+  const backends = verdicts.map((verdict) => judge(verdict, runsIn));
+  const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
+  const unusable = backends.filter(({ available }) => !available);
+  if (runsIn.kind === 'process' && !runsIn.program.ok) return { available: false, reason: runsIn.program.failure.message, backends };
+  if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
+    return {
+      available: false,
+      reason: 'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      backends,
+    };
+  }
+  if (usable.length === 0) {
+    const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';
+    return { available: false, reason: `${advice}: ${whyNot(unusable)}`, backends };
+  }
+  const others = unusable.length === 0 ? '' : `; ${whyNot(unusable)}`;
+  return { available: true, reason: `${where(runsIn, usable)}${others}`, backends };
+}
+
+function judge({ backend, missing }: BackendVerdict, runsIn: RunsIn): BackendAvailability {
+  const why = missing ?? whyNoImage(backend, runsIn);
+  return { backend, available: why === undefined, reason: why ?? '' };
+}
+
+function whyNoImage(backend: Backend, runsIn: RunsIn): string | undefined {
+  if (runsIn.kind === 'process' || runsIn.backends.includes(backend)) return undefined;
+  return runsIn.absent?.includes(backend) === true ? 'its toolbox image is not on this machine' : 'there is no toolbox image';
+}
+
+function where(runsIn: RunsIn, usable: readonly Backend[]): string {
+  const named = listOf(usable);
+  if (runsIn.kind === 'images') return `Runs in toolbox images for ${named}`;
+  const program = runsIn.program.ok ? runsIn.program.value : { name: '' };
+  const installs = program.installs === undefined ? '' : ` (${program.installs})`;
+  return `Runs as a process on this machine with ${named}: ${program.name}${installs}`;
+}
+
+/** Backends with the same reason share it. */
+function whyNot(backends: readonly BackendAvailability[]): string {
+  const reasons = [...new Set(backends.map(({ reason }) => reason))];
+  return reasons
+    .map((reason) => {
+      const named = backends.filter((each) => each.reason === reason).map(({ backend }) => backend);
+      return `${listOf(named)} ${named.length === 1 ? 'is' : 'are'} not available, because ${reason}`;
+    })
+    .join('; ');
+}
+
+function listOf(names: readonly string[]): string {
+  const quoted = names.map((name) => `"${name}"`);
+  return quoted.length < 2 ? quoted.join('') : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
+}

@@ -1,9 +1,51 @@
 /** How GGUF models look on disk: one file, or the shards of a split one, and a vision projector beside it. What their headers say. */
-import type { ModelFiles, ModelFormat, ModelReading } from '../provider.ts';
-import { shardNames } from '../../schema/gguf-names.ts';
-import { ggufContents, isProjector, isProjectorName, projectorFor, withListedProjector } from './decide/gguf-model.ts';
-import { ggufTraits } from './decide/gguf-traits.ts';
+import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
+import { shardNames } from '../../schema/slot/model-providers.ts';
+import {
+  ggufContents,
+  isProjector,
+  isProjectorName,
+  projectorFor,
+  withListedProjector,
+  parseContents,
+  type GgufContents,
+} from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
+import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
+import { POOLINGS } from './decide/server-options.ts';
+
+/** What the header of a GGUF file says, in terms that users know. Pure. */
+
+export function ggufTraits(contents: ModelContents): ModelTraits {
+  const known = parseContents(contents);
+  if (known === undefined) return {};
+  const { quantization, parameters, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
+  return {
+    ...(quantization === undefined ? {} : { quantization }),
+    ...(parameters === undefined || parameters === 0 ? {} : { parameters }),
+    ...(context === undefined ? {} : { context }),
+    ...poolingOf(known),
+    ...(total === undefined ? {} : { experts: { total, active } }),
+    ...abilitiesOf(known),
+  };
+}
+
+/** A classifier head ranks, whatever the header says of pooling. */
+function poolingOf({ poolingType = 0, hasClassifier }: GgufContents): Pick<ModelTraits, 'pooling'> {
+  const pooling = hasClassifier === true ? 'rank' : POOLINGS[poolingType];
+  return pooling === undefined || pooling === 'none' ? {} : { pooling };
+}
+
+/** Tools and thinking are matters of the chat template. What a catalogue states says nothing of it. */
+function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents): Pick<ModelTraits, 'abilities'> {
+  if (chatTemplate === undefined && projector === undefined) return {};
+  const has: Readonly<Record<ModelAbility, boolean>> = {
+    tools: tools === true,
+    thinking: thinking === true,
+    vision: projector !== undefined,
+  };
+  return { abilities: (['tools', 'thinking', 'vision'] as const).filter((ability) => has[ability]) };
+}
 
 type Shard =
   | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }

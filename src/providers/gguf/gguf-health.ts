@@ -1,8 +1,16 @@
 /** Asks llama-server for its health. */
 import type { Endpoint, Health, ProbeIo, SlotContext } from '../provider.ts';
-import { checksFor, deriveHealth, deriveReadiness, PROBES, READINESS_CHECKS, worstOf, type ProbeRequest } from './decide/derive-health.ts';
+import {
+  checksFor,
+  deriveHealth,
+  deriveReadiness,
+  PROBES,
+  READINESS_CHECKS,
+  worstOf,
+  type ProbeRequest,
+  type Check,
+} from './decide/derive-health.ts';
 import { ggufModel } from './decide/gguf-model.ts';
-import type { Check } from './decide/find-nonsense.ts';
 import { roleOf } from './decide/model-role.ts';
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */

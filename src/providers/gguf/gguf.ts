@@ -1,15 +1,67 @@
 /** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
-import type { Provider, SlotContext } from '../provider.ts';
+import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { askHealth, askReadiness } from './gguf-health.ts';
-import { inferPath } from './decide/infer-path.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
-import { SAFE_FLAGS } from './decide/safe-flags.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import { openLlamaServer } from './gguf-program.ts';
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
+
+/** Maps a request to the path of llama-server that serves it. Pure. */
+
+/** Canonical paths that llama-server serves under the same path. */
+const SAME_PATHS: ReadonlySet<string> = new Set([
+  '/v1/chat/completions',
+  '/v1/completions',
+  '/v1/embeddings',
+  '/v1/responses',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+]);
+
+const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
+  chat: 'Send the request to a slot with a chat model: this model only makes embeddings or scores',
+  completion: 'Send the request to a slot with a text model: this model only makes embeddings or scores',
+  embedding: 'Send the request to the slot "embed", or set an embedding model in this slot: its model does not make embeddings',
+  rerank: 'Set a reranker model in this slot: its model has no classifier head',
+};
+
+function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
+  const { capability, path } = request;
+  if (!capabilities.includes(capability)) {
+    return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
+  }
+  if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
+  if (SAME_PATHS.has(path)) return { kind: 'forward', path };
+  return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
+}
+
+/**
+ * The flags of llama-server that anyone who may edit a slot through the API may set: they decide how the model computes, how it answers and how much memory it
+ * uses. All others are refused there, also those of later versions: llama-server has flags that load other models, adapters and libraries, serve directories, write logs and
+ * caches, listen on other addresses, and run tools. Compared with `llama-server --help` of Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
+ */
+const COMPUTING =
+  '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +
+  '-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe ' +
+  '-fit --fit -fitt --fit-target -fitc --fit-ctx -fa --flash-attn --op-offload --no-op-offload -kvo --kv-offload -nkvo --no-kv-offload --mmproj-offload --no-mmproj-offload';
+const CONTEXT =
+  '-c --ctx-size -b --batch-size -ub --ubatch-size -np --parallel -cb --cont-batching -nocb --no-cont-batching --keep --swa-full -ctxcp --ctx-checkpoints --swa-checkpoints -cms --checkpoint-min-step -kvu --kv-unified ' +
+  '-no-kvu --no-kv-unified -ctk --cache-type-k -ctv --cache-type-v --cache-prompt --no-cache-prompt --cache-reuse -cram --cache-ram --context-shift --no-context-shift ' +
+  '--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast --override-kv';
+const SAMPLING =
+  '-n --predict --n-predict -s --seed --samplers --sampler-seq --sampling-seq --ignore-eos --temp --temperature --top-k --top-p --min-p --top-nsigma --top-n-sigma --xtc-probability ' +
+  '--xtc-threshold --typical --typical-p --repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n ' +
+  '--dry-sequence-breaker --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias --grammar -j --json-schema';
+const ANSWERING =
+  '-a --alias --embedding --embeddings --rerank --reranking --pooling --embd-normalize --jinja --no-jinja --chat-template --chat-template-kwargs --reasoning --reasoning-format ' +
+  '--reasoning-budget --prefill-assistant --no-prefill-assistant -sp --special --spm-infill --image-min-tokens --image-max-tokens -r --reverse-prompt --warmup --no-warmup ' +
+  '-to --timeout --threads-http -sps --slot-prompt-similarity --metrics --no-slots --no-webui --no-ui --offline --no-perf --draft --draft-n --draft-max --draft-min --draft-p-min';
+
+export const SAFE_FLAGS: ReadonlySet<string> = new Set([COMPUTING, CONTEXT, SAMPLING, ANSWERING].flatMap((flags) => flags.split(' ')));
 
 export const gguf: Provider = {
   kind: 'gguf',

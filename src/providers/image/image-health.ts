@@ -1,6 +1,6 @@
 /** Asks ComfyUI for its health: whether it answers, and whether its loader lists the model of the slot. Drawing an image would take seconds, and wait behind those of clients. */
 import type { Endpoint, Health, ProbeIo, SlotContext } from '../provider.ts';
-import { describesClass, listsFile, loaderOf } from './decide/serve-image.ts';
+import { describesClass, listsFile, loaderOf } from './decide/image-command.ts';
 import { userWorkflow } from './decide/user-workflow.ts';
 
 /** It is written in Python: while it loads a model, it answers late. */

@@ -3,9 +3,17 @@ import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { askHealth, askReadiness, READY_PATH } from './image-health.ts';
-import { imageMemory, leastDeviceBytes } from './decide/image-memory.ts';
-import { capabilitiesOf, objectionTo } from './decide/serve-image.ts';
-import { devicesOf, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/image-command.ts';
+import {
+  imageMemory,
+  leastDeviceBytes,
+  capabilitiesOf,
+  objectionTo,
+  devicesOf,
+  PROGRAM,
+  SAFE_FLAGS,
+  serverCommand,
+  serverEnvironment,
+} from './decide/image-command.ts';
 import { openComfyUi } from './image-program.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';

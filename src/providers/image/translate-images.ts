@@ -6,18 +6,17 @@
  *
  * A client that leaves has its own workflow removed from the queue, or interrupted. ComfyUI must be asked for both, as it may begin with the workflow in between.
  */
+import { createHash } from 'node:crypto';
 import type { ModelFacts } from '../provider.ts';
 import { ask, listen, onEnd, onLeave } from '../translation-steps.ts';
 import type { Steps, TranslatableRequest, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import { answerWith } from './answer-images.ts';
-import { awaitJob, type OnPreview } from './await-job.ts';
+import { awaitJob, createImageStream, type OnPreview } from './await-job.ts';
 import { parseQueued, parseRefusal, type SavedImage } from './decide/comfy-answers.ts';
 import { describeExecutionError, describeRefusal, imageFailed, type Drawing } from './decide/describe-failure.ts';
 import { drawableOf, wrongPath } from './decide/drawable.ts';
-import { exactJson } from './decide/exact-json.ts';
-import { jobNames } from './decide/job-names.ts';
+import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
-import { createImageStream } from './stream-images.ts';
 import { uploadImages } from './upload-images.ts';
 
 export function translateGeneration(model: ModelFacts | undefined): Translate {
@@ -100,4 +99,23 @@ const JSON_BODY = { 'content-type': 'application/json' };
 
 function postJson(path: string, body: object): UpstreamRequest {
   return { method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) };
+}
+
+/** The names of one job at the server, all from what the gateway chose at random for the request, so that nobody can guess them. Pure. */
+
+interface JobNames {
+  /** ComfyUI takes ids of clients if they are UUIDs. */
+  readonly id: string;
+  /** Of the files that it writes. */
+  readonly filenamePrefix: string;
+  /** For a request that names none: 53 bits, so that every program can repeat it. */
+  readonly seed: bigint;
+}
+
+function jobNames(random: string): JobNames {
+  const digits = createHash('sha256').update(random).digest('hex');
+  const id = [digits.slice(0, 8), digits.slice(8, 12), `4${digits.slice(13, 16)}`, `8${digits.slice(17, 20)}`, digits.slice(20, 32)].join(
+    '-',
+  );
+  return { id, filenamePrefix: `svc/${id}`, seed: BigInt(`0x${digits.slice(32, 45)}`) };
 }

@@ -5,9 +5,8 @@ import type { ImageSource } from './decide/build-workflow.ts';
 import { wrongMask, type Drawable, type ImageSize } from './decide/drawable.ts';
 import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
-import { chooseFiles, editSize, judgeImage, judgeMask } from './decide/edit-files.ts';
+import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
 import { endsAs } from './decide/image-bytes.ts';
-import { FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image is changed that its composition stays. */

@@ -5,8 +5,16 @@ import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from 
 import type { Translate } from '../translation.ts';
 import { askHealth, askReadiness, READY_PATH } from './npu-health.ts';
 import { describeContents, parseModelList } from './decide/npu-models.ts';
-import { capabilitiesOf, devicesOf, LIST_ARGUMENTS, PROGRAM, SAFE_FLAGS, serverCommand, serverEnvironment } from './decide/npu-command.ts';
-import { serverMemory } from './decide/server-memory.ts';
+import {
+  capabilitiesOf,
+  devicesOf,
+  LIST_ARGUMENTS,
+  PROGRAM,
+  SAFE_FLAGS,
+  serverCommand,
+  serverEnvironment,
+  serverMemory,
+} from './decide/npu-command.ts';
 import { openFlm } from './npu-program.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 

@@ -4,11 +4,18 @@
  */
 import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
-import { chatRequest } from './decide/chat-request.ts';
-import { askedVectors, embeddingAnswer, embeddingRequest } from './decide/embedding-shape.ts';
-import { judgeAnswer, unusable, type Verdict } from './decide/npu-answers.ts';
+import {
+  chatRequest,
+  askedVectors,
+  embeddingAnswer,
+  embeddingRequest,
+  judgeAnswer,
+  unusable,
+  askedText,
+  transcriptionAnswer,
+  type Verdict,
+} from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
-import { askedText, transcriptionAnswer } from './decide/transcription-shape.ts';
 
 /** How often a request is sent again while others fill the queue of the server, and how long it waits each time: five minutes in all, as requests may be parked. */
 const TRIES = 600;

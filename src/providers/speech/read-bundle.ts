@@ -1,9 +1,8 @@
 /** Reads the files of a model for sherpa-onnx as far as they can be checked: each network to its end, and what it says about itself. */
 import type { ModelFiles } from '../provider.ts';
 import type { Bundle } from './decide/bundle.ts';
-import { readOnnx } from './read-onnx.ts';
 
-export type BundleReading =
+type BundleReading =
   | {
       readonly ok: true;
       /** Of everything that is loaded. */
@@ -33,4 +32,110 @@ export async function readBundle(id: string, bundle: Bundle, files: ModelFiles):
     sizes.set(name, sizeBytes);
   }
   return { ok: true, sizeBytes: sizes.values().reduce((sum, each) => sum + each, 0), metadata, sizes };
+}
+
+/**
+ * Reads what an ONNX file says about itself, without its weights: the file is a list of fields, of which one is the graph, and is skipped. A file in the format of ONNX
+ * Runtime (`.ort`) is only recognized. Numbers of fields: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, message `ModelProto`.
+ */
+
+type OnnxReading =
+  | { readonly ok: true; readonly sizeBytes: number; readonly metadata: ReadonlyMap<string, string> }
+  /** `problem` continues the sentence "The file …". */
+  | { readonly ok: false; readonly problem: string };
+
+const GRAPH = 7;
+const METADATA = 14;
+const KEY = 1;
+const VALUE = 2;
+/** Most files have about ten fields; those with functions of their own have one more for each. */
+const MAX_FIELDS = 5000;
+/** The longest one of known models, a lexicon, has less. */
+const MAX_METADATA_BYTES = 4 * 2 ** 20;
+const ORT_IDENTIFIER = 'ORTM';
+const RUNTIME_HEAD_BYTES = 8;
+const GET_AGAIN = 'wait until it is copied, or get it again';
+
+async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
+  const sizeBytes = await files.sizeOf(name);
+  const metadata = new Map<string, string>();
+  const first = await files.read(name, 0, LONGEST_HEAD_BYTES);
+  if (new TextDecoder('latin1').decode(first.subarray(4, RUNTIME_HEAD_BYTES)) === ORT_IDENTIFIER) return { ok: true, sizeBytes, metadata };
+  let hasGraph = false;
+  let at = 0;
+  for (let count = 0; at < sizeBytes; count += 1) {
+    const bytes = at === 0 ? first : await files.read(name, at, LONGEST_HEAD_BYTES);
+    const head = readFieldHead(bytes, 0);
+    if (head === undefined || count >= MAX_FIELDS) return damaged();
+    const valueAt = at + head.valueAt;
+    const end = valueAt + head.valueBytes;
+    if (end > sizeBytes) return at === 0 ? damaged() : { ok: false, problem: `is cut off; ${GET_AGAIN}` };
+    if (head.field === GRAPH) hasGraph = true;
+    if (head.field === METADATA && head.hasLength) {
+      if (head.valueBytes > MAX_METADATA_BYTES) return damaged();
+      const entry = readTexts(await files.read(name, valueAt, head.valueBytes));
+      metadata.set(entry.get(KEY) ?? '', entry.get(VALUE) ?? '');
+    }
+    at = end;
+  }
+  return hasGraph ? { ok: true, sizeBytes, metadata } : damaged();
+}
+
+function damaged(): OnnxReading {
+  return { ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` };
+}
+
+/** Reads the head of one field in the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). Pure. */
+
+interface FieldHead {
+  readonly field: number;
+  /** Offset of the value in the bytes. */
+  readonly valueAt: number;
+  /** Length of the value, which may reach beyond the bytes. */
+  readonly valueBytes: number;
+  /** The value is a text, bytes or a message. */
+  readonly hasLength: boolean;
+}
+
+/** The longest number takes 10 bytes, so a head takes at most two of them. */
+const LONGEST_HEAD_BYTES = 20;
+const LONGEST_NUMBER_BYTES = 10;
+const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
+
+/** Undefined if there is none: the bytes end too early, or are something else. */
+function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
+  const tag = readNumber(bytes, at);
+  if (tag === undefined || tag.value < 8) return undefined;
+  const wireType = tag.value % 8;
+  const field = Math.floor(tag.value / 8);
+  const fixed = FIXED_BYTES[wireType];
+  if (fixed !== undefined) return { field, valueAt: tag.end, valueBytes: fixed, hasLength: false };
+  const next = wireType === 0 || wireType === 2 ? readNumber(bytes, tag.end) : undefined;
+  if (next === undefined) return undefined;
+  if (wireType === 0) return { field, valueAt: tag.end, valueBytes: next.end - tag.end, hasLength: false };
+  return { field, valueAt: next.end, valueBytes: next.value, hasLength: true };
+}
+
+/** Exact up to 2^53, which no length of a file reaches. */
+function readNumber(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } | undefined {
+  let value = 0;
+  for (let index = 0; index < LONGEST_NUMBER_BYTES; index += 1) {
+    const byte = bytes[at + index];
+    if (byte === undefined) return undefined;
+    value += (byte & 0x7f) * 2 ** (7 * index);
+    if (byte < 0x80) return { value, end: at + index + 1 };
+  }
+  return undefined;
+}
+
+/** Returns the texts of a message by the numbers of their fields; the last one of each counts. */
+function readTexts(message: Uint8Array): ReadonlyMap<number, string> {
+  const texts = new Map<number, string>();
+  for (let at = 0; at < message.length;) {
+    const head = readFieldHead(message, at);
+    if (head === undefined || head.valueAt + head.valueBytes > message.length) return texts;
+    at = head.valueAt + head.valueBytes;
+    if (head.hasLength) texts.set(head.field, new TextDecoder().decode(message.subarray(head.valueAt, at)));
+  }
+  return texts;
 }

@@ -1,14 +1,35 @@
 /** The provider for speech-to-text. It computes with the CPU and nothing else. */
 import { rankBackends } from '../decide/rank-backends.ts';
-import type { Provider } from '../provider.ts';
-import { PROGRAMS, SAFE_FLAGS, serverCommand } from '../speech/decide/speech-command.ts';
-import { serverMemory } from '../speech/decide/server-memory.ts';
+import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest } from '../provider.ts';
+import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
 import { openSpeechServer } from '../speech/speech-program.ts';
-import { askHealth } from '../speech/speech-health.ts';
-import { askReadiness } from './ask-readiness.ts';
-import { inferPath } from './decide/infer-path.ts';
-import { sttCapabilities } from './decide/stt-model.ts';
-import { sttFormat } from './stt-format.ts';
+import { askHealth, askReadiness as askSpeech, judgeTranscription } from '../speech/speech-health.ts';
+import { sttCapabilities, sttFormat } from './stt-format.ts';
+import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
+
+/** A second of sound must be transcribed without an error. */
+async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<SlotContext, 'spec'>, signal: AbortSignal): Promise<Health> {
+  const form = { body: probeForm(spec.model.default), contentType: PROBE_FORM_TYPE };
+  return await askSpeech(endpoint, io, { path: '/v1/audio/transcriptions', ...form, judge: judgeTranscription }, signal);
+}
+
+/** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
+
+const CAPABILITY_OF: Readonly<Partial<Record<string, Capability>>> = {
+  '/v1/audio/transcriptions': 'transcription',
+  '/v1/audio/translations': 'translation',
+};
+
+function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
+  const needed = Object.hasOwn(CAPABILITY_OF, path) ? CAPABILITY_OF[path] : undefined;
+  if (needed === capability && capabilities.includes(capability)) return { kind: 'forward', path };
+  const message =
+    capability === 'translation'
+      ? 'Use a model that translates, such as a Whisper of several languages: the model of this slot only writes down what is said'
+      : `Send this request to another slot: a slot for speech-to-text does not serve "${path}"`;
+  return { kind: 'refuse', message };
+}
 
 export const stt: Provider = {
   kind: 'stt',

@@ -1,8 +1,7 @@
 /** How models for text-to-speech look on disk: a directory with one network and what belongs to it, unpacked as sherpa-onnx releases them. */
 import type { ModelFormat, ModelReading } from '../provider.ts';
-import { findBundle } from '../speech/decide/bundle.ts';
+import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
-import { TTS_BUNDLES } from './decide/tts-bundles.ts';
 import { ttsContents, voicesProblem } from './decide/tts-model.ts';
 
 const VOICES_FILE = 'voices.bin';
@@ -28,3 +27,21 @@ export const ttsFormat: ModelFormat = {
     return { kind: 'model', sizeBytes: reading.sizeBytes, contents: ttsContents(bundle.family, reading.metadata), family: bundle.family };
   },
 };
+
+/** The models for text-to-speech that the speech server loads. Pure. */
+
+const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
+
+const TTS_BUNDLES: readonly BundleShape[] = [
+  { family: 'kokoro', networks: [/^model(?:\.[a-z0-9]+)?\.onnx$/], others: [/^voices\.bin$/, TOKENS] },
+  { family: 'matcha', networks: [/^model-steps-\d+\.onnx$/, /^(?:vocos|hifigan).*\.onnx$/], others: [TOKENS] },
+  {
+    family: 'pocket',
+    networks: [network('lm_flow'), network('lm_main'), network('encoder'), network('decoder'), network('text_conditioner')],
+    others: [/^vocab\.json$/, /^token_scores\.json$/],
+  },
+  // What sherpa-onnx calls VITS, such as the voices of Piper.
+  { family: 'vits', networks: [/\.onnx$/], others: [TOKENS, /^(?:espeak-ng-data|lexicon.*\.txt)$/] },
+  // A model that reads characters instead of sounds needs neither. By its files it could as well be one for speech-to-text.
+  { family: 'vits', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS] },
+];

@@ -1,14 +1,60 @@
 /** The provider for text-to-speech. */
-import type { Provider } from '../provider.ts';
-import { PROGRAMS, SAFE_FLAGS, serverCommand } from '../speech/decide/speech-command.ts';
-import { serverMemory } from '../speech/decide/server-memory.ts';
+import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest, BackendVerdict } from '../provider.ts';
+import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
 import { openSpeechServer } from '../speech/speech-program.ts';
-import { askHealth } from '../speech/speech-health.ts';
-import { askReadiness } from './ask-readiness.ts';
-import { inferPath } from './decide/infer-path.ts';
-import { devicesOf, rankTtsBackends, usesDevice } from './decide/tts-backends.ts';
+import { askHealth, askReadiness as askSpeech, judgeSpeech } from '../speech/speech-health.ts';
 import { needsSample, voicesOf } from './decide/tts-model.ts';
 import { ttsFormat } from './tts-format.ts';
+import type { Capability, Backend } from '../../schema/slot/provider-kinds.ts';
+import { rankBackends } from '../decide/rank-backends.ts';
+import type { Machine } from '../../schema/status/hardware.ts';
+import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
+
+/** Letters that every model reads in some way. */
+const TEXT = 'Hello.';
+
+/**
+ * A short text must be spoken, and not as silence. A model that imitates voices is only asked whether it is loaded: the check has no recording
+ * of a voice, and what a model makes of another sound says nothing about it.
+ */
+async function askReadiness(
+  endpoint: Endpoint,
+  io: ProbeIo,
+  { spec, model }: Pick<SlotContext, 'spec' | 'model'>,
+  signal: AbortSignal,
+): Promise<Health> {
+  if (needsSample(model)) return await askHealth(endpoint, io, undefined, signal);
+  const body = JSON.stringify({ model: spec.model.default, input: TEXT, response_format: 'wav' });
+  return await askSpeech(endpoint, io, { path: '/v1/audio/speech', body, judge: judgeSpeech }, signal);
+}
+
+/** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
+
+function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
+  if (capability === 'speech' && capabilities.includes('speech') && path === '/v1/audio/speech') return { kind: 'forward', path };
+  return { kind: 'refuse', message: `Send this request to another slot: a slot for text-to-speech does not serve "${path}"` };
+}
+
+/** With what text-to-speech computes: with the CPU, or with Vulkan where a server that can use it is provided. Pure. */
+
+const NO_VULKAN = 'the speech engine computes with the CPU only: sherpa-onnx is not built for Vulkan';
+
+/** A program that says what it can is believed; otherwise the devices of the machine decide, and whether there is an image for the backend. */
+function rankTtsBackends(hardware: Machine | undefined): readonly BackendVerdict[] {
+  const program = hardware?.programs.tts;
+  return rankBackends('tts', hardware).map(({ backend, missing }) => {
+    if (missing === undefined) return { backend };
+    return { backend, missing: backend === 'vulkan' && program !== undefined ? NO_VULKAN : missing };
+  });
+}
+
+function devicesOf(backend: Backend): readonly string[] {
+  return backend === 'vulkan' ? ['/dev/dri'] : [];
+}
+
+function usesDevice({ backend, resources }: SlotSpec): boolean {
+  return backend !== 'cpu' && resources.gpus !== 0;
+}
 
 export const tts: Provider = {
   kind: 'tts',

@@ -5,10 +5,8 @@
 import type { WorkloadId } from '../../schema/words/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
-import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
-import type { Case, Objection } from './facts/inspection.ts';
-import { findOverdrafts } from './inspect-memory.ts';
-import { isNeeded } from './inspect-needs.ts';
+import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
+import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 
 /** What is wrong with the plan, a sentence for each problem; empty where it may be executed. */

@@ -14,18 +14,15 @@ import { listFindings } from './outcome/list-findings.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
 import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { assignRoles, type Roles } from './rules/assign-roles.ts';
-import { STABLE_MS } from './rules/backoff.ts';
-import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
+import { STABLE_MS, findUnrepairable, nextRepairAt } from './rules/repair.ts';
 import { computesWith } from './rules/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import type { MemoryVerdict } from './rules/share-memory.ts';
 import { abandonedAt } from './rules/wanted.ts';
-import { planCrashNotes } from './steps/plan-crash-notes.ts';
-import { planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
+import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
-import { NO_PULLS, planPulls } from './steps/plan-pulls.ts';
-import { planStart } from './steps/plan-start.ts';
+import { NO_PULLS, planPulls, planStart } from './steps/plan-start.ts';
 import { planStops } from './steps/plan-stops.ts';
 
 export interface SlotPlan {

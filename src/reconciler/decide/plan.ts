@@ -4,7 +4,7 @@
  *
  *     gather the facts → consider each slot: is it wanted, what prevents it → share out memory → plan each slot → add what concerns no single slot
  */
-import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parts.ts';
+import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parse-json.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
@@ -14,7 +14,7 @@ import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
 import { shareMemory, type MemoryVerdict } from './rules/share-memory.ts';
-import { cancelPulls, sharePulls } from './steps/plan-pulls.ts';
+import { cancelPulls, sharePulls } from './steps/plan-start.ts';
 import { planOrphans } from './steps/plan-stops.ts';
 import { planUnreachable } from './steps/plan-unreachable.ts';
 

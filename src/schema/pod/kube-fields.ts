@@ -1,6 +1,8 @@
 /** Fields that many Kubernetes objects have. Names, shapes and limits are those of the Kubernetes API (1.36). */
 import { z } from 'zod';
-import { LABEL_KEY_PATTERN } from '../label-keys.ts';
+
+/** Keys of labels and annotations: a name, with or without a domain in front of it. */
+export const LABEL_KEY_PATTERN = '^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$';
 
 /** Name of an object: a DNS subdomain. */
 const OBJECT_NAME_PATTERN = '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$';
@@ -63,3 +65,71 @@ export const LabelSelector = z.strictObject({
   matchLabels: boundedRecord(LabelValue, 32).optional().describe('Labels that an object must have'),
   matchExpressions: z.array(Expression).max(20).optional().describe('Further conditions on the labels of an object'),
 });
+
+/** Labels and annotations on every object that the service creates, the same for containers and in a cluster. */
+export const LABEL_PREFIX = 'inference.svc.dev';
+
+export const LABELS = {
+  /** Name of the slot. */
+  slot: `${LABEL_PREFIX}/slot`,
+  /** Revision of the workload. */
+  revision: `${LABEL_PREFIX}/revision`,
+  /** Generation of the slot that the workload was created for. */
+  generation: `${LABEL_PREFIX}/generation`,
+  /** `gateway` on the Leases of the replicas. */
+  component: `${LABEL_PREFIX}/component`,
+  /** On what the cluster remembers of a model: a hash of its name. On accepted licences: `license`. */
+  model: `${LABEL_PREFIX}/model`,
+  managedBy: 'app.kubernetes.io/managed-by',
+} as const;
+
+/** Value of `app.kubernetes.io/managed-by` on every Kubernetes object that the service creates. */
+export const MANAGER = 'svc';
+/** Field manager of everything that the controller applies. */
+export const FIELD_MANAGER = 'svc-controller';
+/** The Lease of the leader. svcctl finds it by this name. */
+export const CONTROLLER_LEASE = 'svc-controller';
+
+/** Names that the overlay of a slot's pods, its rules and the controller share. */
+
+/** `server`: the model server. `model`: the init container that fetches and verifies the model. */
+export const POD_CONTAINERS = ['server', 'model'] as const;
+export type PodContainer = (typeof POD_CONTAINERS)[number];
+
+/** Kinds of volumes that users may add. Exactly one is set for each volume. */
+export const VOLUME_SOURCES = [
+  'secret',
+  'configMap',
+  'emptyDir',
+  'persistentVolumeClaim',
+  'projected',
+  'csi',
+  'ephemeral',
+  'nfs',
+  'hostPath',
+] as const;
+/** Kinds of sources of a projected volume. Exactly one is set for each source. */
+export const PROJECTED_SOURCES = ['secret', 'configMap', 'serviceAccountToken'] as const;
+/** Sources of a variable. Exactly one is set. */
+export const VARIABLE_SOURCES = ['secretKeyRef', 'configMapKeyRef', 'fieldRef', 'resourceFieldRef'] as const;
+/** Secrets or ConfigMaps all of whose values become variables. Exactly one is set. */
+export const VARIABLES_SOURCES = ['secretRef', 'configMapRef'] as const;
+export const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
+
+/** Volumes of the controller: models, scratch space, and directories and devices of the node. */
+export const OWN_VOLUME_PATTERN = '^(models|tmp|(mount|device)-[0-9]+)$';
+/** Where the controller mounts volumes; below `/tmp`, users may. */
+export const OWN_MOUNT_PATTERN = '^/*(tmp/*)?$|^/+models(/.*)?$';
+/** Labels and annotations of the controller. */
+export const OWN_KEY_PREFIX = `${LABEL_PREFIX}/`;
+export const OWN_KEYS = [
+  'app.kubernetes.io/managed-by',
+  'app.kubernetes.io/instance',
+  'kubectl.kubernetes.io/default-container',
+  'cdi.k8s.io/svc',
+] as const;
+/** Extended resources that stand for a GPU unless `SVC_GPU_RESOURCES` names others. */
+export const GPU_RESOURCES = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
+/** Names of resources: Kubernetes' own, and extended ones with a domain. */
+export const RESOURCE_NAME_PATTERN =
+  '^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMG]i|[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)$';

@@ -1,7 +1,6 @@
 /** Rules about the overlay of a slot's pods that its schema cannot express. What the controller owns cannot be overridden, and each message says so. */
-import { LABEL_KEY_PATTERN } from '../label-keys.ts';
-import { isTable } from '../words/key-case.ts';
 import {
+  LABEL_KEY_PATTERN,
   GPU_RESOURCES,
   OWN_KEY_PREFIX,
   OWN_KEYS,
@@ -14,8 +13,8 @@ import {
   VARIABLES_SOURCES,
   VOLUME_SOURCES,
   type PodContainer,
-} from '../pod-names.ts';
-import { has, type SlotRule, type Table } from '../slot-rule.ts';
+} from './kube-fields.ts';
+import { isTable } from '../words/key-case.ts';
 
 export const POD_RULES: readonly SlotRule[] = [
   ...(['labels', 'annotations'] as const).flatMap(keyRules),
@@ -163,3 +162,21 @@ function text(value: string): string {
 function list(values: readonly string[]): string {
   return `[${values.map(text).join(', ')}]`;
 }
+
+/** One rule about a table in a slot's document, in two forms. */
+
+type Table = Readonly<Record<string, unknown>>;
+
+export interface SlotRule {
+  /** Path of the table that the rule applies to; `*` stands for each entry of a list, and an empty path for the slot itself. */
+  readonly at: readonly string[];
+  /** Key of that table that the problem is reported for; undefined: the table itself. */
+  readonly key?: string;
+  /** Keys are written as `writeKeys` expects them. */
+  readonly message: string;
+  readonly holds: (table: Table) => boolean;
+  /** The same check as a CEL expression about `self`, the table. */
+  readonly cel: string;
+}
+
+export const has = (table: Table, ...keys: readonly string[]): boolean => keys.some((key) => table[key] !== undefined);

@@ -10,8 +10,8 @@ import {
   PartName,
   Quantity,
   RelativePath,
+  ACCESS_MODES,
 } from './kube-fields.ts';
-import { ACCESS_MODES } from '../pod-names.ts';
 import { rulesAt } from '../slot/slot-rules.ts';
 
 const ReadOnly = z.boolean().optional().describe('Whether it is mounted read-only');

@@ -15,3 +15,21 @@ export function providerOfModel(model: string): ProviderKind | undefined {
 export function celKnowsProvider(model: string, listOf: (ids: readonly string[]) => string): string {
   return `${model}.endsWith('${GGUF_ENDING}') || ${model} in ${listOf(Object.keys(PROVIDER_OF_MODEL))}`;
 }
+
+/** How the files of a split GGUF model are named, wherever they are: on the Hub, in the directories of other tools, and in the store. Pure. */
+
+const SHARD = /-(\d{5})-of-(\d{5})\.gguf$/i;
+
+/** Returns the file names of all shards of a split model, or just the given name if the model is not split. */
+export function shardNames(name: string): readonly string[] {
+  const match = SHARD.exec(name);
+  const count = Number(match?.[2] ?? 1);
+  if (match === null || count < 2 || count > 999) return [name];
+  const stem = name.slice(0, match.index);
+  return Array.from({ length: count }, (_, index) => `${stem}-${String(index + 1).padStart(5, '0')}-of-${match[2]}${name.slice(-5)}`);
+}
+
+/** Returns the name of a GGUF file without its number as a shard and its ending. */
+export function ggufStem(name: string): string {
+  return name.replace(SHARD, '').replace(/\.gguf$/i, '');
+}

@@ -1,6 +1,7 @@
 /** A port, not an implementation: how the API, `svcctl` and the dashboard edit desired state. There is no other way to start or stop a slot. */
 import type { SlotName } from '../words/names.ts';
 import type { SpecProblem } from './slot-spec.ts';
+import { isTable } from '../words/key-case.ts';
 
 export interface StoredSlot {
   readonly name: SlotName;
@@ -60,4 +61,16 @@ export type TextEdits =
 export interface SlotTextEditor {
   /** All or none: nothing is written unless every file can be written and has the text that its edit was made from. A pass sees all of them, or none. */
   putTexts(edits: readonly TextEdit[]): Promise<TextEdits>;
+}
+
+/** Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a key, any other value replaces the old one. */
+
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isTable(patch)) return patch;
+  const merged = new Map(isTable(target) ? Object.entries(target) : []);
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key);
+    else if (value !== undefined) merged.set(key, mergePatch(merged.get(key), value));
+  }
+  return Object.fromEntries(merged);
 }

@@ -16,8 +16,8 @@ import {
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
-import { EnvName, PlainText } from '../env-variables.ts';
-import { ACCESS_MODES } from '../pod-names.ts';
+import { EnvName, PlainText } from '../pod/pod-containers.ts';
+import { ACCESS_MODES } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';

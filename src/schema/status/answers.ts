@@ -1,9 +1,8 @@
 /** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
 import { z } from 'zod';
-import { MODEL_ABILITIES, MODEL_KINDS } from '../model-kinds.ts';
+import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../slot/provider-kinds.ts';
 import { SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
-import { BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../slot/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
 const Count = z.int().min(0);

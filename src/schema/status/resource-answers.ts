@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Plan, Problem } from './answers.ts';
 import { ProfileName, SlotName } from '../words/names.ts';
+import { POD_PHASES } from './cluster-listing.ts';
 
 const SwitchedSlot = z.object({
   name: SlotName,
@@ -38,4 +39,54 @@ export const SwitchedProfile = z.object({
   resource_version: z.string().describe('What the plan was made from'),
   slots: z.array(SwitchedSlot),
   plan: Plan.describe('What the controller does about it'),
+});
+
+/** The answer of `/api/requests` as a schema. */
+
+export const RequestEntries = z.object({
+  requests: z
+    .array(
+      z.object({
+        at: z.iso.datetime().describe('When it ended'),
+        slot: SlotName.nullable().describe('Null if it did not reach a slot'),
+        route: z.string(),
+        status: z.int().describe('499: the client left before the answer'),
+        because: z
+          .enum(['failed', 'slow'])
+          .describe('"slow": a streamed answer began after 10 s or more, or another one took at least a minute'),
+        seconds: z.number().min(0),
+        first_seconds: z.number().min(0).nullable().describe('Until the answer began; null if it was not streamed'),
+        parked_seconds: z.number().min(0).nullable().describe('How long it waited for its slot; null if it did not'),
+      }),
+    )
+    .describe('The newest first, at most 200'),
+});
+
+/** The answer of `/api/cluster` as a schema. */
+
+const Count = z.int().min(0);
+
+const Pod = z.object({
+  name: z.string(),
+  slot: SlotName.nullable(),
+  phase: z.enum(POD_PHASES),
+  ready: z.boolean().describe('It gets requests'),
+  terminating: z.boolean(),
+  restarts: Count.describe('Of all its containers'),
+  node: z.string().nullable().describe('Null while no node has accepted it'),
+  created_at: z.iso.datetime().nullable(),
+  reason: z
+    .string()
+    .nullable()
+    .describe('Why it does not run; the conditions page of the reference lists all. Only the leader reads Events'),
+  message: z.string().describe('The reason in words, with what to do; empty without one'),
+});
+
+export const Cluster = z.object({
+  replica: z.string().nullable().describe('The replica of the gateway that answers; null if the service does not run in a cluster'),
+  leader: z.string().nullable().describe('The replica of the gateway that leads, as far as the one that answers knows; null if none does'),
+  leads: z.boolean().describe('Whether the replica that answers is the one that executes plans'),
+  pods: z.array(Pod).describe('Those that do not get requests first'),
+  pods_total: Count.describe('How many there are, also beyond the limit'),
+  pods_ready: Count,
 });

@@ -2,8 +2,7 @@
  * The traffic of all processes that forward, as the reconciler and the API see it: that of the controller's own gateway, and what its workers report. The reconciler stops a workload
  * only when it has no requests anywhere: `settle` asks the workers, since one may have sent a request there before it heard of the board that does not offer it any more.
  */
-import { createActivityWatch } from '../../gateway/traffic/activity-watch.ts';
-import { createSoonestWake } from '../../gateway/soonest-wake.ts';
+import { createActivityWatch, createSoonestWake } from '../../gateway/traffic/activity-watch.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import { sumTraffic, type TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { Board } from '../../reconciler/board.ts';

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
-import { sleep } from '../../platform/pause.ts';
+import { sleep } from '../../platform/clock.ts';
 import type { Board, RoutedView } from '../../reconciler/board.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { compareBoards, NO_BOARD } from './decide/board-changes.ts';

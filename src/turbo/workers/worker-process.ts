@@ -3,10 +3,9 @@ import { fork, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
 import type { Log } from '../../platform/log.ts';
-import { restartDelay } from '../../workers/decide/restart-delay.ts';
 import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
-export interface WorkerProcessDeps {
+interface WorkerProcessDeps {
   /** Of the worker: from 1. */
   readonly number: number;
   /** The file that it runs. */
@@ -130,4 +129,18 @@ export class WorkerProcess {
 
 function isSocket(handle: unknown): handle is Socket {
   return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
+}
+
+/** When a worker that has ended is started again. Pure. */
+
+const FIRST_MS = 100;
+/** Starting takes a third of a second of CPU, which is little in this time. */
+const LONGEST_MS = 5000;
+/** After so long, an earlier end no longer counts. */
+const STABLE_MS = 10_000;
+
+/** `earlier`: how often it had ended before, each time soon. Returns the same number for the next call. */
+export function restartDelay(earlier: number, livedMs: number): { readonly delayMs: number; readonly earlier: number } {
+  const before = livedMs >= STABLE_MS ? 0 : earlier;
+  return { delayMs: Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(before, 10)), earlier: before + 1 };
 }

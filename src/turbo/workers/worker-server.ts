@@ -3,11 +3,16 @@
  * the HTTP server. So there is one management API, and one parser that decides unusual cases.
  */
 import { createServer, type Socket } from 'node:net';
-import { answerClientError, refuseConnection, REQUEST_TIMEOUT } from '../../api/connection-error.ts';
-import { KEEP_ALIVE_MS, REQUEST_MS } from '../../api/connection-limits.ts';
+import {
+  answerClientError,
+  refuseConnection,
+  REQUEST_TIMEOUT,
+  KEEP_ALIVE_MS,
+  REQUEST_MS,
+  createOpenConnections,
+} from '../../api/server/connections.ts';
 import { createFastPath, type FastPathDeps } from '../fast-path/fast-path.ts';
 import type { HttpLimits } from '../../api/server/http-server.ts';
-import { createOpenConnections } from '../../api/server/connections.ts';
 import { handOver, type SendSocket } from './hand-over.ts';
 
 export interface WorkerServerDeps extends Pick<FastPathDeps, 'listener' | 'rules'> {

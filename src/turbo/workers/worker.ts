@@ -13,17 +13,17 @@ import type { SiteGuard } from '../../api/server/site-guard.ts';
 import { rawInferenceRoute } from '../../api/v1/raw-inference-route.ts';
 import type { Authorize } from '../../auth/create-authorize.ts';
 import { createGateway } from '../../gateway/gateway.ts';
-import { INFERENCE_PATHS } from '../../gateway/route/decide/inference-paths.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
-import { createBoardCopy, type BoardCopy } from '../../workers/board-copy.ts';
-import { isForWorkers } from '../../workers/decide/worker-paths.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
-import { WorkerReports } from '../../workers/worker-reports.ts';
+import { WorkerReports, createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
 import { createWorkerServer } from './worker-server.ts';
-import { createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
+import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
+import { applyBoardChange, NO_BOARD, type BoardChange } from './decide/board-changes.ts';
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
-export interface WorkerDeps {
+interface WorkerDeps {
   readonly start: WorkerStart;
   readonly providers: ProviderRegistry;
   readonly site: SiteGuard;
@@ -136,4 +136,34 @@ function serveRequests(
     send,
   });
   return { gateway, server, leave: () => void (leaving = true) };
+}
+
+/** The board of a worker, which follows that of the controller. */
+
+interface BoardCopy extends RoutedBoard {
+  change(change: BoardChange): void;
+}
+
+function createBoardCopy(first: BoardChange | undefined): BoardCopy {
+  let view = first === undefined ? NO_BOARD : applyBoardChange(NO_BOARD, first);
+  const listeners = new Set<(view: RoutedView) => void>();
+  return {
+    current: () => view,
+    change(change) {
+      view = applyBoardChange(view, change);
+      for (const listener of listeners) listener(view);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** Which inference paths workers serve: those of texts. Recordings, speech and images need files of the state directory, and take so long that another process gains nothing. Pure. */
+
+const OF_TEXTS: ReadonlySet<Capability> = new Set(['chat', 'completion', 'embedding', 'rerank']);
+
+export function isForWorkers({ capability }: Pick<InferencePath, 'capability'>): boolean {
+  return OF_TEXTS.has(capability);
 }

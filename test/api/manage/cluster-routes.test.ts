@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { PodListing } from '../../../src/schema/status/cluster-listing.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
-import { Cluster } from '../../../src/schema/cluster-answers.ts';
+import { Cluster } from '../../../src/schema/status/resource-answers.ts';
 import { startWorld, type World } from './world.ts';
 
 let world: World;

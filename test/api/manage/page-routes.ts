@@ -1,6 +1,5 @@
 /** The routes of the dashboard for the world of these tests. */
-import { createDashboardRoutes } from '../../../src/api/manage/dashboard-routes.ts';
-import { readPageFiles } from '../../../src/api/dashboard/read-files.ts';
+import { createDashboardRoutes, readPageFiles } from '../../../src/api/manage/dashboard-routes.ts';
 import type { Route } from '../../../src/api/server/route.ts';
 
 /** `directory`: of the built dashboard. Undefined: it is not served. */

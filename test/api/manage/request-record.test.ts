@@ -1,7 +1,6 @@
 /** The inference requests that people look for afterwards. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { judgeRequest } from '../../../src/api/manage/decide/judge-request.ts';
-import { createRequestRecord } from '../../../src/api/manage/request-record.ts';
+import { judgeRequest, createRequestRecord } from '../../../src/api/manage/request-record.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 

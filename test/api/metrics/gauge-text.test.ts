@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Gauge, Registry } from 'prom-client';
-import { writeGauge } from '../../../src/api/metrics/gauge-text.ts';
+import { writeGauge } from '../../../src/api/metrics/metric-factory.ts';
 
 test('gauges are written as the library of Prometheus writes them, odd values of labels included', async () => {
   const samples = [

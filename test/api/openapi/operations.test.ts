@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/route/decide/inference-paths.ts';
-import { errorCodesOf } from '../../../src/api/openapi/error-codes-of.ts';
+import { errorCodesOf } from '../../../src/api/openapi/error-answers.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';

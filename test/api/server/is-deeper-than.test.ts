@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isDeeperThan } from '../../../src/api/decide/is-deeper-than.ts';
+import { isDeeperThan } from '../../../src/api/server/read-form.ts';
 
 const depthOf = (value: unknown): number =>
   typeof value !== 'object' || value === null ? 0 : 1 + Math.max(0, ...Object.values(value).map((each) => depthOf(each)));

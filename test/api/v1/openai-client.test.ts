@@ -11,7 +11,7 @@ import OpenAI, {
   RateLimitError,
   UnprocessableEntityError,
 } from 'openai';
-import { ApiError } from '../../../src/api/api-error.ts';
+import { ApiError } from '../../../src/api/server/answer.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import type { Route } from '../../../src/api/server/route.ts';
 import { DISABLED, PARK, publish, type SlotSketch } from '../../gateway/support/board-fixture.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readCredential } from '../../../src/auth/decide/read-credential.ts';
+import { readCredential } from '../../../src/auth/decide/decide-access.ts';
 
 const read = (headers: readonly string[], isProxy = false, secret?: string) =>
   readCredential(headers, { isProxy: () => isProxy, matchesSecret: (value) => secret === undefined || value === secret });

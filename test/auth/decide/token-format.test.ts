@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { formatToken, parseToken } from '../../../src/auth/decide/token-format.ts';
+import { formatToken, parseToken } from '../../../src/auth/decide/token-file-text.ts';
 
 const parts = { id: '1a2b3c4d', secret: 'Az09-_'.repeat(8).slice(0, 43) };
 const HEX = '0123456789abcdef';

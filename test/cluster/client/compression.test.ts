@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { gzipSync } from 'node:zlib';
 import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
-import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 

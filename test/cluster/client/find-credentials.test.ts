@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
-import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { startStallingProxy } from '../../support/live-cluster/stalling-proxy.ts';
 import { createKubeApi } from '../../../src/cluster/client/api-client.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createLineBuffer } from '../../../src/cluster/client/line-buffer.ts';
+import { createLineBuffer } from '../../../src/cluster/client/list-splitter.ts';
 
 describe('createLineBuffer()', () => {
   test('returns the same lines however the bytes are split into chunks', () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
-import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';

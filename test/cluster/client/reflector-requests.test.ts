@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
 import type { Reflector } from '../../../src/cluster/client/ports.ts';
-import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { createRandom } from '../../support/simulation/seeded-random.ts';

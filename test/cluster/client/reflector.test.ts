@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CopyObserver } from '../../../src/cluster/client/copy-record.ts';
+import type { CopyObserver } from '../../../src/cluster/client/object-copy.ts';
 import { NO_OBSERVER, type ObservedCopy } from '../../../src/cluster/client/client-observer.ts';
 import type { KubeApi, Reflector } from '../../../src/cluster/client/ports.ts';
 import { createReflector, type ReflectorOptions } from '../../../src/cluster/client/reflector.ts';
-import { CONFIG_MAPS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { Clock } from '../../../src/reconciler/ports.ts';
 import { createClock } from '../../../src/platform/clock.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createRequestGate } from '../../../src/cluster/client/request-gate.ts';
+import { createRequestGate } from '../../../src/cluster/client/http-client.ts';
 
 describe('createRequestGate()', () => {
   test('never exceeds its limit, and admits all waiting requests in order', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { followLeader } from '../../../src/cluster/leadership/decide/follow-leader.ts';
-import { rememberFollowing } from '../../../src/cluster/leadership/remember-following.ts';
+import { rememberFollowing } from '../../../src/cluster/leadership/ready-leadership.ts';
 import { EMPTY_BOARD, type BoardSlot, type BoardView } from '../../../src/reconciler/board.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';

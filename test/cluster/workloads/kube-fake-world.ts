@@ -1,8 +1,8 @@
 /** The kube runtime with a fake API server, which creates no pods for a Deployment: tests create them. */
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
+import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { createKubeReflectors } from '../../../src/cluster/workloads/workload-reflectors.ts';
 import { createKubeRuntime } from '../../../src/cluster/workloads/cluster-runtime.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { fail, ok, type Result } from '../../../src/schema/words/failure.ts';
 import type { StreamOptions } from '../../../src/cluster/client/ports.ts';
 import { parsePod, type PodFacts } from '../../../src/cluster/workloads/decide/pod-facts.ts';
-import { createFetchPoller } from '../../../src/cluster/workloads/kube-fetch-poller.ts';
+import { createFetchPoller } from '../../../src/cluster/workloads/pollers.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 import { kubeWorkload, podOf } from './kube-fixtures.ts';
 

@@ -3,8 +3,7 @@ import type { KubeManifest, KubeObject, OwnerReference } from '../../../src/clus
 import type { ClusterWorkload, Workload } from '../../../src/reconciler/ports.ts';
 import { kubeObjects, type KubeContext, type KubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
 import type { KubeSnapshot } from '../../../src/cluster/workloads/observe-workloads.ts';
-import { podLabels } from '../../../src/cluster/workloads/decide/object-names.ts';
-import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
+import { podLabels, type KubeSettings, type KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { ModelId, Revision, SlotName } from '../../../src/schema/words/names.ts';
 
 export const SETTINGS: KubeSettings = {

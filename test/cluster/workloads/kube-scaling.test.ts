@@ -1,7 +1,7 @@
 /** Scaling a workload in a cluster: its Deployment is updated in place, and nothing else happens to its pods. */
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { PODS } from '../../../src/cluster/client/resource-types.ts';
-import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
+import { PODS } from '../../../src/cluster/client/decide/resource-path.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
 import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
 

@@ -1,8 +1,8 @@
 /** Events are requested only while a pod is stuck and this replica is the leader. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { EVENTS } from '../../../src/cluster/client/resource-types.ts';
+import { EVENTS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { parsePod, type PodFacts } from '../../../src/cluster/workloads/decide/pod-facts.ts';
-import { createWarningPoller } from '../../../src/cluster/workloads/kube-warning-poller.ts';
+import { createWarningPoller } from '../../../src/cluster/workloads/pollers.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { kubeWorkload, podOf } from './kube-fixtures.ts';

@@ -7,8 +7,8 @@ import {
   PODS,
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
-} from '../../../src/cluster/client/resource-types.ts';
-import type { KubeWorkload } from '../../../src/cluster/workloads/decide/kube-workload.ts';
+} from '../../../src/cluster/client/decide/resource-path.ts';
+import type { KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
 import { CRASHED, kubeWorkload } from './kube-fixtures.ts';

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { buildServer, type HttpApi } from '../../../src/api/server/server.ts';
-import { allowEveryone } from '../../../src/api/authorize.ts';
+import { allowEveryone } from '../../../src/api/ports.ts';
 import type { Authorize } from '../../../src/auth/create-authorize.ts';
 import { createSiteGuard } from '../../../src/api/server/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';

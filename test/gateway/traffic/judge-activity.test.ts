@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { judgeActivity, type ActivityVerdict } from '../../../src/gateway/decide/judge-activity.ts';
+import { judgeActivity, type ActivityVerdict } from '../../../src/gateway/traffic/activity-watch.ts';
 import { SLOT_STATES, type SlotState } from '../../../src/schema/status/slot-status.ts';
 
 test.each<readonly [SlotState | undefined, number, boolean, ActivityVerdict]>([

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
-import { readInto } from '../../../src/gateway/read-buffer.ts';
+import { readInto } from '../../../src/gateway/upstream/upstream-connection.ts';
 import { until } from '../support/gateway-fixture.ts';
 
 const open: (() => void)[] = [];

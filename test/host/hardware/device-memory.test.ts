@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { bytesOfClients, parseDrmClient, parseNvidiaProcesses } from '../../../src/host/hardware/decide/device-memory.ts';
-import { createDeviceMemory } from '../../../src/host/hardware/device-memory.ts';
+import { bytesOfClients, parseDrmClient, parseNvidiaProcesses, createDeviceMemory } from '../../../src/host/hardware/device-memory.ts';
 import type { Device, Hardware } from '../../../src/schema/status/hardware.ts';
 
 interface RecordedProcesses {

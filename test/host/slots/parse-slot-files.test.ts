@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import type { TextFile } from '../../../src/files/read-text-file.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import { createSlotFileParser } from '../../../src/host/slots/parse-slot-files.ts';
+import { createSlotFileParser } from '../../../src/host/slots/toml-directory.ts';
 import { createBreather } from '../../../src/platform/slices.ts';
 
 test('many new texts are parsed in slices, between which other work is done', async () => {

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { parseJournal } from '../../../src/models/download/decide/transfer-blocks.ts';
 import { journalOf } from '../../../src/models/download/part-blocks.ts';
-import { hashFile } from '../../../src/models/pull/hash-file.ts';
+import { hashFile } from '../../../src/models/download/ordered-hash.ts';
 import { createRandom } from '../../support/simulation/seeded-random.ts';
 import { startFakeHub, type FakeHub } from '../../support/hub/fake-hub.ts';
 import { virtualFile } from '../../support/hub/virtual-file.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { describeAvailability, type RunsIn } from '../../../src/providers/decide/describe-availability.ts';
+import { describeAvailability, type RunsIn } from '../../../src/providers/decide/rank-backends.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { fail, ok } from '../../../src/schema/words/failure.ts';
 import type { Hardware } from '../../../src/schema/status/hardware.ts';

@@ -4,7 +4,7 @@ import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
 import { encodeGguf, text, u32 } from '../../../src/models/demo/encode-gguf.ts';
 import type { ModelContents } from '../../../src/providers/provider.ts';
 import { ggufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
-import { ggufTraits } from '../../../src/providers/gguf/decide/gguf-traits.ts';
+import { ggufTraits } from '../../../src/providers/gguf/gguf-format.ts';
 import { parseGgufHeader } from '../../../src/providers/gguf/decide/parse-gguf-header.ts';
 
 const contentsOf = (bytes: Uint8Array, projector?: string): ModelContents => {

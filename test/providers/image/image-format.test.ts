@@ -1,6 +1,6 @@
 /** Which family a model is of, from the header of its file. */
 import { describe, expect, test } from '@jest/globals';
-import { objectionTo } from '../../../src/providers/image/decide/serve-image.ts';
+import { objectionTo } from '../../../src/providers/image/decide/image-command.ts';
 import { besideCheckpoint, placeOf } from '../../../src/providers/image/decide/image-model.ts';
 import { imageFormat } from '../../../src/providers/image/image-format.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';

@@ -2,8 +2,7 @@
 import { glob, readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
-import { parseCatalogue } from '../../../src/models/catalogue/decide/parse-catalogue.ts';
-import { entryOf } from '../../../src/models/decide/catalogue-entry.ts';
+import { parseCatalogue, entryOf } from '../../../src/models/catalogue/decide/parse-catalogue.ts';
 import { loadedPath, type CatalogueEntry } from '../../../src/models/catalogue/catalogue.ts';
 import { image } from '../../../src/providers/image/image.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';

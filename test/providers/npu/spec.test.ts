@@ -1,6 +1,6 @@
 /** The lines of the specification about the NPU, each by its name. What a whole service does with them is in test/e2e/npu.test.ts. */
 import { describe, expect, test } from '@jest/globals';
-import { describeAvailability } from '../../../src/providers/decide/describe-availability.ts';
+import { describeAvailability } from '../../../src/providers/decide/rank-backends.ts';
 import { npu } from '../../../src/providers/npu/npu.ts';
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';

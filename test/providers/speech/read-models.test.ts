@@ -1,8 +1,7 @@
 /** What is read of models for speech: what they are, what they can do, and what is wrong with damaged ones. */
 import { describe, expect, test } from '@jest/globals';
 import type { ModelReading } from '../../../src/providers/provider.ts';
-import { sttFormat } from '../../../src/providers/stt/stt-format.ts';
-import { sttCapabilities } from '../../../src/providers/stt/decide/stt-model.ts';
+import { sttFormat, sttCapabilities } from '../../../src/providers/stt/stt-format.ts';
 import { ttsFormat } from '../../../src/providers/tts/tts-format.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';

@@ -1,7 +1,7 @@
 /** The lines of the specification about the text-to-speech runtime, one test for each. */
 import { expect, test } from '@jest/globals';
 import { DEFAULT_SLOT_OF_CAPABILITY, INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
-import { describeAvailability } from '../../../src/providers/decide/describe-availability.ts';
+import { describeAvailability } from '../../../src/providers/decide/rank-backends.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { tts } from '../../../src/providers/tts/tts.ts';
 import { ttsContents } from '../../../src/providers/tts/decide/tts-model.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { findFit, type FitQuestion } from '../../../src/reconciler/decide/fit.ts';
-import { explainFit } from '../../../src/reconciler/decide/outcome/explain-fit.ts';
+import { findFit, explainFit, type FitQuestion } from '../../../src/reconciler/decide/fit.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 import { slotName } from '../../support/simulation/world.ts';

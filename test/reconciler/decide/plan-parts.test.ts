@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { inOneGo, PIECES_PER_PART } from '../../../src/platform/decide/parts.ts';
+import { inOneGo, PIECES_PER_PART } from '../../../src/platform/decide/parse-json.ts';
 import { plan, planInParts, PLAN_STEPS, type PlanSteps } from '../../../src/reconciler/decide/plan.ts';
 import { createReporter } from '../../../src/reconciler/report.ts';
 import { slotName } from '../../support/simulation/world.ts';

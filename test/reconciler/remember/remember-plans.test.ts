@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { BoardView } from '../../../src/reconciler/board.ts';
-import { namesOf } from '../../../src/reconciler/decide/outcome/board-names.ts';
+import { namesOf } from '../../../src/reconciler/decide/outcome/board-slot.ts';
 import { explainSlot } from '../../../src/reconciler/decide/outcome/explain.ts';
 import type { Attempt, Desired, Observed, Plan, RunningAction } from '../../../src/reconciler/decide/facts/facts.ts';
 import { plan, PLAN_STEPS } from '../../../src/reconciler/decide/plan.ts';
@@ -10,7 +10,7 @@ import { rememberSteps } from '../../../src/reconciler/remember/remember-plans.t
 import type { Hardware } from '../../../src/schema/status/hardware.ts';
 import type { DesiredSlot, ObservedWorkload } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/words/names.ts';
-import { inOneGo } from '../../../src/platform/decide/parts.ts';
+import { inOneGo } from '../../../src/platform/decide/parse-json.ts';
 import { createReporter } from '../../../src/reconciler/report.ts';
 import { slotName } from '../../support/simulation/world.ts';
 import { isSameValue } from '../../../src/schema/words/same-value.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { findAliasConflicts, type NamedSlot } from '../../../src/schema/alias-conflicts.ts';
+import { findAliasConflicts, type NamedSlot } from '../../../src/schema/slot/slot-rules.ts';
 
 const slot = (name: string, model: string, ...aliases: readonly string[]): NamedSlot => ({ name, enabled: true, model, aliases });
 const conflictsOf = (...slots: readonly NamedSlot[]) => Object.fromEntries(findAliasConflicts(slots));

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { shorten } from '../../../src/schema/shorten.ts';
+import { shorten } from '../../../src/schema/words/nearest-word.ts';
 
 test.each([
   ['abc', 3, 'abc'],

@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
-import type { Hardware } from '../../../src/schema/status/hardware.ts';
-import { HardwareRecordingSchema, type HardwareRecording } from '../../../src/schema/hardware-recording.ts';
+import { HardwareRecordingSchema, type Hardware, type HardwareRecording } from '../../../src/schema/status/hardware.ts';
 
 export const RECORDED_MACHINES = [
   'arc-a750',

@@ -12,7 +12,7 @@ import {
   RESOURCE_CLAIM_TEMPLATES,
   SERVICES,
   SLOT_SPECS,
-} from '../../../src/cluster/client/resource-types.ts';
+} from '../../../src/cluster/client/decide/resource-path.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 
 const Texts = z.record(z.string(), z.string());

@@ -3,7 +3,7 @@ import { createWorldClock } from '../simulation/world-clock.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../../../src/cluster/client/ports.ts';
 import type { Wake } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../../src/schema/words/failure.ts';
-import { mergePatch } from '../../../src/schema/merge-patch.ts';
+import { mergePatch } from '../../../src/schema/slot/slot-editor.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 
 export interface MadeRequest {

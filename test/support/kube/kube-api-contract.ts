@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { KubeApi, KubeManifest, KubeObject } from '../../../src/cluster/client/ports.ts';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
-import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES } from '../../../src/cluster/client/resource-types.ts';
+import { CONFIG_MAPS, DEPLOYMENTS, DEVICE_CLASSES } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { Result } from '../../../src/schema/words/failure.ts';
 import { eventually } from '../eventually.ts';
 

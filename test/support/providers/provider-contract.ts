@@ -6,9 +6,15 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
 import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
-import { MODEL_ABILITIES } from '../../../src/schema/model-kinds.ts';
+import {
+  MODEL_ABILITIES,
+  BACKENDS,
+  CAPABILITIES,
+  PROVIDER_KINDS,
+  type Backend,
+  type Capability,
+} from '../../../src/schema/slot/provider-kinds.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
-import { BACKENDS, CAPABILITIES, PROVIDER_KINDS, type Backend, type Capability } from '../../../src/schema/slot/provider-kinds.ts';
 import { RECORDED_MACHINES, recordedHardware } from '../hardware/recorded-machines.ts';
 import { filesOf, type SampleModel } from './files-in-memory.ts';
 import { describeFormatContract } from './format-contract.ts';

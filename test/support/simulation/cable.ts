@@ -4,7 +4,7 @@
  */
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import type { Clock, HostProbe, ModelStore, Runtime, SlotSource, Traffic, Wake } from '../../../src/reconciler/ports.ts';
-import type { FailureRecords } from '../../../src/schema/failure-records.ts';
+import type { FailureRecords } from '../../../src/schema/status/slot-status.ts';
 import type { Failure, Result } from '../../../src/schema/words/failure.ts';
 import { messageOf } from '../../../src/platform/error-text.ts';
 import { WorkloadId } from '../../../src/schema/words/names.ts';

@@ -3,7 +3,7 @@ import type { Desired, Observed, Plan } from '../../../src/reconciler/decide/fac
 import type { BoardView } from '../../../src/reconciler/board.ts';
 import type { Workload } from '../../../src/reconciler/ports.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
-import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
+import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 
 export interface Call {

@@ -8,7 +8,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { Clock, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
-import { pause } from '../../../src/platform/pause.ts';
+import { pause } from '../../../src/platform/clock.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Settings } from '../../../src/schema/settings/settings.ts';

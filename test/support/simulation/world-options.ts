@@ -1,5 +1,5 @@
 /** How a world can be configured. */
-import type { RecordedFailures } from '../../../src/schema/failure-records.ts';
+import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts';
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { SlotName } from '../../../src/schema/words/names.ts';

@@ -1,8 +1,8 @@
 /** What an edit changed in a document, key by key, without secrets. Pure. */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { HIDDEN, hideEnvironment } from './hide-environment.ts';
-import { shorten } from '../../../schema/shorten.ts';
+import { HIDDEN, hideEnvironment } from './slot-view.ts';
+import { shorten } from '../../../schema/words/nearest-word.ts';
 
 export interface KeyChange {
   /** `model.default` */

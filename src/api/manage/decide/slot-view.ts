@@ -8,11 +8,16 @@ import { isTable, pathToSnakeCase, toSnakeCase } from '../../../schema/words/key
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { parseSlot } from '../../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
-import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
+import type { Condition, SlotStatus, TimelineEntry } from '../../../schema/status/slot-status.ts';
 import type { Immutable } from '../../server/answer.ts';
-import type { Condition as ConditionBody, Problem, Progress, Slot, SlotStatus as SlotStatusBody } from '../../../schema/status/answers.ts';
-import { hideEnvironment } from './hide-environment.ts';
-import { isoTime } from './iso-time.ts';
+import type {
+  Condition as ConditionBody,
+  Problem,
+  Progress,
+  Slot,
+  SlotStatus as SlotStatusBody,
+  TimelineEntry as TimelineEntryBody,
+} from '../../../schema/status/answers.ts';
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
@@ -131,4 +136,35 @@ function viewCondition(condition: Condition): Body<typeof ConditionBody> {
 export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
   const key = pathToSnakeCase(path).join('.');
   return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
+}
+
+/** Replaces the values of environment variables in a document: they may be passwords, and only administrators see them. Pure. */
+
+export const HIDDEN = '(hidden)';
+
+/** Covers `env` at any depth: as a table of variables, and as the list of `name` and `value` that containers of a pod overlay have. */
+export function hideEnvironment(document: unknown): unknown {
+  if (Array.isArray(document)) return document.map(hideEnvironment);
+  if (!isTable(document)) return document;
+  return Object.fromEntries(
+    Object.entries(document).map(([key, value]) => [key, key === 'env' ? hideValues(value) : hideEnvironment(value)]),
+  );
+}
+
+function hideValues(env: unknown): unknown {
+  if (Array.isArray(env))
+    return env.map((variable) => (isTable(variable) && 'value' in variable ? { ...variable, value: HIDDEN } : variable));
+  return isTable(env) ? Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN])) : env;
+}
+
+/** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */
+export function isoTime(at: number): string | null {
+  return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
+}
+
+/** A timeline entry as JSON of the API. */
+
+/** Pure. */
+export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
+  return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
 }

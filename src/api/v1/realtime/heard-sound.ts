@@ -1,9 +1,8 @@
 /** The sound of a session that is not committed yet, and whether somebody speaks in it. Without turn detection, it only collects. */
 import { bytesPerSecond, type AudioFormat } from './decide/audio-format.ts';
 import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, ONSET_MS, type TurnDetection } from './decide/detect-speech.ts';
-import { createSoundBuffer } from './sound-buffer.ts';
 
-export interface HeardSoundOwner {
+interface HeardSoundOwner {
   /** `atMs`: when speech began, with the sound before it that belongs to it, since the begin of the session. */
   onSpeechStarted(atMs: number): void;
   /** The owner takes the sound now. */
@@ -13,8 +12,6 @@ export interface HeardSoundOwner {
 /** Speech without a pause ends after this time, so that its transcript does not come at its end only. */
 const LONGEST_SPEECH_MS = 60_000;
 const NOTHING = Buffer.alloc(0);
-
-export type HeardSound = ReturnType<typeof createHeardSound>;
 
 export function createHeardSound(owner: HeardSoundOwner) {
   const sound = createSoundBuffer();
@@ -80,4 +77,63 @@ function msOf(bytes: number, format: AudioFormat): number {
 /** Of whole samples. */
 function bytesOf(ms: number, format: AudioFormat): number {
   return Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
+}
+
+/** The sound of a session that is not committed yet, as 16-bit samples. Its memory is at most about twice what it holds. */
+
+const FIRST_BYTES = 64 * 1024;
+
+interface SoundBuffer {
+  readonly bytes: number;
+  add(pcm: Buffer): void;
+  /** Forgets everything but the last bytes. */
+  keepLast(bytes: number): void;
+  /** Returns a copy of everything. */
+  copy(): Buffer;
+  /** Returns everything, and keeps no memory. */
+  take(): Buffer;
+  /** Keeps no memory. */
+  clear(): void;
+}
+
+function createSoundBuffer(): SoundBuffer {
+  let data = Buffer.alloc(0);
+  let from = 0;
+  let to = 0;
+
+  function makeRoom(bytes: number): void {
+    const held = to - from;
+    const fits = held + bytes <= data.length;
+    const target = fits ? data : Buffer.allocUnsafe(Math.max(FIRST_BYTES, (held + bytes) * 2));
+    data.copy(target, 0, from, to);
+    data = target;
+    from = 0;
+    to = held;
+  }
+
+  function clear(): void {
+    data = Buffer.alloc(0);
+    from = 0;
+    to = 0;
+  }
+
+  return {
+    get bytes() {
+      return to - from;
+    },
+    add(pcm) {
+      if (to + pcm.length > data.length) makeRoom(pcm.length);
+      to += pcm.copy(data, to);
+    },
+    keepLast(bytes) {
+      from = Math.max(from, to - bytes);
+    },
+    copy: () => Buffer.from(data.subarray(from, to)),
+    take() {
+      const taken = Buffer.from(data.subarray(from, to));
+      clear();
+      return taken;
+    },
+    clear,
+  };
 }

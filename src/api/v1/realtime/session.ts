@@ -12,13 +12,24 @@ import { route, type RouteDecision } from '../../../gateway/route/decide/route.t
 import type { Board } from '../../../reconciler/board.ts';
 import { ERROR_CODES, type ErrorCode } from '../../../schema/words/error-codes.ts';
 import { decodeAudio, rateOf } from './decide/audio-format.ts';
-import { readClientEvent } from './decide/client-event.ts';
-import { describeSession, firstSettings, updateSettings, type SessionSettings, type Transcription } from './decide/session-settings.ts';
-import { createEarlyWords, type EarlyWords } from './early-words.ts';
+import {
+  readClientEvent,
+  describeSession,
+  firstSettings,
+  updateSettings,
+  type SessionSettings,
+  type Transcription,
+} from './decide/session-settings.ts';
+import {
+  createEarlyWords,
+  createSessionMemory,
+  createUtteranceQueue,
+  type EarlyWords,
+  type MemoryDeps,
+  type UtteranceQueue,
+} from './utterance-queue.ts';
 import { createHeardSound } from './heard-sound.ts';
-import { createSessionMemory, type MemoryDeps } from './session-memory.ts';
 import type { TranscribeDeps } from './transcribe-sound.ts';
-import { createUtteranceQueue, type UtteranceQueue } from './utterance-queue.ts';
 
 export const REALTIME_PATH = '/v1/realtime';
 

@@ -1,9 +1,12 @@
 /** The committed sound of a session: transcribed one piece after the other, so that the transcripts come in the order in which things were said. */
-import { restAfter } from './decide/partial-transcript.ts';
+import { restAfter, agreedDelta, wantsPartial } from './decide/partial-transcript.ts';
 import type { Transcription } from './decide/session-settings.ts';
-import { transcribeSound, type TranscribeDeps } from './transcribe-sound.ts';
+import { transcribeSound, type TranscribeDeps, type SoundToTranscribe } from './transcribe-sound.ts';
+import type { BufferBudget } from '../../../gateway/traffic/traffic.ts';
+import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { Settings } from '../../../schema/settings/settings.ts';
 
-export interface Utterance {
+interface Utterance {
   readonly item: string;
   readonly pcm: Buffer;
   /** Hertz. */
@@ -14,7 +17,7 @@ export interface Utterance {
   readonly sent: string;
 }
 
-export interface UtteranceQueueOptions extends TranscribeDeps {
+interface UtteranceQueueOptions extends TranscribeDeps {
   readonly send: (event: object) => void;
   /** Called after each utterance. */
   readonly onDone: () => void;
@@ -77,4 +80,93 @@ async function transcribe(
   if (delta !== '') send({ type: 'conversation.item.input_audio_transcription.delta', ...about, delta });
   const usage = { type: 'duration', seconds: pcm.length / SAMPLE_BYTES / rate };
   send({ type: 'conversation.item.input_audio_transcription.completed', ...about, transcript: transcript.text, usage });
+}
+
+/** Asks for the words of sound that is not committed yet, and sends those that are certain. `decide/partial-transcript.ts` decides when, and which. */
+
+interface EarlyWordsOptions extends TranscribeDeps {
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly send: (event: object) => void;
+}
+
+interface Words {
+  readonly sent: string;
+  /** The last transcript. */
+  readonly before: string;
+  readonly askedMs: number;
+  readonly tookMs: number;
+  readonly answeredAt: number;
+}
+
+const NO_WORDS: Words = { sent: '', before: '', askedMs: 0, tookMs: 0, answeredAt: Number.NEGATIVE_INFINITY };
+
+export type EarlyWords = ReturnType<typeof createEarlyWords>;
+
+export function createEarlyWords({ now, send, ...deps }: EarlyWordsOptions) {
+  let words = NO_WORDS;
+  let asking: AbortController | undefined;
+
+  return {
+    /** Whether it is time to ask about this much pending sound. */
+    isTime: (soundMs: number) =>
+      asking === undefined && wantsPartial({ soundMs, askedMs: words.askedMs, tookMs: words.tookMs, sinceMs: now() - words.answeredAt }),
+    async ask(item: string, soundMs: number, sound: SoundToTranscribe): Promise<void> {
+      const own = new AbortController();
+      asking = own;
+      const beganAt = now();
+      const transcript = await transcribeSound(sound, deps, own.signal).catch(() => undefined);
+      // It was committed or cleared meanwhile.
+      if (asking !== own) return;
+      asking = undefined;
+      const answeredAt = now();
+      const tookMs = answeredAt - beganAt;
+      words = { ...words, askedMs: soundMs, tookMs, answeredAt };
+      if (transcript?.ok !== true) return;
+      const delta = agreedDelta(words.sent, words.before, transcript.text);
+      words = { ...words, sent: words.sent + delta, before: transcript.text };
+      if (delta !== '') send({ type: 'conversation.item.input_audio_transcription.delta', item_id: item, content_index: 0, delta });
+    },
+    /** Returns what was sent of the sound, which has been committed or cleared. Its cost is remembered. */
+    end(): string {
+      const { sent, tookMs, answeredAt } = words;
+      words = { ...NO_WORDS, tookMs, answeredAt };
+      asking?.abort();
+      asking = undefined;
+      return sent;
+    },
+  };
+}
+
+/** The memory for the sound of one session: at most `SVC_AUDIO_LIMIT`, and from the memory that it shares with the bodies of requests (`SVC_BUFFER_LIMIT`). */
+
+export interface MemoryDeps {
+  readonly budget: Pick<BufferBudget, 'reserve' | 'release'>;
+  readonly settings: Pick<Settings, 'SVC_AUDIO_LIMIT'>;
+}
+
+/** Of the file that the slot gets, before its samples. */
+const FILE_HEAD_BYTES = 44;
+
+export function createSessionMemory({ budget, settings }: MemoryDeps) {
+  let reserved = 0;
+  return {
+    /** Reserves memory for more sound, where `held` bytes are kept already. Returns why there is none. */
+    reserve(bytes: number, held: number): { readonly code: ErrorCode; readonly message: string } | undefined {
+      if (held + bytes > settings.SVC_AUDIO_LIMIT - FILE_HEAD_BYTES) {
+        const message = 'Commit or clear the sound, or wait for its transcripts: the session holds as much as "SVC_AUDIO_LIMIT" permits';
+        return { code: 'request.too_large', message };
+      }
+      if (!budget.reserve(bytes))
+        return { code: 'server.overloaded', message: 'Send the sound again later: the memory for bodies is full ("SVC_BUFFER_LIMIT")' };
+      reserved += bytes;
+      return undefined;
+    },
+    /** Returns what is reserved beyond the bytes that are kept. */
+    keep(bytes: number): void {
+      const more = Math.max(0, reserved - bytes);
+      budget.release(more);
+      reserved -= more;
+    },
+  };
 }

@@ -1,6 +1,7 @@
 /** Recognises objects of an API server and compares their resource versions. Pure. */
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { KubeObject } from '../ports.ts';
+import { shorten } from '../../../schema/words/nearest-word.ts';
 
 /** Checks only the metadata, on which all callers rely. The object is not copied, since there are thousands. */
 export function isKubeObject(value: unknown): value is KubeObject {
@@ -27,4 +28,36 @@ export function compareVersions(left: string | undefined, right: string | undefi
   if (left === right) return 0;
   if (left.length !== right.length) return left.length - right.length;
   return left < right ? -1 : 1;
+}
+
+/** Sizes, times and texts in the form in which an API server holds them. Pure. */
+
+/** RFC 3339 in UTC, in whole seconds. */
+export const kubeTime = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`;
+
+/** What a condition's message should hold at most of a text that the cluster wrote. */
+const LONGEST_CAUSE = 400;
+
+export const truncate = (text: string, most = LONGEST_CAUSE): string => shorten(text, most);
+
+const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
+const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
+
+/**
+ * Returns the canonical quantity for a number of bytes: `9Gi`, `1500M`, `1234567`. The server normalizes what it receives, and any other form would look like
+ * permanent drift.
+ */
+export function quantityOfBytes(bytes: number): string {
+  const whole = Math.ceil(bytes);
+  return whole % 1024 === 0 ? withSuffix(whole, 1024, BINARY) : withSuffix(whole, 1000, DECIMAL);
+}
+
+function withSuffix(value: number, base: number, suffixes: readonly string[]): string {
+  let left = value;
+  let index = 0;
+  while (left !== 0 && left % base === 0 && index < suffixes.length - 1) {
+    left /= base;
+    index += 1;
+  }
+  return `${left}${suffixes[index] ?? ''}`;
 }

@@ -1,6 +1,6 @@
 /** What an error response of the API server means: the failure for us, with a message for users. Pure. */
 import { z } from 'zod';
-import type { Failure } from '../../../schema/words/failure.ts';
+import type { Failure, Result } from '../../../schema/words/failure.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
@@ -33,7 +33,7 @@ const LEAST_SPREAD_MS = 1000;
 const LONGEST_SPREAD_MS = 30_000;
 
 /** Monotonic milliseconds, and a random number in [0, 1). */
-export interface RefusedAt {
+interface RefusedAt {
   readonly now: number;
   readonly random: number;
 }
@@ -123,4 +123,25 @@ function statusOf({ text }: Refusal): { readonly message: string; readonly reaso
   const parsed = Status.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
   return { message: text.trim().startsWith('<') ? '' : text.trim().slice(0, 300), reason: '' };
+}
+
+/** How a request to the API server ended, in one word; for metrics. The words have a bounded number of values whatever a server sends. Pure. */
+
+/** The highest status of HTTP. */
+const LAST_STATUS = 599;
+
+/** Why a request has no answer. */
+const WITHOUT_ANSWER: Partial<Record<Reason, string>> = {
+  /** This service gave the request up: it stops, or no longer leads. */
+  Aborted: 'aborted',
+  /** No credentials could be obtained, so nothing was sent. */
+  Unauthorized: 'no_credentials',
+  /** The certificate of the server is not trusted. */
+  ApiUntrusted: 'untrusted',
+};
+
+/** Returns the status of HTTP, or why there is none: `aborted`, `no_credentials`, `untrusted` or `unreachable` (no connection, or no answer in time). */
+export function requestCode(answer: Result<{ readonly status: number }>): string {
+  if (answer.ok) return String(Math.min(answer.value.status, LAST_STATUS));
+  return WITHOUT_ANSWER[answer.failure.reason] ?? 'unreachable';
 }

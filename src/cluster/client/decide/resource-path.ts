@@ -1,6 +1,7 @@
 /** Names and paths of resources on the API server. Pure. */
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
 import type { ResourceType } from '../ports.ts';
+import { SLOT_RESOURCE } from '../../../schema/slot/slot-resource.ts';
 
 export interface ResourceAddress {
   readonly type: ResourceType;
@@ -43,3 +44,20 @@ export function resourcePath({ type, namespace, name, subresource, query = {} }:
   for (const [key, value] of Object.entries(query)) if (value !== undefined && value !== '') search.set(key, value);
   return ok(search.size === 0 ? parts.join('/') : `${parts.join('/')}?${search.toString()}`);
 }
+
+/** The resource types that the program reads or writes. */
+
+const v1 = (group: string, plural: string, kind: string): ResourceType => ({ group, version: 'v1', plural, kind, namespaced: true });
+
+export const SLOT_SPECS: ResourceType = { ...SLOT_RESOURCE, namespaced: true };
+export const DEPLOYMENTS = v1('apps', 'deployments', 'Deployment');
+export const PODS = v1('', 'pods', 'Pod');
+export const SERVICES = v1('', 'services', 'Service');
+export const CONFIG_MAPS = v1('', 'configmaps', 'ConfigMap');
+export const SECRETS = v1('', 'secrets', 'Secret');
+export const CLAIMS = v1('', 'persistentvolumeclaims', 'PersistentVolumeClaim');
+export const DISRUPTION_BUDGETS = v1('policy', 'poddisruptionbudgets', 'PodDisruptionBudget');
+export const EVENTS = v1('', 'events', 'Event');
+export const LEASES = v1('coordination.k8s.io', 'leases', 'Lease');
+export const RESOURCE_CLAIM_TEMPLATES = v1('resource.k8s.io', 'resourceclaimtemplates', 'ResourceClaimTemplate');
+export const DEVICE_CLASSES: ResourceType = { ...v1('resource.k8s.io', 'deviceclasses', 'DeviceClass'), namespaced: false };

@@ -6,7 +6,7 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
-import { namesOf } from '../../../reconciler/decide/outcome/board-names.ts';
+import { namesOf } from '../../../reconciler/decide/outcome/board-slot.ts';
 
 /** Statuses for another generation of a slot are ignored, because the slot has changed since. `followEach` follows one slot; the service passes in one that remembers what it made. */
 export function followLeader(

@@ -1,7 +1,7 @@
 /** The Lease that the candidates write, as a record and back. It may contain anything: everybody with write access to Leases can change it. Pure. */
 import { z } from 'zod';
 import { isTable } from '../../../schema/words/key-case.ts';
-import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/object-labels.ts';
+import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 

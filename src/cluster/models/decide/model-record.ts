@@ -11,7 +11,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
 import type { ModelId } from '../../../schema/words/names.ts';
-import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/object-labels.ts';
+import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
 import { PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 

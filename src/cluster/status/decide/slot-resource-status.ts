@@ -6,7 +6,7 @@
  */
 import { z } from 'zod';
 import { ModelId, type SlotName } from '../../../schema/words/names.ts';
-import { LABELS } from '../../../schema/object-labels.ts';
+import { LABELS } from '../../../schema/pod/kube-fields.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
@@ -22,7 +22,8 @@ import {
 } from '../../../schema/status/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/object-names.ts';
-import { kubeTime } from '../../client/decide/kube-values.ts';
+import { kubeTime } from '../../client/decide/object-fields.ts';
+import type { Failure } from '../../../schema/words/failure.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 
@@ -234,3 +235,23 @@ const selectorOf = (slot: SlotName): string => `${LABELS.slot}=${slot}`;
 
 const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['state']): string | undefined =>
   present?.state === state ? present.since : undefined;
+
+/**
+ * Fields of a status that the CustomResourceDefinition on the server does not have, because it is older than this program: Helm never upgrades one. A
+ * server-side apply with such a field is rejected as a whole, so that not even the conditions would be published. Pure.
+ */
+
+/** `failed to create typed patch object (…): .status.lastGood: field not declared in schema`, once for each field. */
+const UNDECLARED = /\.status\.(\w+)[^:\s]*: field not declared in schema/g;
+
+export function findUndeclared({ message }: Failure): readonly string[] {
+  return [...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? []))];
+}
+
+/** Returns the same object if it has none of the fields. */
+export function withoutFields<Status extends object>(status: Status, fields: ReadonlySet<string>): Partial<Status> {
+  if (!Object.keys(status).some((field) => fields.has(field))) return status;
+  const kept: Partial<Status> = { ...status };
+  for (const field of Object.keys(kept)) if (fields.has(field)) Reflect.deleteProperty(kept, field);
+  return kept;
+}

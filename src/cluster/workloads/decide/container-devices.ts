@@ -1,8 +1,7 @@
 /** How a pod requests a GPU or another device: as an extended resource, through DRA, or as device files of the node. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
-import { backendLabel, revisionedName } from './object-names.ts';
-import type { KubeWorkload } from './kube-workload.ts';
+import { backendLabel, revisionedName, type KubeWorkload } from './object-names.ts';
 
 export type GpuAllocation = 'device-plugin' | 'dra';
 

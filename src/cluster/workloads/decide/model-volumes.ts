@@ -2,8 +2,7 @@
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
 import type { DeviceDemand } from './container-devices.ts';
-import { MODELS_TARGET, slotObjectName } from './object-names.ts';
-import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
+import { MODELS_TARGET, slotObjectName, type KubeSettings, type KubeWorkload } from './object-names.ts';
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];

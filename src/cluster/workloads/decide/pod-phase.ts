@@ -22,8 +22,7 @@ import {
   type DeploymentFacts,
   type PodFacts,
 } from './pod-facts.ts';
-import { fetchingText } from './fetch-progress.ts';
-import { deriveWaitingReason, type WaitingHints } from './waiting-reason.ts';
+import { fetchingText, deriveWaitingReason, type WaitingHints } from './waiting-reason.ts';
 
 export type PhaseFacts = Pick<
   ObservedWorkload,

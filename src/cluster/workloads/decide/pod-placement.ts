@@ -1,7 +1,7 @@
 /** Answers the question: what is missing on the nodes, and what can the user do? Explains the scheduler's message for a pod that fits no node. Pure. */
 import type { PodFacts } from './pod-facts.ts';
 import { backendLabel, SERVER_CONTAINER } from './object-names.ts';
-import { truncate } from '../../client/decide/kube-values.ts';
+import { truncate } from '../../client/decide/object-fields.ts';
 
 interface Cause {
   /** Number of nodes. The scheduler counts each node once. */

@@ -8,7 +8,7 @@ import type { WaitingReason } from '../../../reconciler/ports.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { isOver, isTerminating, parseTime, type ContainerStatus, type PodFacts } from './pod-facts.ts';
-import { truncate } from '../../client/decide/kube-values.ts';
+import { truncate } from '../../client/decide/object-fields.ts';
 
 /** A warning Event about a pod. */
 export interface PodWarning {

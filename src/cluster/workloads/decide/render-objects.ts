@@ -1,13 +1,22 @@
 /** Renders a workload as objects of the cluster. Pure. The other direction, from objects to the reconciler's facts, is `kube-observe.ts`. */
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
-import { LABELS } from '../../../schema/object-labels.ts';
+import { LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
 import { deviceDemand, type GpuAllocation } from './container-devices.ts';
-import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './object-names.ts';
+import {
+  APPLIED_ANNOTATION,
+  podLabels,
+  PORT_NAME,
+  revisionedName,
+  revisionLabels,
+  slotLabels,
+  slotObjectName,
+  type KubeSettings,
+  type KubeWorkload,
+} from './object-names.ts';
 import { podTemplate } from './render-pod.ts';
-import type { KubeSettings, KubeWorkload } from './kube-workload.ts';
 import { createsClaim } from './model-volumes.ts';
-import { quantityOfBytes } from '../../client/decide/kube-values.ts';
+import { quantityOfBytes } from '../../client/decide/object-fields.ts';
 
 export interface KubeContext {
   readonly settings: KubeSettings;

@@ -6,16 +6,17 @@
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { findDifferences, type Difference } from './kube-difference.ts';
-import type { DeploymentFacts } from './pod-facts.ts';
-import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER } from './object-names.ts';
-import { writerOf } from './kube-writers.ts';
+import { writerOf, instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './pod-facts.ts';
+import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER, podSelector, type KubeWorkload } from './object-names.ts';
 import { configMapManifest, serviceManifest, type DeploymentSpec } from './render-objects.ts';
-import type { KubeRecord } from './kube-observe.ts';
 import { verbatim } from './render-pod.ts';
-import type { KubeWorkload } from './kube-workload.ts';
-import { truncate } from '../../client/decide/kube-values.ts';
+import { truncate } from '../../client/decide/object-fields.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { isSameQuantity } from './apply-overlay.ts';
+import type { ObservedWorkload } from '../../../reconciler/ports.ts';
+import type { WorkloadId } from '../../../schema/words/names.ts';
+import { derivePhase } from './pod-phase.ts';
+import type { WaitingHints } from './waiting-reason.ts';
 
 /** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */
 export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
@@ -121,4 +122,122 @@ function valueAt(value: unknown, ...path: readonly string[]): unknown {
 
 function tables(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(value) ? value.filter(isTable) : [];
+}
+
+/** Finds where a live object differs from what was applied. Fields that the server or another client added do not count. Pure. */
+
+interface Difference {
+  /** Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`. */
+  readonly path: readonly string[];
+  readonly wanted: unknown;
+  readonly found: unknown;
+}
+
+/** The keys by which server-side apply merges lists; of several, the first whose keys the elements have. Any other list is compared as one value. */
+const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  containers: [['name']],
+  initContainers: [['name']],
+  env: [['name']],
+  volumes: [['name']],
+  volumeMounts: [['mountPath']],
+  ports: [['containerPort'], ['port']],
+  resourceClaims: [['name']],
+  claims: [['name']],
+  imagePullSecrets: [['name']],
+  topologySpreadConstraints: [['topologyKey', 'whenUnsatisfiable']],
+  ownerReferences: [['uid']],
+};
+
+/** An empty value counts as absent, since servers drop empty values. */
+export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
+  if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];
+  if (isTable(wanted)) {
+    if (!isTable(found)) return [{ path, wanted, found }];
+    return Object.entries(wanted).flatMap(([key, value]) => findDifferences(value, found[key], [...path, key]));
+  }
+  if (Array.isArray(wanted)) return listDifferences(wanted, found, path);
+  return wanted === found || (isQuantity(path) && isSameQuantity(wanted, found)) ? [] : [{ path, wanted, found }];
+}
+
+/** Fields whose text the server rewrites: `1000m` becomes `1`. */
+const isQuantity = (path: readonly string[]): boolean =>
+  path.at(-2) === 'requests' || path.at(-2) === 'limits' || path.at(-1) === 'sizeLimit' || path.at(-1) === 'divisor';
+
+function listDifferences(wanted: readonly unknown[], found: unknown, path: readonly string[]): readonly Difference[] {
+  const live: readonly unknown[] = Array.isArray(found) ? found : [];
+  const [first] = wanted;
+  const keys = ELEMENT_KEYS[path.at(-1) ?? '']?.find((names) => isTable(first) && names.every((name) => name in first));
+  if (keys === undefined) {
+    const same = live.length === wanted.length && wanted.every((value, index) => findDifferences(value, live[index]).length === 0);
+    return same ? [] : [{ path, wanted, found }];
+  }
+  return wanted.flatMap((element) => {
+    const name = keyOf(element, keys);
+    const inPath = [...path, `[${name}]`];
+    const counterpart = live.find((each) => keyOf(each, keys) === name);
+    return counterpart === undefined
+      ? [{ path: inPath, wanted: element, found: undefined }]
+      : findDifferences(element, counterpart, inPath);
+  });
+}
+
+function keyOf(element: unknown, keys: readonly string[]): string {
+  return isTable(element) ? keys.map((key) => String(element[key])).join(',') : '';
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return isTable(value) && Object.values(value).every(isEmpty);
+}
+
+/**
+ * Answers the question: what does the reconciler observe of a workload, given its objects? Pure. The other direction is `kube-objects.ts`; which objects
+ * belong together is decided in `../kube-observer.ts`.
+ *
+ *     Deployment  its pods                   observed as
+ *     present     any                        one workload, its phase judged by `kube-phase.ts`
+ *     gone        some still there           one workload with phase `stopping`, under the Deployment's id
+ *     gone        all failed or evicted      nothing: no process is left
+ */
+
+/** The objects of a workload beside its pods; drift is looked for in them. */
+export interface KubeRecord {
+  readonly deployment: DeploymentFacts;
+  readonly service: KubeObject | undefined;
+  readonly configMap: KubeObject | undefined;
+  /** Service and ConfigMap are not known, because this replica does not lead. */
+  readonly isPartial: boolean;
+}
+
+/** Drift is found in the objects themselves, by `kube-drift.ts`. */
+const UNKNOWN_CONTAINER = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined } as const;
+
+/** `pods`: the newest first. */
+export function observeWorkload(record: KubeRecord, pods: readonly PodFacts[], hints: WaitingHints): ObservedWorkload {
+  const { deployment } = record;
+  const { id, name, slot, revision, generation } = deployment;
+  const port = templatePort(deployment);
+  const container = { ...UNKNOWN_CONTAINER, port: port === undefined ? undefined : { host: port, container: port } };
+  const phase = derivePhase(deployment, pods, hints);
+  const replicas = phase.replicas === undefined ? {} : { replicas: { ...phase.replicas, selector: podSelector(deployment) } };
+  return { id, name, slot, revision, generation, ...phase, ...replicas, container, record };
+}
+
+/** Pods whose Deployment is gone. Undefined if nothing of them runs. */
+export function observeOrphanedPods(id: WorkloadId, pods: readonly PodFacts[]): ObservedWorkload | undefined {
+  const [newest] = pods;
+  const identity = parseIdentity(newest?.metadata.labels);
+  if (newest === undefined || identity === undefined || pods.every(isOver)) return undefined;
+  return {
+    ...identity,
+    id,
+    name: instanceOf(newest),
+    generation: 0,
+    phase: 'stopping',
+    startedAt: undefined,
+    endpoints: [],
+    container: { ...UNKNOWN_CONTAINER, port: undefined },
+    replicas: { present: pods.length, ready: 0 },
+  };
 }

@@ -1,11 +1,9 @@
 /** Edits a TOML text so that it means another document, changing only the keys that differ. Pure. */
+import { getStaticTOMLValue, type AST } from 'toml-eslint-parser';
 import { isTable } from '../../../schema/words/key-case.ts';
-import { applyEdits, lineStart, linesBefore, nextLine, type TextEdit } from './text-edit.ts';
-import { additionEdit } from './toml-additions.ts';
-import { findChanges, type TomlChanges } from './toml-changes.ts';
-import { isAtOrBelow, isSamePath, outlineOf, type Outline, type OutlineEntry, type Path } from './toml-outline.ts';
-import { parseTomlTree } from './toml-positions.ts';
-import { formatValue } from './toml-text.ts';
+import { parseTomlTree } from './parse-document.ts';
+import { formatValue, formatEntries, formatKey, formatTable } from './toml-text.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 
 /** Removals and replacements take one round each, additions one per table: even the deepest document needs far fewer. */
 const MAX_ROUNDS = 100;
@@ -74,4 +72,203 @@ function inlineRemovals(removed: readonly OutlineEntry[]): readonly TextEdit[] {
     const last = body.at(-1);
     return last === undefined || last === kept ? edits : [...edits, { start: kept.range[1], end: last.range[1], text: '' }];
   });
+}
+
+/** Edits a text by offsets, and finds where its lines begin and end. Pure. */
+
+/** Replaces the text from `start` up to `end`. */
+interface TextEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** The edits must not overlap. */
+function applyEdits(text: string, edits: readonly TextEdit[]): string {
+  // From the last to the first, so that no edit moves the offsets of another one.
+  return edits
+    .toSorted((left, right) => right.start - left.start)
+    .reduce((result, edit) => result.slice(0, edit.start) + edit.text + result.slice(edit.end), text);
+}
+
+function lineStart(text: string, offset: number): number {
+  return offset === 0 ? 0 : text.lastIndexOf('\n', offset - 1) + 1;
+}
+
+/** Returns the offset before the line break. */
+function lineEnd(text: string, offset: number): number {
+  const at = text.indexOf('\n', offset);
+  if (at === -1) return text.length;
+  return at > offset && text[at - 1] === '\r' ? at - 1 : at;
+}
+
+/** Returns the offset after the line break. */
+function nextLine(text: string, offset: number): number {
+  const at = text.indexOf('\n', offset);
+  return at === -1 ? text.length : at + 1;
+}
+
+/** Returns the start of the consecutive lines before offset `start` whose trimmed text `matches`. */
+function linesBefore(text: string, start: number, matches: (line: string) => boolean): number {
+  let at = start;
+  while (at > 0) {
+    const previous = lineStart(text, at - 1);
+    if (!matches(text.slice(previous, at).trim())) break;
+    at = previous;
+  }
+  return at;
+}
+
+/** Returns the line break that the text uses. */
+function lineBreakOf(text: string): string {
+  const at = text.indexOf('\n');
+  return at > 0 && text[at - 1] === '\r' ? '\r\n' : '\n';
+}
+
+/** Decides where new keys of a table are added to a TOML text: next to the keys that are there, in the same style. Pure. */
+
+/** The addition's parent is present: by a header, as an inline table, by dotted keys, or implied by headers below it. */
+function additionEdit(text: string, outline: Outline, addition: Addition): TextEdit {
+  const { parent, entries } = addition;
+  const table = outline.tables.find(({ path, node }) => node.kind === 'standard' && isSamePath(path, parent))?.node;
+  if (parent.length > 0 && table === undefined) {
+    const value = outline.entries.find((entry) => isSamePath(entry.path, parent))?.node.value;
+    if (value?.type === 'TOMLInlineTable') return intoInlineTable(value, entries);
+    const dotted = outline.entries.findLast(
+      ({ base, path }) => base.length < parent.length && path.length > parent.length && isAtOrBelow(path, parent),
+    );
+    if (dotted !== undefined) return besideDottedKey(text, dotted, addition);
+    return atEnd(text, formatTable(parent, Object.fromEntries(entries)));
+  }
+  // Plain values follow the table's last key. Once none are left, tables are added at the end of the text, under their own headers.
+  const lines = formatEntries(entries.filter(([, value]) => !isTable(value)));
+  if (lines.length === 0) return atEnd(text, formatTable(parent, Object.fromEntries(entries)));
+  const last = outline.entries.findLast((entry) => entry.inline === undefined && isSamePath(entry.base, parent))?.node ?? table?.key;
+  return last === undefined ? beforeTables(text, outline, lines) : after(text, last, lines);
+}
+
+function after(text: string, node: AST.TOMLKeyValue | AST.TOMLKey, lines: readonly string[]): TextEdit {
+  const at = lineEnd(text, node.range[1]);
+  const indent = /^[ \t]*/.exec(text.slice(lineStart(text, node.range[0])))?.[0] ?? '';
+  return { start: at, end: at, text: lines.map((line) => `${lineBreakOf(text)}${indent}${line}`).join('') };
+}
+
+/** There is no top-level key yet: new ones are added above the first header and the comment that belongs to it. */
+function beforeTables(text: string, outline: Outline, lines: readonly string[]): TextEdit {
+  const [first] = outline.tables;
+  if (first === undefined) return atEnd(text, lines);
+  const header = lineStart(text, first.node.range[0]);
+  // A comment at the beginning of the file belongs to the file.
+  const at = linesBefore(text, header, (line) => line.startsWith('#')) || header;
+  return { start: at, end: at, text: [...lines, ''].map((line) => `${line}${lineBreakOf(text)}`).join('') };
+}
+
+function intoInlineTable(node: AST.TOMLInlineTable, entries: Addition['entries']): TextEdit {
+  const added = formatEntries(entries).join(', ');
+  const last = node.body.at(-1);
+  if (last === undefined) return { start: node.range[0], end: node.range[1], text: `{ ${added} }` };
+  return { start: last.range[1], end: last.range[1], text: `, ${added}` };
+}
+
+function besideDottedKey(text: string, sibling: OutlineEntry, { parent, entries }: Addition): TextEdit {
+  const prefix = parent.slice(sibling.base.length).map((key) => `${formatKey(key)}.`);
+  const lines = formatEntries(entries).map((line) => prefix.join('') + line);
+  if (sibling.inline === undefined) return after(text, sibling.node, lines);
+  const end = sibling.node.range[1];
+  return { start: end, end, text: lines.map((line) => `, ${line}`).join('') };
+}
+
+function atEnd(text: string, lines: readonly string[]): TextEdit {
+  const newline = lineBreakOf(text);
+  const open = text === '' || text.endsWith('\n') ? '' : newline;
+  const gap = text.trim() === '' || /\n[ \t]*\r?\n$/.test(text) ? '' : newline;
+  return { start: text.length, end: text.length, text: open + gap + lines.map((line) => `${line}${newline}`).join('') };
+}
+
+/** Finds the fewest changes that turn one document into another. Pure. */
+
+type KeyPath = readonly string[];
+type Table = Readonly<Record<string, unknown>>;
+
+/** New keys of one table, which is present already. */
+interface Addition {
+  readonly parent: KeyPath;
+  readonly entries: readonly (readonly [string, unknown])[];
+}
+
+interface TomlChanges {
+  /** Keys to remove, with everything below them. */
+  readonly removals: readonly KeyPath[];
+  /** Keys whose present value is not a table and is to be replaced. */
+  readonly replacements: readonly { readonly path: KeyPath; readonly value: unknown }[];
+  readonly additions: readonly Addition[];
+}
+
+/** Returns undefined if both documents mean the same. */
+function findChanges(present: Table, wanted: Table): TomlChanges | undefined {
+  const removals: KeyPath[] = [];
+  const replacements: { path: KeyPath; value: unknown }[] = [];
+  const additions: Addition[] = [];
+  const compare = (old: Table, next: Table, parent: KeyPath): void => {
+    const added = Object.entries(next).filter(([key]) => !Object.hasOwn(old, key));
+    if (added.length > 0) additions.push({ parent, entries: added });
+    for (const [key, value] of Object.entries(old)) {
+      const path = [...parent, key];
+      const other = next[key];
+      if (Object.hasOwn(next, key) && isSameValue(value, other)) continue;
+      if (isTable(value) && isTable(other)) compare(value, other, path);
+      // The lines of a table can be anywhere in the file, so it is removed and its replacement is added afterwards.
+      else if (isTable(value) || !Object.hasOwn(next, key)) removals.push(path);
+      else replacements.push({ path, value: other });
+    }
+  };
+  compare(present, wanted, []);
+  return removals.length + replacements.length + additions.length === 0 ? undefined : { removals, replacements, additions };
+}
+
+/** Lists the parts of a TOML text that an edit can change: each key with its value and each table header, with path and range. Pure. */
+
+/** Keys, and indices in arrays. */
+type Path = readonly (string | number)[];
+
+interface OutlineEntry {
+  /** From the top, with each part of a dotted key as one element. */
+  readonly path: Path;
+  /** The path of the table or inline table that contains it. */
+  readonly base: Path;
+  readonly node: AST.TOMLKeyValue;
+  /** The inline table that contains it; undefined if it has its own line. */
+  readonly inline: AST.TOMLInlineTable | undefined;
+}
+
+interface Outline {
+  readonly entries: readonly OutlineEntry[];
+  readonly tables: readonly { readonly path: Path; readonly node: AST.TOMLTable }[];
+}
+
+/** In the order of the text; the entries of an inline table follow the entry that contains them. */
+function outlineOf(tree: AST.TOMLProgram): Outline {
+  const body = tree.body[0].body;
+  const tables = body.filter((node) => node.type === 'TOMLTable').map((node) => ({ path: node.resolvedKey, node }));
+  const entries = body.flatMap((node) =>
+    node.type === 'TOMLTable'
+      ? node.body.flatMap((entry) => entriesOf(entry, node.resolvedKey, undefined))
+      : entriesOf(node, [], undefined),
+  );
+  return { entries, tables };
+}
+
+function isAtOrBelow(path: Path, prefix: Path): boolean {
+  return path.length >= prefix.length && prefix.every((part, index) => part === path[index]);
+}
+
+function isSamePath(path: Path, other: Path): boolean {
+  return path.length === other.length && isAtOrBelow(path, other);
+}
+
+function entriesOf(node: AST.TOMLKeyValue, base: Path, inline: AST.TOMLInlineTable | undefined): readonly OutlineEntry[] {
+  const path = [...base, ...getStaticTOMLValue(node.key)];
+  const { value } = node;
+  const inner = value.type === 'TOMLInlineTable' ? value.body.flatMap((entry) => entriesOf(entry, path, value)) : [];
+  return [{ path, base, node, inline }, ...inner];
 }

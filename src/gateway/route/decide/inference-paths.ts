@@ -1,8 +1,6 @@
 /** The inference paths: their requests go to a slot with the body unchanged. The dialect of a path decides on the form of answers and errors. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
-import { ANTHROPIC } from '../../decide/anthropic-dialect.ts';
-import { COHERE } from '../../decide/cohere-dialect.ts';
-import { OPENAI, type Dialect } from './dialects.ts';
+import { ANTHROPIC, COHERE, OPENAI, type Dialect } from './dialects.ts';
 
 export interface InferencePath {
   /** As clients send it. */

@@ -1,7 +1,7 @@
 /** Heads of requests and answers that a translation wrote: checked, because what it writes may come from a client. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { AnswerHead, UpstreamHead, UpstreamRequest } from '../../../providers/translation.ts';
-import { authorityOf } from '../../decide/forward-plan.ts';
+import { authorityOf } from '../../route/decide/route.ts';
 import type { BodyFraming, ResponseHead } from '../../upstream/decide/response-head.ts';
 
 const PATH = /^\/[\x21-\x7e]*$/;

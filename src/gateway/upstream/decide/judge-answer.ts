@@ -1,9 +1,10 @@
 /** What becomes of an upstream's answer that was collected: an error, or one that must be translated. Pure. */
 import type { ErrorBody } from '../../../schema/words/error-codes.ts';
 import type { Dialect } from '../../route/decide/dialects.ts';
-import { isStillLoading, normaliseUpstreamError } from '../../decide/upstream-error.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
+import { shorten } from '../../../schema/words/nearest-word.ts';
 
-export type Verdict =
+type Verdict =
   /** The request was not processed and may be sent again; `body` is the answer if it cannot be. */
   | { readonly kind: 'loading'; readonly body: ErrorBody }
   | { readonly kind: 'error'; readonly body: ErrorBody }
@@ -38,4 +39,119 @@ function parsed(text: string): unknown {
 
 function unusable(message: string): Verdict {
   return { kind: 'unusable', message };
+}
+
+/** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
+
+const MESSAGE_LIMIT = 2000;
+const WORD_LIMIT = 100;
+
+/** Upstream error types for which OpenAI, or the service itself, has a code that clients know. */
+const KNOWN_CODES: Readonly<Record<string, string>> = {
+  exceed_context_size_error: 'context_length_exceeded',
+  not_supported_error: 'model.unsupported',
+};
+
+function normaliseUpstreamError(status: number, body: string): ErrorBody {
+  const fields = errorFieldsOf(body);
+  const type = wordOf(fields['type']) ?? typeOfStatus(status);
+  return {
+    error: {
+      message: shorten(messageOf(fields, body) ?? `The upstream answered ${status} without a message`, MESSAGE_LIMIT),
+      type,
+      param: wordOf(fields['param']) ?? null,
+      code: wordOf(fields['code']) ?? KNOWN_CODES[type] ?? null,
+      origin: 'upstream',
+    },
+  };
+}
+
+/** Returns whether llama.cpp refused the request because its model is not in memory yet. The request was not processed and may be sent again. */
+function isStillLoading(status: number, body: ErrorBody): boolean {
+  return status === 503 && body.error.type === 'unavailable_error' && body.error.message === 'Loading model';
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function errorFieldsOf(body: string): Fields {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body);
+  } catch {
+    return {};
+  }
+  if (!isTable(parsed)) return {};
+  const { error } = parsed;
+  if (typeof error === 'string') return { ...parsed, message: error };
+  return isTable(error) ? error : parsed;
+}
+
+function messageOf(fields: Fields, body: string): string | undefined {
+  for (const key of ['message', 'detail']) {
+    const value = fields[key];
+    if (typeof value === 'string' && value.trim() !== '') return value;
+  }
+  const text = body.trim();
+  return text === '' || text.startsWith('<') || text.startsWith('{') ? undefined : text;
+}
+
+function wordOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? shorten(value, WORD_LIMIT) : undefined;
+}
+
+function typeOfStatus(status: number): string {
+  if (status === 429) return 'rate_limit_error';
+  return status >= 400 && status < 500 ? 'invalid_request_error' : 'upstream_error';
+}
+
+/** Finds errors of an upstream in a stream of another dialect: llama.cpp and others write them in their own shape in every stream. Pure. */
+
+/** An event whose data is an object that begins with `error`, as no event of the Messages API does. */
+const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?\n\r?\n/gm;
+
+/** Returns the events of a stream with errors in the shape of the dialect. An error that does not arrive in one piece stays as it is. */
+export function translateStreamErrors(events: string, dialect: Dialect, requestId: string): string {
+  return events.replace(ERROR_EVENT, (event, json: string) => {
+    const status = statusOf(json);
+    if (status === undefined) return event;
+    return errorEventOf(dialect, dialect.errorBody(normaliseUpstreamError(status, json).error, status, requestId));
+  });
+}
+
+/** The event that carries an error, in the shape of `Dialect.errorBody`, inside a stream. */
+export function errorEventOf({ errorEvent }: Dialect, body: object): string {
+  const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
+  return `${name}data: ${JSON.stringify(body)}\n\n`;
+}
+
+/** llama.cpp writes the status as `code`. Undefined if the text is not JSON. */
+function statusOf(json: string): number | undefined {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    const error = isTable(parsed) ? parsed['error'] : undefined;
+    const code = isTable(error) ? error['code'] : undefined;
+    return typeof code === 'number' && code >= 400 && code < 600 ? code : 500;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Finds the token counts in the last bytes of an answer. They are for metrics only, so counts that cannot be found cheaply are left out. */
+
+export interface Usage {
+  readonly input: number;
+  readonly output: number;
+}
+
+const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
+const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
+
+/** `tail` is the end of the body, one character per byte. */
+export function findUsage(tail: string): Usage | undefined {
+  const at = tail.lastIndexOf('"usage":{');
+  if (at === -1) return undefined;
+  const text = tail.slice(at, at + 1000);
+  const input = INPUT.exec(text);
+  if (input === null) return undefined;
+  return { input: Number(input[1]), output: Number(OUTPUT.exec(text)?.[1] ?? 0) };
 }

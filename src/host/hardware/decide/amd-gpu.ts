@@ -3,9 +3,8 @@
  * (`/sys/class/kfd/kfd/topology`, which names each GPU by its render node). Pure.
  */
 import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
-import { backendsOf, pciFacts, wrongDriver, type Detected } from './detected.ts';
+import { backendsOf, pciFacts, wrongDriver, type Detected, type PciDevice } from './pci-devices.ts';
 import { parseNumber, type MachineView } from './machine-view.ts';
-import type { PciDevice } from './pci-devices.ts';
 
 export const KFD_NODES = '/sys/class/kfd/kfd/topology/nodes';
 export const KFD_PROPERTIES: readonly string[] = ['cpu_cores_count', 'simd_count', 'gfx_target_version', 'drm_render_minor'];

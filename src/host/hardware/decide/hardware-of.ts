@@ -1,17 +1,28 @@
 /** What a machine consists of, from what was read of it. Pure and total: whatever a file contains, the worst result is an unknown value. */
 import { memoryOfHost } from '../../decide/host-memory.ts';
-import type { Device, Hardware, HardwareSource, MemoryAmount } from '../../../schema/status/hardware.ts';
-import type { HardwareRecording } from '../../../schema/hardware-recording.ts';
+import type {
+  Device,
+  Hardware,
+  HardwareSource,
+  MemoryAmount,
+  HardwareRecording,
+  DeviceVendor,
+  Cpu,
+} from '../../../schema/status/hardware.ts';
 import { amdGpu } from './amd-gpu.ts';
-import { appleCpu, appleGpu, appleMemory } from './apple.ts';
-import type { Detected } from './detected.ts';
-import { intelGpu } from './intel-gpu.ts';
+import { appleCpu, appleGpu, appleMemory, intelGpu, otherPciGpu, platformGpus } from './other-gpus.ts';
+import {
+  PCI_VENDOR,
+  pciDevices,
+  backendsOf,
+  sharedMemory,
+  wrongDriver,
+  XDNA_OF_DEVICE,
+  type Detected,
+  type PciDevice,
+} from './pci-devices.ts';
 import { viewOf, type MachineView } from './machine-view.ts';
-import { pciNpu } from './npu.ts';
 import { nvidiaGpu, nvidiaGpusOfWsl } from './nvidia-gpu.ts';
-import { otherPciGpu, platformGpus } from './other-gpus.ts';
-import { PCI_VENDOR, pciDevices, type PciDevice } from './pci-devices.ts';
-import { linuxCpu } from './read-cpu.ts';
 
 export const MEMINFO = '/proc/meminfo';
 /** In a container, `/dev` is not that of the machine. podman and docker create these files. */
@@ -59,4 +70,64 @@ function withIds(detected: readonly Detected[]): readonly Device[] {
       .toSorted((one, other) => (one.pciAddress ?? '~').localeCompare(other.pciAddress ?? '~', 'en'))
       .map((device, index) => ({ id: `${kind}${index}`, ...device })),
   );
+}
+
+/** NPUs: devices of the kernel's subsystem for accelerators. https://docs.kernel.org/accel/introduction.html Pure. */
+
+function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Detected {
+  const architecture = pci.vendor === PCI_VENDOR.amdProcessor ? XDNA_OF_DEVICE.get(pci.device) : undefined;
+  // "NPU Strix Halo": the driver's name of the board.
+  const name = view.text(`${pci.directory}/vbnv`) ?? pci.name;
+  return {
+    kind: 'npu',
+    vendor: vendorOf(pci.vendor),
+    ...(name === undefined ? {} : { name }),
+    pciAddress: pci.address,
+    ...(pci.driver === undefined ? {} : { driver: pci.driver }),
+    ...(architecture === undefined ? {} : { architecture }),
+    ...(pci.accelNode === undefined ? {} : { path: `/dev/accel/${pci.accelNode}` }),
+    ...backendsOf({ npu: whyUnusable(pci, architecture) }),
+    memory: sharedMemory(host),
+    unified: true,
+  };
+}
+
+/** The server of the provider "npu" runs on XDNA 2 only. https://github.com/lemonade-sdk/lemonade/issues/3492 */
+function whyUnusable(pci: PciDevice, architecture: string | undefined): string | undefined {
+  if (architecture === undefined) return 'the NPU is not one of AMD';
+  if (architecture === 'xdna1') return 'the NPU is of the generation XDNA 1, and XDNA 2 is needed';
+  return wrongDriver('NPU', pci.driver, ['amdxdna']) ?? (pci.accelNode === undefined ? 'the NPU has no "/dev/accel/accel*"' : undefined);
+}
+
+function vendorOf(vendor: number): DeviceVendor {
+  if (vendor === PCI_VENDOR.amdProcessor || vendor === PCI_VENDOR.amd) return 'amd';
+  return vendor === PCI_VENDOR.intel ? 'intel' : 'other';
+}
+
+/** Parses `/proc/cpuinfo`. Pure. */
+
+export const CPUINFO = '/proc/cpuinfo';
+/** The board, where the CPU has no name of its own: `Raspberry Pi 5 Model B Rev 1.0`. */
+export const BOARD_FILE = '/proc/device-tree/model';
+
+const KEPT = /^(?:processor|model name|physical id|core id)\s*:/;
+
+/** Leaves what is parsed here: all of it is some hundred kilobytes on a large server, and has the serial number of a Raspberry Pi. */
+export function pickCpuinfo(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => KEPT.test(line))
+    .map((line) => `${line.replace(/\s*:\s*/, ': ').trimEnd()}\n`)
+    .join('');
+}
+
+function linuxCpu(view: MachineView): Partial<Cpu> {
+  const text = view.text(CPUINFO) ?? '';
+  const values = (key: string): readonly string[] =>
+    [...text.matchAll(new RegExp(`^${key}\\s*: *(.*)$`, 'gm'))].map(([, value = '']) => value.trim());
+  const model = values('model name')[0] ?? view.text(BOARD_FILE);
+  const threads = values('processor').length;
+  const sockets = values('physical id');
+  const cores = new Set(values('core id').map((core, index) => `${sockets[index] ?? ''}/${core}`)).size;
+  return { ...(model === undefined ? {} : { model }), ...(threads === 0 ? {} : { threads }), ...(cores === 0 ? {} : { cores }) };
 }

@@ -1,5 +1,5 @@
 /** Looks up what was read from a machine. Pure. */
-import type { HardwareRecording } from '../../../schema/hardware-recording.ts';
+import type { HardwareRecording } from '../../../schema/status/hardware.ts';
 
 export interface MachineView {
   readonly platform: string;

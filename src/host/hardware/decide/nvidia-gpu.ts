@@ -3,9 +3,8 @@
  * https://docs.nvidia.com/deploy/nvidia-smi/index.html Pure.
  */
 import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
-import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected } from './detected.ts';
+import { backendsOf, pciFacts, sharedMemory, wrongDriver, sysfsAddress, type Detected, type PciDevice } from './pci-devices.ts';
 import type { MachineView } from './machine-view.ts';
-import { sysfsAddress, type PciDevice } from './pci-devices.ts';
 
 export const NVIDIA_PROC = '/proc/driver/nvidia';
 /** The GPU of the Windows host in WSL, whose PCI address Linux does not show. https://learn.microsoft.com/windows/wsl/tutorials/gpu-compute */

@@ -1,8 +1,7 @@
 /** GPUs of other vendors, and those that are not on the PCI bus, as on ARM boards: whatever has a render node, which programs for Vulkan open. Pure. */
-import type { MemoryAmount } from '../../../schema/status/hardware.ts';
-import { backendsOf, pciFacts, sharedMemory, type Detected } from './detected.ts';
-import type { MachineView } from './machine-view.ts';
-import type { PciDevice } from './pci-devices.ts';
+import type { MemoryAmount, Device, Cpu } from '../../../schema/status/hardware.ts';
+import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected, type PciDevice } from './pci-devices.ts';
+import { parseNumber, type MachineView } from './machine-view.ts';
 
 export const DRM_DIRECTORY = '/sys/class/drm';
 
@@ -33,4 +32,87 @@ export function platformGpus(view: MachineView, pciNodes: ReadonlySet<string>, h
       },
     ];
   });
+}
+
+/** GPUs of Intel. Of the drivers, only xe reports the size of the memory that a card has of its own, and none reports to everyone how much is in use. Pure. */
+
+/** In each `tile<n>` of a card. https://gitlab.freedesktop.org/drm/igt-gpu-tools (tests/intel/xe_sysfs_tile.c); later kernels have it below `memory`. */
+export const XE_MEMORY_FILES: readonly string[] = ['physical_vram_size_bytes', 'memory/physical_vram_size_bytes'];
+
+/** The address of every GPU that is part of an Intel processor. */
+const INTEGRATED = '0000:00:02.0';
+/** Mesa offers this part of the host's memory, unless `ANV_SYS_MEM_LIMIT` is set. https://docs.mesa3d.org/envvars.html */
+const MESA_SHARE = 0.75;
+
+export function intelGpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Detected {
+  const unified = pci.address === INTEGRATED;
+  const noDriver = wrongDriver('GPU', pci.driver, ['i915', 'xe']);
+  const noNode = pci.renderNode === undefined ? 'the GPU has no "/dev/dri/renderD*"' : undefined;
+  const limitBytes = host === undefined ? undefined : Math.floor(host.totalBytes * MESA_SHARE);
+  return {
+    kind: 'gpu',
+    ...pciFacts(pci, 'intel'),
+    ...backendsOf({ vulkan: noDriver ?? noNode }),
+    memory: unified ? sharedMemory(host, limitBytes) : ownMemory(view, pci),
+    unified,
+  };
+}
+
+function ownMemory(view: MachineView, { directory }: PciDevice): Device['memory'] {
+  const tiles = view.names(directory).filter((name) => /^tile[0-9]+$/.test(name));
+  const sizes = tiles.map(
+    (tile) => XE_MEMORY_FILES.map((file) => view.number(`${directory}/${tile}/${file}`)).find((size) => size !== undefined) ?? 0,
+  );
+  const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
+  return totalBytes === 0 ? undefined : { totalBytes, freeBytes: totalBytes, useUnknown: true };
+}
+
+/** Macs: what `sysctl` and `vm_stat` print. Pure. */
+
+const KEYS = ['hw.memsize', 'hw.physicalcpu', 'hw.logicalcpu', 'machdep.cpu.brand_string', 'iogpu.wired_limit_mb'] as const;
+export const SYSCTL: readonly [string, ...string[]] = ['sysctl', ...KEYS];
+export const VM_STAT: readonly [string, ...string[]] = ['vm_stat'];
+
+/** `sysctl` prints `hw.memsize: 68719476736`, a line for each key that it knows. */
+function sysctl(view: MachineView, key: (typeof KEYS)[number]): string | undefined {
+  const line = view
+    .tool(SYSCTL)
+    ?.split('\n')
+    .find((each) => each.startsWith(`${key}:`));
+  return line?.slice(key.length + 1).trim();
+}
+
+export function appleCpu(view: MachineView): Partial<Cpu> {
+  const model = sysctl(view, 'machdep.cpu.brand_string');
+  const threads = parseNumber(sysctl(view, 'hw.logicalcpu'));
+  const cores = parseNumber(sysctl(view, 'hw.physicalcpu'));
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(threads === undefined ? {} : { threads }),
+    ...(cores === undefined ? {} : { cores }),
+  };
+}
+
+/** Pages of files that are not in use (inactive, speculative, purgeable) count as available, as the kernel reclaims them first. */
+export function appleMemory(view: MachineView): MemoryAmount | undefined {
+  const totalBytes = parseNumber(sysctl(view, 'hw.memsize'));
+  const text = view.tool(VM_STAT);
+  const pageBytes = parseNumber(/page size of ([0-9]+) bytes/.exec(text ?? '')?.[1]);
+  if (totalBytes === undefined || text === undefined || pageBytes === undefined) return undefined;
+  const pages = (name: string): number => parseNumber(new RegExp(`^Pages ${name}:\\s+([0-9]+)\\.$`, 'm').exec(text)?.[1]) ?? 0;
+  const available = ['free', 'inactive', 'speculative', 'purgeable'].reduce((sum, name) => sum + pages(name), 0) * pageBytes;
+  return { totalBytes, availableBytes: Math.min(totalBytes, available) };
+}
+
+/** Metal lets a GPU use about this part of the memory, unless `iogpu.wired_limit_mb` says otherwise. https://github.com/gpustack/gpustack/issues/1375 */
+const METAL_SHARE = 0.75;
+
+/** None of the backends runs on it: no container of Linux gets at a GPU of Apple, and its programs compute with Metal. */
+export function appleGpu(view: MachineView, host: MemoryAmount | undefined): readonly Detected[] {
+  const name = sysctl(view, 'machdep.cpu.brand_string');
+  if (name === undefined || !name.startsWith('Apple ')) return [];
+  const limitMb = parseNumber(sysctl(view, 'iogpu.wired_limit_mb')) ?? 0;
+  const limitBytes = limitMb > 0 ? limitMb * 1024 * 1024 : Math.floor((host?.totalBytes ?? 0) * METAL_SHARE);
+  const vulkan = 'macOS has no driver for Vulkan';
+  return [{ kind: 'gpu', vendor: 'apple', name, ...backendsOf({ vulkan }), memory: sharedMemory(host, limitBytes), unified: true }];
 }

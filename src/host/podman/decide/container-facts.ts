@@ -1,11 +1,12 @@
 /** Derives from an inspected container the facts in which drift is detected, without what the image, podman and this host add. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { ContainerFacts, Mount, Workload } from '../../../reconciler/ports.ts';
-import { AMBIENT_LABEL, Declared, DECLARED_LABEL, isCdiName } from './podman-container.ts';
-import type { ContainerInspect, InspectContext } from './podman-inspect.ts';
+import type { ContainerFacts, Mount, Workload, ObservedWorkload } from '../../../reconciler/ports.ts';
+import { AMBIENT_LABEL, Declared, DECLARED_LABEL, isCdiName, INSTANCE_LABEL } from './podman-container.ts';
+import { Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import { LABELS } from '../../../schema/pod/kube-fields.ts';
 
-export function containerFacts(container: ContainerInspect, context: InspectContext): ContainerFacts {
+function containerFacts(container: ContainerInspect, context: InspectContext): ContainerFacts {
   const labels = container.Config.Labels ?? {};
   const declared = Declared.safeParse(parseJson(labels[DECLARED_LABEL] ?? '')).data ?? { env: [], mounts: [], devices: [] };
   const ambient = new Set(z.array(z.string()).safeParse(parseJson(labels[AMBIENT_LABEL] ?? '')).data);
@@ -98,4 +99,110 @@ function inOrder<T>(items: readonly T[], order: readonly string[], key: (item: T
     return index < 0 ? order.length : index;
   };
   return items.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** The part of podman's answer to `inspect` that is used. Podman 4.3 to 5.8 answer alike. */
+
+const PortBindings = z.record(z.string(), z.array(z.object({ HostIp: z.string(), HostPort: z.string() })).nullable());
+
+export const ContainerInspect = z.object({
+  Id: z.string().min(1),
+  Name: z.string(),
+  Image: z.string(),
+  Path: z.string(),
+  Args: z.array(z.string()).nullable(),
+  State: z.object({
+    Status: z.string(),
+    OOMKilled: z.boolean().default(false),
+    ExitCode: z.number(),
+    Error: z.string().default(''),
+    StartedAt: z.string(),
+    FinishedAt: z.string(),
+  }),
+  Config: z.object({
+    Env: z.array(z.string()).nullable(),
+    Labels: z.record(z.string(), z.string()).nullable(),
+  }),
+  HostConfig: z.object({
+    PortBindings: PortBindings.nullable(),
+    Devices: z.array(z.object({ PathOnHost: z.string(), PathInContainer: z.string() })).nullish(),
+    Memory: z.number().default(0),
+  }),
+  Mounts: z.array(
+    z.object({
+      Type: z.string(),
+      Name: z.string().optional(),
+      Source: z.string().default(''),
+      Destination: z.string(),
+      RW: z.boolean(),
+    }),
+  ),
+});
+export type ContainerInspect = z.output<typeof ContainerInspect>;
+
+/** What is necessary to interpret the answer, besides the answer itself. */
+interface InspectContext {
+  readonly instance: string;
+  /** The image's own environment as `NAME=value`. If it is undefined, the environment of the container is unknown too. */
+  readonly imageEnv: readonly string[] | undefined;
+  /** Rootless podman bind-mounts device nodes and does not report them. */
+  readonly rootless: boolean;
+}
+
+/** Derives the observed workload from what podman reports of a container. Pure. `podman-container.ts` is the opposite direction. */
+
+/** Returns undefined if the labels are not those of this installation: the container belongs to something else. */
+export function observedWorkload(container: ContainerInspect, context: InspectContext): ObservedWorkload | undefined {
+  const labels = container.Config.Labels ?? {};
+  const slot = SlotName.safeParse(labels[LABELS.slot]);
+  const revision = Revision.safeParse(labels[LABELS.revision]);
+  const generation = Number(labels[LABELS.generation] ?? 'none');
+  if (labels[INSTANCE_LABEL] !== context.instance) return undefined;
+  if (!slot.success || !revision.success || !Number.isSafeInteger(generation)) return undefined;
+  const phase = phaseOf(container.State.Status);
+  const facts = containerFacts(container, context);
+  return {
+    id: WorkloadId.parse(container.Id),
+    name: container.Name,
+    slot: slot.data,
+    revision: revision.data,
+    generation,
+    phase,
+    startedAt: timeOf(container.State.StartedAt),
+    ...(phase === 'exited' ? { exit: exitOf(container) } : {}),
+    endpoints: phase === 'running' && facts.port !== undefined && facts.port.host > 0 ? [{ host: '127.0.0.1', port: facts.port.host }] : [],
+    container: facts,
+  };
+}
+
+function phaseOf(status: string): ObservedWorkload['phase'] {
+  if (status === 'created' || status === 'configured' || status === 'initialized') return 'created';
+  if (status === 'stopping' || status === 'removing') return 'stopping';
+  if (status === 'exited' || status === 'stopped' || status === 'dead') return 'exited';
+  return 'running';
+}
+
+/** Unix milliseconds. Podman writes the year 1 for "never". */
+function timeOf(text: string): number | undefined {
+  const at = Date.parse(text);
+  return Number.isFinite(at) && at > 0 ? at : undefined;
+}
+
+function exitOf(container: ContainerInspect): NonNullable<ObservedWorkload['exit']> {
+  const { State } = container;
+  const message = State.Error === '' ? killedMessage(container) : State.Error;
+  return {
+    code: State.ExitCode,
+    outOfMemory: State.OOMKilled,
+    at: timeOf(State.FinishedAt) ?? timeOf(State.StartedAt) ?? 0,
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+/** With cgroup v1, podman does not report that the kernel killed a process for its memory; exit code 137 is the only trace. */
+function killedMessage(container: ContainerInspect): string | undefined {
+  if (container.State.ExitCode !== 137 || container.State.OOMKilled) return undefined;
+  return container.HostConfig.Memory > 0
+    ? 'Killed (signal 9): manually, or because it exceeded its memory limit; in that case raise "resources.memory"'
+    : 'Killed (signal 9): manually, or by the kernel because the host ran out of memory';
 }

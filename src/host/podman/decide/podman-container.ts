@@ -3,8 +3,9 @@
  * workload is observed as that workload.
  */
 import { z } from 'zod';
-import type { Workload } from '../../../reconciler/ports.ts';
-import { LABEL_PREFIX, LABELS } from '../../../schema/object-labels.ts';
+import type { Workload, ImageReference } from '../../../reconciler/ports.ts';
+import { LABEL_PREFIX, LABELS } from '../../../schema/pod/kube-fields.ts';
+import { shorten } from '../../../schema/words/nearest-word.ts';
 
 /** The installation that the container belongs to, so that two of them can share one podman. */
 export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
@@ -18,7 +19,7 @@ export const Declared = z.object({ env: z.array(z.string()), mounts: z.array(z.s
 export type Declared = z.output<typeof Declared>;
 
 /** What the host adds to the specification. */
-export interface ContainerHost {
+interface ContainerHost {
   readonly instance: string;
   readonly rootless: boolean;
   /** Ids of the groups that own the workload's device nodes; names would have to exist inside the image. */
@@ -117,4 +118,44 @@ function limits(workload: Workload): Record<string, unknown> {
         }
       : {}),
   };
+}
+
+/** The container in which a program prints something and ends: it sees nothing of the host. Pure. */
+
+/** The body of `POST /libpod/containers/create`. Pure. */
+export function printingContainer({ reference, imageId }: ImageReference, program: string, rest: readonly string[]) {
+  return {
+    image: reference.startsWith('localhost/') ? (imageId ?? reference) : reference,
+    entrypoint: [program],
+    command: rest,
+    env: { HOME: '/tmp' },
+    httpproxy: false,
+    netns: { nsmode: 'none' },
+    mounts: [{ type: 'tmpfs', destination: '/tmp', options: ['rw', 'nosuid', 'nodev', 'mode=1777', 'size=64m'] }],
+    image_volume_mode: 'ignore',
+    cap_drop: ['ALL'],
+    no_new_privileges: true,
+    read_only_filesystem: true,
+    restart_policy: 'no',
+    log_configuration: { driver: 'k8s-file', size: 16 * 1024 * 1024 },
+  };
+}
+
+/** What to do about a container that has the name of a slot's container. Pure. */
+
+/** Of a path in a message. */
+const LONGEST_PATH = 200;
+
+/**
+ * @param name of the container.
+ * @param owner the instance in its label, undefined if it has none: svc did not create it, or podman does not show it.
+ * @param instance of this service.
+ */
+export function nameTakenMessage(name: string, owner: string | undefined, instance: string): string {
+  if (owner === undefined) {
+    return `Remove the container "${name}" with "podman rm -f ${name}", or give it another name: the slot needs this name, and another program has taken it`;
+  }
+  if (owner === instance) return `Wait until the container "${name}" is removed: it runs an earlier version of this slot`;
+  const directory = JSON.stringify(shorten(owner, LONGEST_PATH));
+  return `Give the slot another name, because the service with the configuration directory ${directory} has a container "${name}"; if that service is no longer used, remove its container with "podman rm -f ${name}"`;
 }

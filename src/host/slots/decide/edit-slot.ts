@@ -1,9 +1,8 @@
 /** Edits a slot's text as a person would: only the changed keys, with comments and order preserved. Never throws. Pure. */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
-import type { SlotPatch } from '../../../schema/slot/slot-editor.ts';
+import { mergePatch, type SlotPatch } from '../../../schema/slot/slot-editor.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import { editToml } from '../../../files/toml/decide/edit-toml.ts';
-import { mergePatch } from '../../../schema/merge-patch.ts';
 import { parseDocument, withoutByteOrderMark } from '../../../files/toml/decide/parse-document.ts';
 import { formatToml, whyNotToml } from '../../../files/toml/decide/toml-text.ts';
 

@@ -3,8 +3,7 @@
  * says comes from its sources; what they do not say is left out. Pure.
  */
 import { z } from 'zod';
-import { MODEL_KINDS, PROVIDER_OF_MODEL_KIND } from '../../../schema/model-kinds.ts';
-import { PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import { MODEL_KINDS, PROVIDER_OF_MODEL_KIND, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import { sizeWithin } from '../../../schema/words/quantity-schemas.ts';
 
 const ID_RULE = 'Write an id of letters, digits and "._-" that begins and ends with a letter or a digit';

@@ -6,9 +6,8 @@ import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { chooseLayout } from './server-layout.ts';
+import { chooseLayout, usesGpu } from './server-layout.ts';
 import type { ServerLayout } from './gguf-memory.ts';
-import { usesGpu } from './uses-gpu.ts';
 
 export const PROGRAM = 'llama-server';
 

@@ -5,7 +5,6 @@
  * the comparison with what the process takes. Pure.
  */
 import type { MemoryDemand } from '../../provider.ts';
-import { cacheNumberBytes } from './cache-types.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
 
@@ -208,4 +207,26 @@ function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
 
 function windowTokens(layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number {
   return fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
+}
+
+/** The types that llama-server offers for its cache of keys and values, with their size. Pure. */
+
+/** Bytes of a block of 32 numbers. */
+const BLOCK_BYTES: Readonly<Record<string, number>> = {
+  f32: 128,
+  f16: 64,
+  bf16: 64,
+  q8_0: 34,
+  q5_1: 24,
+  q5_0: 22,
+  q4_1: 20,
+  q4_0: 18,
+  iq4_nl: 18,
+};
+const BLOCK_NUMBERS = 32;
+const DEFAULT_TYPE = 'f16';
+
+/** Returns the bytes of one number. A type that is not known counts as the default. */
+function cacheNumberBytes(type: string = DEFAULT_TYPE): number {
+  return (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;
 }

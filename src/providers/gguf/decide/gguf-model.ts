@@ -1,11 +1,9 @@
 /** What a GGUF file says about its model: from its header, and from the names of the files beside it. Pure. */
 import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
-import { ggufStem, shardNames } from '../../../schema/gguf-names.ts';
-import { headerValues, type HeaderValues } from './header-values.ts';
-import { layerMemory } from './layer-memory.ts';
+import { ggufStem, shardNames } from '../../../schema/slot/model-providers.ts';
+import { headerValues, layerMemory, type HeaderValues } from './layer-memory.ts';
 import type { GgufHeader, TensorTotals } from './parse-gguf-header.ts';
-import { quantizationName } from './quantization-names.ts';
 
 const KeysAndValues = z.object({ keys: z.number(), values: z.number() });
 const Contents = z.object({
@@ -124,7 +122,7 @@ export function ggufContents(headers: readonly GgufHeader[], projector: Projecto
   };
 }
 
-export interface Projector {
+interface Projector {
   /** Relative to the directory of the model. */
   readonly name: string;
   readonly sizeBytes: number;
@@ -180,4 +178,48 @@ export function projectorFor(name: string, siblings: readonly string[]): string 
   const shards = new Set(shardNames(name));
   const others = siblings.filter((sibling) => /\.gguf$/i.test(sibling) && !shards.has(sibling) && !projectors.includes(sibling));
   return others.length === 0 ? projectors.find((projector) => projector.startsWith('mmproj')) : undefined;
+}
+
+/** The names of quantizations by their number in GGUF files (`general.file_type`; `llama_ftype` of llama.cpp). Pure. */
+
+const NAMES: Readonly<Record<number, string>> = {
+  0: 'F32',
+  1: 'F16',
+  2: 'Q4_0',
+  3: 'Q4_1',
+  7: 'Q8_0',
+  8: 'Q5_0',
+  9: 'Q5_1',
+  10: 'Q2_K',
+  11: 'Q3_K_S',
+  12: 'Q3_K_M',
+  13: 'Q3_K_L',
+  14: 'Q4_K_S',
+  15: 'Q4_K_M',
+  16: 'Q5_K_S',
+  17: 'Q5_K_M',
+  18: 'Q6_K',
+  19: 'IQ2_XXS',
+  20: 'IQ2_XS',
+  21: 'Q2_K_S',
+  22: 'IQ3_XS',
+  23: 'IQ3_XXS',
+  24: 'IQ1_S',
+  25: 'IQ4_NL',
+  26: 'IQ3_S',
+  27: 'IQ3_M',
+  28: 'IQ2_S',
+  29: 'IQ2_M',
+  30: 'IQ4_XS',
+  31: 'IQ1_M',
+  32: 'BF16',
+  36: 'TQ1_0',
+  37: 'TQ2_0',
+  38: 'MXFP4_MOE',
+  39: 'NVFP4',
+};
+
+/** Undefined for a number that is not known here. */
+function quantizationName(fileType: number): string | undefined {
+  return NAMES[fileType];
 }

@@ -3,8 +3,7 @@
  * the parser got to, so that a header costs no memory but that of one window and of the few values that are kept: the vocabulary is skipped. Whatever the bytes are, it
  * ends, throws nothing, and keeps no more than `MAX_KEPT_BYTES`.
  */
-import { ByteCursor, CorruptHeader, EndOfBytes, isText, sizeOf, type Scalar } from './byte-cursor.ts';
-import { tensorBytes } from './ggml-types.ts';
+import { ByteCursor, CorruptHeader, EndOfBytes, isText, sizeOf, tensorBytes, type Scalar } from './byte-cursor.ts';
 
 export interface GgufHeader {
   /** Single values. Of the tokenizer, only its chat templates. */

@@ -8,10 +8,9 @@ import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
 import { serverOptions, type ServerOptions } from './server-options.ts';
-import { usesGpu } from './uses-gpu.ts';
 
 /** What the provider sets on the command line, because the slot leaves it open. */
-export interface ChosenLayout {
+interface ChosenLayout {
   readonly layout: ServerLayout;
   /** Undefined: llama-server takes the trained context. */
   readonly context: number | undefined;
@@ -149,4 +148,10 @@ function largestFitting(
     else high = middle;
   }
   return from + low * step;
+}
+
+/** Whether llama-server computes with a GPU for this slot. Pure. */
+
+export function usesGpu(spec: SlotSpec): boolean {
+  return spec.backend !== 'cpu' && spec.resources.gpus !== 0;
 }

@@ -5,7 +5,7 @@
 import { FAMILIES, type FamilyName } from './image-families.ts';
 import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
 import type { ImageParameters } from './image-parameters.ts';
-import { node, type Link, type Workflow } from './workflow-graph.ts';
+import { node, type Link, type Workflow } from './workflow-parameters.ts';
 
 export interface WorkflowRequest {
   readonly model: ImageModel;

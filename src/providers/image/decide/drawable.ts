@@ -1,13 +1,31 @@
 /** What a slot draws with: a template of the family of its model, or a workflow of its user. Both are read from a request and built in the same way. Pure. */
 import type { ModelFacts } from '../../provider.ts';
 import type { TranslatableBody } from '../../translation.ts';
-import { bindWorkflow, graphOf, hasParameter, readForWorkflow, rulesOf, savedSize } from './bind-workflow.ts';
 import { buildWorkflow, type BuiltWorkflow, type ImageSource } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
-import { readParameters, type ImageParameters, type RequestRules } from './image-parameters.ts';
-import type { ParameterProblem } from './request-fields.ts';
+import {
+  readParameters,
+  parametersOf,
+  textOf,
+  invalid,
+  problemOfField,
+  requestFields,
+  type ImageParameters,
+  type RequestRules,
+  type ParameterProblem,
+  type Field,
+} from './image-parameters.ts';
 import { userWorkflow, type UserWorkflow } from './user-workflow.ts';
+import {
+  parseExactJson,
+  isScalar,
+  isFieldOfApi,
+  isStandardParameter,
+  type Scalar,
+  type Workflow,
+  type WorkflowNode,
+} from './workflow-parameters.ts';
 
 export interface ImageSize {
   readonly width: number;
@@ -15,14 +33,14 @@ export interface ImageSize {
 }
 
 /** What is known only after the request has been read. */
-export interface BuildWith {
+interface BuildWith {
   readonly parameters: ImageParameters;
   readonly seed: bigint;
   readonly filenamePrefix: string;
   readonly source: ImageSource | undefined;
 }
 
-export type DrawableRead =
+type DrawableRead =
   | { readonly ok: true; readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }
   | { readonly ok: false; readonly problem: ParameterProblem };
 
@@ -40,7 +58,7 @@ export interface Drawable {
   readonly mask: FileUse;
 }
 
-export type FileUse = 'never' | 'optional' | 'always';
+type FileUse = 'never' | 'optional' | 'always';
 
 /** Undefined if it is not known what the model is. */
 export function drawableOf(model: ModelFacts | undefined): Drawable | undefined {
@@ -112,4 +130,133 @@ function refuse(param: string, message: string): ParameterProblem {
 
 function baseOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** Puts what a request asks for into a user's workflow. Pure. */
+
+interface WorkflowRead {
+  readonly parameters: ImageParameters;
+  /** What the request sets, by the name of the parameter. Anything else stays as it was saved. */
+  readonly values: ReadonlyMap<string, Scalar>;
+}
+
+type ReadForWorkflow = ({ readonly ok: true } & WorkflowRead) | { readonly ok: false; readonly problem: ParameterProblem };
+
+/** Of a model that no family is known of. */
+const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
+
+function rulesOf({ family }: Pick<UserWorkflow, 'family'>): RequestRules {
+  return family === undefined ? ANY_FAMILY : FAMILIES[family];
+}
+
+/** A field that the workflow has no parameter for is refused, as it would be ignored otherwise. */
+function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
+  const { field, names } = requestFields(body);
+  try {
+    // `strength` and `steps` of a workflow may mean anything, within the limits of every model.
+    const parameters = parametersOf(field, { ...rulesOf(workflow), mostSteps: FAMILIES.sdxl.mostSteps });
+    for (const name of names) requireParameter(name, parameters, workflow);
+    return { ok: true, parameters, values: new Map([...standardValues(parameters, field), ...ownValues(workflow, graph, field)]) };
+  } catch (error) {
+    return { ok: false, problem: problemOfField(error) };
+  }
+}
+
+function requireParameter(name: string, { n, size, negativePrompt }: ImageParameters, { name: title, parameters }: UserWorkflow): void {
+  if (isFieldOfApi(name) || hasParameter(parameters, name)) return;
+  if ((name === 'n' && n === 1) || (name === 'size' && size === undefined) || (name === 'negative_prompt' && negativePrompt === '')) return;
+  if (name === 'size' && hasParameter(parameters, 'width')) return;
+  const known = Object.keys(parameters).filter((each) => !['width', 'height', 'image', 'mask'].includes(each));
+  const listed = [...known, ...(hasParameter(parameters, 'width') ? ['size'] : [])].map((each) => `"${each}"`).join(', ');
+  throw invalid(name, `Leave out "${name.slice(0, 50)}": the workflow "${title}" has the parameters ${listed}`);
+}
+
+function hasParameter(parameters: UserWorkflow['parameters'], name: string): boolean {
+  return Object.hasOwn(parameters, name);
+}
+
+function standardValues(parameters: ImageParameters, field: Field): readonly (readonly [string, Scalar])[] {
+  const { prompt, negativePrompt, n, steps, cfg, strength, size } = parameters;
+  const given = Object.entries({ negative_prompt: negativePrompt, n, steps, cfg }).filter(([name]) => field(name) !== undefined);
+  return [
+    ['prompt', prompt],
+    ...given,
+    ...(strength === undefined ? [] : [['strength', strength] as const]),
+    ...(size === undefined ? [] : Object.entries(size)),
+  ];
+}
+
+/** The author's own parameters: each takes values of the type that it was saved with. */
+function ownValues({ parameters }: UserWorkflow, graph: Workflow, field: Field): readonly (readonly [string, Scalar])[] {
+  return Object.entries(parameters).flatMap(([name, [at]]) => {
+    if (isStandardParameter(name) || at === undefined || field(name) === undefined) return [];
+    return [[name, ownValue(name, graph[at.node]?.inputs[at.input], field)] as const];
+  });
+}
+
+function ownValue(name: string, saved: unknown, field: Field): Scalar {
+  const value = field(name);
+  if (typeof saved === 'string') return textOf(field, name, '');
+  if (typeof saved === 'boolean') {
+    if (value === true || value === 'true') return true;
+    if (value === false || value === 'false') return false;
+    throw invalid(name, `Set "${name}" to true or false`);
+  }
+  // Forms have texts only.
+  const number = typeof value === 'string' && /^-?\d{1,19}(?:\.\d{1,15})?$/.test(value) ? parseExactJson(value) : value;
+  if (typeof number === 'bigint' || (typeof number === 'number' && Number.isFinite(number))) return number;
+  throw invalid(name, `Set "${name}" to a number`);
+}
+
+/** The size of its images as it was saved; undefined where requests cannot set it. */
+function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly width: number; readonly height: number } | undefined {
+  const [width, height] = ['width', 'height'].map((side) => {
+    const [at] = hasParameter(parameters, side) ? (parameters[side] ?? []) : [];
+    return at === undefined ? undefined : graph[at.node]?.inputs[at.input];
+  });
+  return typeof width === 'number' && typeof height === 'number' ? { width, height } : undefined;
+}
+
+/** The workflow as it was read; undefined if it is none, which its reading excludes. */
+function graphOf({ graph }: UserWorkflow): Workflow | undefined {
+  const parsed = parseExactJson(graph);
+  return isWorkflow(parsed) ? parsed : undefined;
+}
+
+function isWorkflow(value: unknown): value is Workflow {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).every(
+    (node: unknown) =>
+      typeof node === 'object' && node !== null && 'class_type' in node && 'inputs' in node && typeof node.inputs === 'object',
+  );
+}
+
+interface BindRequest {
+  readonly workflow: UserWorkflow;
+  readonly graph: Workflow;
+  readonly values: ReadonlyMap<string, Scalar>;
+  readonly seed: bigint;
+  /** Unique for each request: an image with a name that exists would be one of an earlier request. */
+  readonly filenamePrefix: string;
+  readonly source: ImageSource | undefined;
+}
+
+function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }: BindRequest): BuiltWorkflow {
+  const { parameters, name } = workflow;
+  const files = { image: source?.image, mask: source?.mask };
+  const all = new Map<string, Scalar>([...values, ['seed', seed]]);
+  for (const [each, file] of Object.entries(files)) if (file !== undefined) all.set(each, file);
+  const set = new Map<string, [string, Scalar][]>();
+  for (const [each, value] of all) {
+    for (const { node, input } of hasParameter(parameters, each) ? (parameters[each] ?? []) : [])
+      set.set(node, [...(set.get(node) ?? []), [input, value]]);
+  }
+  const bound = Object.entries(graph).map(([id, node]): [string, WorkflowNode] => {
+    // What it saves besides is named after the job as well, so that it is removed with it.
+    const prefix = isScalar(node.inputs['filename_prefix'])
+      ? [['filename_prefix', id === workflow.output ? filenamePrefix : `${filenamePrefix}-${id}`]]
+      : [];
+    return [id, { ...node, inputs: { ...node.inputs, ...Object.fromEntries(set.get(id) ?? []), ...Object.fromEntries(prefix) } }];
+  });
+  return { name, workflow: Object.fromEntries(bound), saveNode: workflow.output };
 }

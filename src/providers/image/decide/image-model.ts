@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
 import { FAMILY_NAMES, type FamilyName } from './image-families.ts';
-import type { SafetensorsHeader } from './safetensors-header.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The files that a diffusion model needs if it comes without them: names in its own directory. */
 export interface Companions {
@@ -106,7 +106,7 @@ export function imageModelNamed(files: readonly string[]): ImageModel | undefine
 }
 
 /** A file as ComfyUI names it: relative to a directory that it searches. */
-export interface CheckpointPlace {
+interface CheckpointPlace {
   readonly directory: string;
   /** `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors` */
   readonly name: string;
@@ -122,4 +122,53 @@ export function placeOf(path: string): CheckpointPlace {
 export function besideCheckpoint(checkpoint: string, name: string): string {
   const directory = dirname(checkpoint);
   return directory === '.' ? name : `${directory}/${name}`;
+}
+
+/** Reads the header of a safetensors file: 8 bytes with the length of a JSON text in little-endian order, the text, and then the values of the tensors. Pure. */
+
+/** Bytes before the JSON text. */
+export const LENGTH_BYTES = 8;
+/** The headers of image models have less than 1 MiB. The format allows 100 MB. */
+const MOST_HEADER_BYTES = 16 * 2 ** 20;
+
+interface TensorFacts {
+  readonly shape: readonly number[];
+}
+
+export interface SafetensorsHeader {
+  /** By name. */
+  readonly tensors: ReadonlyMap<string, TensorFacts>;
+  /** What the whole file has, in bytes. */
+  readonly fileBytes: number;
+}
+
+const Tensor = z.object({
+  shape: z.array(z.int().min(0)).max(16),
+  data_offsets: z.tuple([z.int().min(0), z.int().min(0)]),
+});
+const Header = z.record(z.string(), z.unknown());
+/** Notes of the program that wrote the file. */
+const NOTES = '__metadata__';
+
+/** Returns the length of the JSON text; undefined if it cannot be one. */
+export function headerBytesOf(first: Uint8Array): number | undefined {
+  if (first.length < LENGTH_BYTES) return undefined;
+  const length = new DataView(first.buffer, first.byteOffset, LENGTH_BYTES).getBigUint64(0, true);
+  return length < 2n || length > BigInt(MOST_HEADER_BYTES) ? undefined : Number(length);
+}
+
+/** Returns undefined if the text is no header. */
+export function parseHeader(text: Uint8Array): SafetensorsHeader | undefined {
+  const parsed = Header.safeParse(parseJson(new TextDecoder().decode(text))).data;
+  if (parsed === undefined) return undefined;
+  const tensors = new Map<string, TensorFacts>();
+  let endsAt = 0;
+  for (const [name, value] of Object.entries(parsed)) {
+    if (name === NOTES) continue;
+    const tensor = Tensor.safeParse(value).data;
+    if (tensor === undefined) return undefined;
+    tensors.set(name, { shape: tensor.shape });
+    endsAt = Math.max(endsAt, tensor.data_offsets[1]);
+  }
+  return { tensors, fileBytes: LENGTH_BYTES + text.length + endsAt };
 }

@@ -4,10 +4,19 @@
  */
 import { z } from 'zod';
 import type { ModelFacts } from '../../provider.ts';
-import { exactJson, parseExactJson } from './exact-json.ts';
+import {
+  exactJson,
+  parseExactJson,
+  isLink,
+  nodeInCycle,
+  isFileInput,
+  readTitles,
+  type Workflow,
+  type WorkflowNode,
+  type WorkflowInput,
+  type WorkflowParameters,
+} from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
-import { isLink, nodeInCycle, type Workflow, type WorkflowNode } from './workflow-graph.ts';
-import { isFileInput, readTitles, type WorkflowInput, type WorkflowParameters } from './workflow-parameters.ts';
 
 /** The end of the names of such files: other programs keep JSON files of their own beside models. */
 export const WORKFLOW_ENDING = '.workflow.json';

@@ -2,7 +2,7 @@
  * Which inputs of a user's workflow requests may set. The author says it in the titles of nodes, which ComfyUI's editor saves with them: `svc: prompt`, `svc: seed, steps`, or
  * `svc: glow=strength_model` for an input of another name. Pure.
  */
-import { isScalar, type Workflow } from './workflow-graph.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** An input of a node. */
 export interface WorkflowInput {
@@ -13,7 +13,7 @@ export interface WorkflowInput {
 /** By the name of the parameter: each has at least one input. */
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;
 
-export type TitledNodes =
+type TitledNodes =
   | { readonly ok: true; readonly parameters: WorkflowParameters; readonly output: string | undefined }
   /** `problem`: continues `The workflow …`. */
   | { readonly ok: false; readonly problem: string };
@@ -120,4 +120,91 @@ function inputOf(
 /** Whether an input names a file of a model. */
 export function isFileInput(input: string, value: unknown): value is string {
   return /(?:^|_)name\d?$/.test(input) && typeof value === 'string' && /\.(?:safetensors|sft|ckpt|pt|pth|bin|gguf)$/i.test(value);
+}
+
+/** A workflow as ComfyUI's API takes it: nodes by id, each with its class and inputs. Pure. */
+
+/** The output of another node: its id, and the number of the output. */
+export type Link = readonly [node: string, output: number];
+/** `bigint` for seeds, which are exact up to 2^64 in JSON and not in a JavaScript number. */
+export type Scalar = string | number | bigint | boolean;
+type NodeInput = Scalar | Link;
+
+export interface WorkflowNode {
+  readonly class_type: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+export type Workflow = Readonly<Record<string, WorkflowNode>>;
+
+export function node(className: string, inputs: Readonly<Record<string, NodeInput>>): WorkflowNode {
+  return { class_type: className, inputs };
+}
+
+export function isScalar(value: unknown): value is Scalar {
+  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value);
+}
+
+/** Whether the value of an input is the output of another node. */
+export function isLink(value: unknown): value is Link {
+  return Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && Number.isInteger(value[1]);
+}
+
+/** The node of a cycle that is found first; undefined if there is none. Links to nodes that do not exist are ignored. */
+export function nodeInCycle(workflow: Workflow): string | undefined {
+  const users = new Map<string, string[]>();
+  const missing = new Map<string, number>();
+  for (const [id, { inputs }] of Object.entries(workflow)) {
+    const sources = Object.values(inputs).flatMap((value) => (isLink(value) && Object.hasOwn(workflow, value[0]) ? [value[0]] : []));
+    missing.set(id, sources.length);
+    for (const source of sources) {
+      const known = users.get(source);
+      if (known === undefined) users.set(source, [id]);
+      else known.push(id);
+    }
+  }
+  // What needs nothing is computed first, and then what needs only that.
+  const ready = [...missing].flatMap(([id, count]) => (count === 0 ? [id] : []));
+  for (let id = ready.pop(); id !== undefined; id = ready.pop()) {
+    missing.delete(id);
+    for (const user of users.get(id) ?? []) {
+      const left = (missing.get(user) ?? 0) - 1;
+      missing.set(user, left);
+      if (left === 0) ready.push(user);
+    }
+  }
+  // Also what only depends on a cycle is left: go back until a node comes again.
+  const seen = new Set<string>();
+  let at = missing.keys().next().value;
+  while (at !== undefined && !seen.has(at)) {
+    seen.add(at);
+    const sources = Object.values(workflow[at]?.inputs ?? {}).flatMap((value) => (isLink(value) ? [value[0]] : []));
+    at = sources.find((source) => missing.has(source));
+  }
+  return at;
+}
+
+/** JSON with integers of any size: seeds have up to 64 bits, and a JavaScript number holds 53 of them. Pure. */
+
+/** Integers beyond 2^53 become `bigint`, from the text as it was written. Undefined if the text is not JSON. */
+export function parseExactJson(text: string): unknown {
+  const exact = (_key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d{1,40}$/.test(source)
+      ? BigInt(source)
+      : value;
+  try {
+    return JSON.parse(text, exact);
+  } catch {
+    return parseJson(text);
+  }
+}
+
+/** Writes what `parseExactJson` reads: `JSON.stringify` fails for a `bigint`. */
+export function exactJson(value: unknown): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (Array.isArray(value)) return `[${value.map((each: unknown) => exactJson(each)).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  return `{${Object.entries(value)
+    .map(([key, each]) => `${JSON.stringify(key)}:${exactJson(each)}`)
+    .join(',')}}`;
 }

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { TranslationEnd, UpstreamAnswer } from '../../translation.ts';
+import type { TranslationEnd, UpstreamAnswer, TranslatableBody, FormFile } from '../../translation.ts';
+import { EMBEDDER } from './npu-models.ts';
 
 export type Verdict =
   | { readonly kind: 'answer'; readonly value: Readonly<Record<string, unknown>> }
@@ -58,4 +59,128 @@ function statusOf(status: number, isRequestAtFault: boolean, code: number | unde
   if (isRequestAtFault) return 400;
   if (status >= 400 && status < 600) return status;
   return code !== undefined && code >= 400 && code < 600 ? code : 500;
+}
+
+/** Turns a request for embeddings into one for FastFlowLM, and its answer into OpenAI's. The server knows texts and numbers only: no tokens, no base64. Pure. */
+
+interface AskedVectors {
+  readonly ok: true;
+  readonly texts: readonly string[];
+  readonly isBase64: boolean;
+}
+
+const Texts = z.union([
+  z
+    .string()
+    .min(1)
+    .transform((text) => [text]),
+  z.array(z.string().min(1)).min(1).max(2048),
+]);
+const Format = z.enum(['float', 'base64']).optional();
+const Vectors = z.object({ data: z.array(z.object({ embedding: z.array(z.number()).min(1) })) });
+
+export function askedVectors(body: TranslatableBody): AskedVectors | { readonly ok: false; readonly refusal: Refusal } {
+  const table = tableOf(body) ?? {};
+  const texts = Texts.safeParse(table['input']).data;
+  if (texts === undefined) {
+    const message = 'Set "input" to a text, or to a list of up to 2048 texts: the NPU server takes no tokens and no empty texts';
+    return { ok: false, refusal: refuse(message, 'input') };
+  }
+  const format = Format.safeParse(table['encoding_format'] ?? undefined);
+  if (!format.success) return { ok: false, refusal: refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format') };
+  if (typeof table['dimensions'] === 'number') {
+    return { ok: false, refusal: refuse('Leave out "dimensions": the NPU server cannot shorten vectors', 'dimensions') };
+  }
+  return { ok: true, texts, isBase64: format.data === 'base64' };
+}
+
+export function embeddingRequest({ texts }: AskedVectors): string {
+  return JSON.stringify({ model: EMBEDDER, input: texts });
+}
+
+/** The server counts no tokens: `usage` is always 0. */
+export function embeddingAnswer(value: unknown, { texts, isBase64 }: AskedVectors): TranslationEnd {
+  const data = Vectors.safeParse(value).data?.data;
+  if (data?.length !== texts.length) return unusable();
+  const body = {
+    object: 'list',
+    data: data.map(({ embedding }, index) => ({ object: 'embedding', index, embedding: isBase64 ? base64Of(embedding) : embedding })),
+    model: EMBEDDER,
+    usage: { prompt_tokens: 0, total_tokens: 0 },
+  };
+  return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify(body) };
+}
+
+/** Numbers of 32 bits, the lowest byte first, as OpenAI's clients ask for by default. */
+function base64Of(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * 4);
+  vector.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
+  return bytes.toString('base64');
+}
+
+/** Turns a request for a transcription into one for FastFlowLM, and its answer into OpenAI's. The server takes a file and nothing else, and answers with a text only. Pure. */
+
+type Shape = 'json' | 'text' | 'stream';
+
+type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | { readonly ok: false; readonly refusal: Refusal };
+
+const Text = z.object({ text: z.string() });
+
+/** `language`, `prompt` and `temperature` have no effect. */
+export function askedText(body: TranslatableBody): AskedText {
+  const file = body.kind === 'form' ? body.files.find(({ name }) => name === 'file') : undefined;
+  if (body.kind !== 'form' || file === undefined) return { ok: false, refusal: refuse('Send a form with the recording as "file"', 'file') };
+  const field = (name: string): string | undefined => body.fields.findLast((each) => each.name === name)?.value;
+  const format = field('response_format') ?? 'json';
+  if (format !== 'json' && format !== 'text') {
+    const message = 'Set "response_format" to "json" or "text": the NPU server says no times, so it has no other formats';
+    return { ok: false, refusal: refuse(message, 'response_format') };
+  }
+  return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format };
+}
+
+export function transcriptionAnswer(value: unknown, shape: Shape): TranslationEnd {
+  const text = Text.safeParse(value).data?.text.trim();
+  if (text === undefined) return unusable();
+  if (shape === 'text') return { kind: 'answer', status: 200, contentType: 'text/plain; charset=utf-8', body: `${text}\n` };
+  if (shape === 'json') return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify({ text }) };
+  const events = [
+    { type: 'transcript.text.delta', delta: text },
+    { type: 'transcript.text.done', text },
+  ];
+  const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  return { kind: 'answer', status: 200, contentType: 'text/event-stream', body };
+}
+
+/** Turns a chat of a client into one for FastFlowLM. Pure. */
+
+type Refusal = Extract<TranslationEnd, { kind: 'refuse' }>;
+
+type JsonRequest =
+  | { readonly ok: true; readonly text: string; readonly isStream: boolean }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/**
+ * `request_id` names the request at the server, where another client could cancel it, and ends a thread of the server if it is no text. The others are of Ollama's API: they
+ * would change what the server keeps loaded.
+ */
+const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'keep_alive']);
+
+/** `model` always takes the name that the server was started with: for any other one, it would unload its model, and download the other one. */
+export function chatRequest(body: TranslatableBody, model: string): JsonRequest {
+  const table = tableOf(body);
+  if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };
+  if (!Array.isArray(table['messages'])) return { ok: false, refusal: refuse('Set "messages" to a list of messages', 'messages') };
+  if (typeof table['n'] === 'number' && table['n'] > 1) return { ok: false, refusal: refuse('Leave out "n": the NPU answers once', 'n') };
+  const kept = Object.entries(table).filter(([key]) => !NOT_PASSED_ON.has(key));
+  return { ok: true, text: JSON.stringify({ ...Object.fromEntries(kept), model }), isStream: table['stream'] === true };
+}
+
+function tableOf(body: TranslatableBody): Readonly<Record<string, unknown>> | undefined {
+  if (body.kind !== 'json' || typeof body.value !== 'object' || body.value === null || Array.isArray(body.value)) return undefined;
+  return Object.fromEntries(Object.entries(body.value));
+}
+
+function refuse(message: string, param: string): Refusal {
+  return { kind: 'refuse', code: 'request.invalid', message, param };
 }

@@ -1,6 +1,6 @@
 /** The command line of the speech server in `toolboxes/speech`, which serves either task. Pure. */
 import { serverAliases } from '../../decide/server-aliases.ts';
-import type { SlotContext } from '../../provider.ts';
+import type { SlotContext, MemoryDemand } from '../../provider.ts';
 
 export type SpeechTask = 'stt' | 'tts';
 
@@ -31,4 +31,19 @@ export function serverCommand(task: SpeechTask, slot: SlotContext): readonly [st
     ...(task === 'stt' ? ['--limit', AUDIO_LIMIT_BYTES] : ['--max-input', INPUT_LIMIT_CHARACTERS]),
     ...spec.model.args,
   ];
+}
+
+/** The memory of the speech server. ONNX Runtime keeps the weights as they are in the file, and repacks those of matrices for the CPU, so a model takes up to twice its size. Pure. */
+
+const MIB = 2 ** 20;
+/** The server and the process with the engine, which both are Node.js. Measured with models of a few kilobytes: 205 to 211 MB together. */
+const BASE_BYTES = 256 * MIB;
+/** Buffers for what is computed at once: a sentence, or a piece of a recording between two silences. */
+const COMPUTE_BYTES = 128 * MIB;
+const WEIGHT_COPIES = 2;
+
+export function serverMemory(weightsBytes: number, onDevice: boolean): MemoryDemand {
+  const weights = WEIGHT_COPIES * weightsBytes;
+  if (!onDevice) return { hostBytes: BASE_BYTES + COMPUTE_BYTES + weights, deviceBytes: 0 };
+  return { hostBytes: BASE_BYTES, deviceBytes: COMPUTE_BYTES + weights };
 }

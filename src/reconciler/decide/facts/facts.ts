@@ -173,3 +173,23 @@ export interface Plan {
 }
 
 export type { AttemptKind, Finding, Origin, WorkloadHistory };
+
+/** What an inspection looks at, and what it finds. Types only. */
+
+/** A rule that a plan breaks. `slot` is undefined where the plan as a whole breaks it. */
+export interface Objection {
+  readonly slot: SlotName | undefined;
+  readonly message: string;
+}
+
+/** All facts that checks look things up in. */
+export interface Case {
+  readonly plan: Plan;
+  readonly desired: Desired;
+  readonly observed: Observed;
+  readonly now: number;
+  readonly byId: ReadonlyMap<WorkloadId, ObservedWorkload>;
+  readonly bySlot: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
+  /** What the slot asks for; undefined where that is not known. */
+  readonly templateOf: (slot: DesiredSlot) => Template | undefined;
+}

@@ -1,13 +1,12 @@
 /** What is true of every slot in one pass, collected once: lookups only. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
-import type { Machine } from '../../../schema/status/hardware.ts';
-import { findAliasConflicts } from '../../../schema/alias-conflicts.ts';
+import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
+import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
-import { machineOf } from './machine.ts';
 
 export type Apply = Extract<Action, { name: 'apply' }>;
 
@@ -126,4 +125,25 @@ function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pul
     stopping.add(action.args.slot);
   }
   return { applies, stops, probes, crashNotes, pulls, stopping };
+}
+
+/** The hardware without what other programs change all the time, so that a slot need not be planned again because somebody allocated memory. Pure. */
+
+/** Undefined where nothing is known of the hardware. */
+function machineOf(hardware: Hardware | undefined): Machine | undefined {
+  if (hardware === undefined) return undefined;
+  const { memory, devices, ...machine } = hardware;
+  return {
+    ...machine,
+    memory: memory === undefined ? undefined : { totalBytes: memory.totalBytes },
+    devices: devices.map((device) => ({ ...device, memory: device.memory && withoutUse(device.memory) })),
+  };
+}
+
+function withoutUse({ totalBytes, useUnknown, dedicatedBytes }: DeviceMemory): MachineDevice['memory'] {
+  return {
+    totalBytes,
+    ...(useUnknown === undefined ? {} : { useUnknown }),
+    ...(dedicatedBytes === undefined ? {} : { dedicatedBytes }),
+  };
 }

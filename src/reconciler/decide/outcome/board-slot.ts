@@ -5,6 +5,7 @@ import type { DesiredSlot } from '../../ports.ts';
 import type { Action } from '../facts/actions.ts';
 import type { PublishedSlot } from '../facts/facts.ts';
 import { explainSlot } from './explain.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 
 export function boardSlot(
   { slot, actions }: { readonly slot: DesiredSlot; readonly actions: readonly Action[] },
@@ -28,4 +29,22 @@ export function boardSlot(
     ...(decision.memory === undefined ? {} : { memory: decision.memory }),
     explain: (askedAt) => explainSlot(decision, actions, askedAt),
   };
+}
+
+/** Which slots serve a model name that a client sends. Pure. */
+
+/** A slot has its own name, the model that answers, the wanted model and the aliases. Its own name takes precedence over what other slots have. */
+export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
+  const names = new Map<string, SlotName[]>();
+  const add = (key: string, slot: SlotName): void => {
+    const list = names.get(key);
+    if (list === undefined) names.set(key, [slot]);
+    // A slot adds its keys in a row, except for its own name, which is added first.
+    else if (list[0] !== slot && list.at(-1) !== slot) list.push(slot);
+  };
+  for (const name of slots.keys()) add(name, name);
+  for (const { name, status, spec } of slots.values()) {
+    for (const key of [spec.model.default, status.model, ...spec.model.aliases]) add(key, name);
+  }
+  return names;
 }

@@ -11,9 +11,8 @@ import type { Roles } from '../rules/assign-roles.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
 import { describeSilence, findShortage, findSilence, whySilent } from './list-findings.ts';
-import { deriveUpToDate } from './up-to-date.ts';
 
-export interface ConditionFacts {
+interface ConditionFacts {
   readonly view: SlotView;
   readonly roles: Roles;
   readonly unwanted: Finding | undefined;
@@ -147,4 +146,37 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
     return condition('DriftDetected', 'False', { reason: 'AsApplied', message: 'The workload runs as it was started' });
   }
   return condition('DriftDetected', 'True', describeAltered({ drift }, view));
+}
+
+/**
+ * The condition `UpToDate`: what answers is what the newest spec says. It is derived from the other conditions, so that waiting for this one alone is
+ * enough: it is true only if nothing is stalled, nothing is under way, and the slot answers or rests on purpose. Pure.
+ */
+
+interface UpToDateFacts {
+  readonly ready: ConditionInput;
+  readonly reconciling: ConditionInput;
+  readonly stalled: ConditionInput;
+  /** Why the slot should not run now; undefined where it should. */
+  readonly unwanted: Finding | undefined;
+  readonly gate: Gate | undefined;
+}
+
+function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDateFacts): ConditionInput {
+  if (stalled.status === 'True') return upToDate('False', stalled);
+  if (ready.status === 'Unknown') return upToDate('Unknown', ready);
+  if (ready.status === 'True') {
+    // `PreviousServes` says more than what is under way.
+    if (reconciling.status !== 'False') return upToDate('False', ready.reason === 'PreviousServes' ? ready : reconciling);
+    return upToDate('True', { reason: 'SpecInForce', message: 'What answers is what the newest spec says' });
+  }
+  if (reconciling.status !== 'False') return upToDate('False', ready);
+  // The next request would load the slot, and nothing could answer it.
+  if (gate?.kind === 'stalled' && unwanted?.reason !== 'Disabled' && unwanted?.reason !== 'NoReplicas') return upToDate('False', gate);
+  // A slot that should run, does not answer and for which nothing is under way, is one about which too little is known.
+  return upToDate(unwanted === undefined ? 'Unknown' : 'True', ready);
+}
+
+function upToDate(status: Condition['status'], { reason, message }: Finding): ConditionInput {
+  return { type: 'UpToDate', status, reason, message };
 }

@@ -46,3 +46,22 @@ export function hasResumed(conditions: readonly Condition[], earlier: EarlierSta
   const statusOf = (all: EarlierStatus['conditions']) => all.find(({ type }) => type === 'Ready')?.status;
   return statusOf(conditions) === statusOf(earlier.conditions);
 }
+
+/** How a pass ended; for metrics. */
+type PassResult = 'ok' | 'unreadable' | 'unreachable' | 'refused';
+
+interface PassFacts {
+  /** Whether the slots could be read; otherwise the pass uses what the last one read. */
+  readonly readable: boolean;
+  /** Whether the runtime answered. */
+  readonly reachable: boolean;
+  /** Whether the plan broke no rule. */
+  readonly accepted: boolean;
+}
+
+/** Returns the worst of what happened in a pass. Pure. */
+export function passResult({ readable, reachable, accepted }: PassFacts): PassResult {
+  if (!accepted) return 'refused';
+  if (!reachable) return 'unreachable';
+  return readable ? 'ok' : 'unreadable';
+}

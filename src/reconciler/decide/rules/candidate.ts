@@ -7,11 +7,10 @@ import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
 import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { SlotMemory } from './allocator.ts';
-import { devicesGiven, placementVariables } from '../facts/visible-devices.ts';
+import { devicesGiven, placementVariables } from '../facts/drift.ts';
 import { findGates, type Gate } from './gates.ts';
-import { turnOf, type Turn } from './memory-turns.ts';
+import { turnOf, placeMemory, type Turn, type PlacementQuestion } from './memory-turns.ts';
 import { correctDemand } from './measured-memory.ts';
-import { placeMemory, type PlacementQuestion } from './place-memory.ts';
 import type { MemoryClaim, MemoryVerdict } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
 

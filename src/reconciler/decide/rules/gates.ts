@@ -12,8 +12,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
-import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
-import { tooSmallFor } from './least-device.ts';
+import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './repair.ts';
 import type { MemoryVerdict } from './share-memory.ts';
 
 export type Gate = Finding &
@@ -168,4 +167,18 @@ function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
   const kept = keptFor === undefined ? '' : `; the rest is kept for "${keptFor}", whose turn comes first`;
   return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}${kept}`;
+}
+
+/** Whether any discrete device of the machine is as large as a model requires. Pure. */
+
+/** `leastBytes`: what the model requires in total. `largestBytes`: what the largest device has. Undefined where one of them is not known, or where it is enough. */
+export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {
+  if (leastBytes === undefined || largestBytes === undefined || largestBytes >= leastBytes) return undefined;
+  const message = `Choose a smaller model, or a GPU with more memory: "${model}" needs one with at least ${formatGigabytes(leastBytes)}, and the largest here has ${formatGigabytes(largestBytes)}`;
+  return { reason: 'DeviceTooSmall', message };
+}
+
+/** As GPUs are sold. */
+function formatGigabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e8) / 10} GB`;
 }

@@ -2,8 +2,7 @@
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-value.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, totalBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
-import { inOrder, type MemoryGroup, type MemoryRequest } from './memory-turns.ts';
-import { placeMemory, type PlacementQuestion } from './place-memory.ts';
+import { inOrder, placeMemory, type MemoryGroup, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
 
 export interface MemoryClaim extends MemoryRequest {
   /** Set where its server was measured to use more than this. */

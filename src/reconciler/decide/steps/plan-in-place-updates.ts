@@ -6,10 +6,11 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { workloadNamed } from '../facts/workload.ts';
-import type { Roles } from '../rules/assign-roles.ts';
-import { delayAfter } from '../rules/backoff.ts';
-import { describeAltered, repairsDrift } from '../rules/repair.ts';
+import { counts, type Roles } from '../rules/assign-roles.ts';
+import { delayAfter, describeAltered, repairsDrift, isCrashLoop } from '../rules/repair.ts';
 import { NOTHING_DUE, type TimedActions } from './plan-stops.ts';
+import type { Action } from '../facts/actions.ts';
+import { crashedInPlace } from '../rules/workload-faults.ts';
 
 export const APPLY_OUTDATED: Finding = { reason: 'ApplyOutdated', message: 'An edit changed something that needs no new workload' };
 
@@ -39,4 +40,23 @@ function update({ fact, known }: WorkloadView, { slot, spec, template, model }: 
   const origin = known.origin ?? { spec, model: model.facts, memory: { [HOST]: template.memoryBytes } };
   const updatesInPlace = { workload: fact.id, altered: because !== APPLY_OUTDATED };
   return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, updatesInPlace } }], wakes: [] };
+}
+
+/** Counts crashes of workloads that their runtime restarts automatically, each of them once. Pure. */
+
+/** `unwanted`: why the slot should not run now. */
+export function planCrashNotes(view: SlotView, unwanted: Finding | undefined): readonly Action[] {
+  return view.workloads.flatMap((workload) => planNote(workload, view, unwanted));
+}
+
+function planNote(workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): readonly Action[] {
+  const crash = crashedInPlace(workload);
+  const { id } = workload.fact;
+  if (crash === undefined || workload.stopUnderWay || workload.crashNoteUnderWay) return [];
+  const { exitId, reason, message } = crash;
+  const finding = { reason, message };
+  const failure = counts(crash, workload, view, unwanted) ? finding : undefined;
+  const isLoop = isCrashLoop([...view.failures, { at: view.now, kind: 'crash', failure: { kind: 'retry', ...finding } }]);
+  const args = { slot: view.slot.name, workload: id, exitId, failure, startsAgain: !isLoop };
+  return [{ name: 'noteCrash', slot: view.slot.name, because: finding, args }];
 }

@@ -1,10 +1,11 @@
 /** The start of a workload. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { Action } from '../facts/actions.ts';
+import { pullImageKey, pullModelKey, type Action } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
 import type { Allocation, SlotMemory } from '../rules/allocator.ts';
 import type { Gate } from '../rules/gates.ts';
+import type { Observed } from '../facts/facts.ts';
 
 /** Either the action, or why there is none after all. */
 export function planStart(
@@ -28,4 +29,65 @@ export function planStart(
       ? { reason: 'WorkloadNotPresent', message: 'The slot is wanted and has no workload' }
       : { reason: 'RevisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
+}
+
+/** What is pulled for slots, and which pulls are cancelled. Pure. */
+
+type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
+
+interface Pulls {
+  readonly actions: readonly Action[];
+  /** A pull for the slot is running, or starts now. */
+  readonly pulling: boolean;
+  /** Keys of all pulls that the slot needs: running, starting or delayed. */
+  readonly waitsFor: readonly string[];
+}
+
+/** Pulls start only where nothing else prevents the slot from starting. */
+export function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
+  const needed = gates.flatMap((gate) => pullFor(gate, view) ?? []);
+  const waitsFor = needed.map(pullKey);
+  const due = gates.every(({ kind }) => kind === 'pulling');
+  return {
+    actions: due ? needed.filter((pull) => view.pulls?.has(pullKey(pull)) !== true) : [],
+    pulling: waitsFor.some((key) => due || view.pulls?.has(key) === true),
+    waitsFor,
+  };
+}
+
+export const NO_PULLS: Pulls = { actions: [], pulling: false, waitsFor: [] };
+
+/** Cancels running pulls that no slot waits for. */
+export function cancelPulls({ running }: Observed, wanted: ReadonlySet<string>): readonly Action[] {
+  return [...running].flatMap(([key, { action, cancelled }]): Action[] => {
+    if (!isPull(action) || cancelled === true || wanted.has(key)) return [];
+    const because: Finding = { reason: 'PullNotWanted', message: 'No slot needs it any more' };
+    return [{ name: 'cancelPull', slot: action.slot, because, args: { key } }];
+  });
+}
+
+/** Slots that need the same image or model share its pull. */
+export function sharePulls(actions: readonly Action[]): readonly Action[] {
+  const seen = new Set<string>();
+  return actions.filter((action) => {
+    if (!isPull(action)) return true;
+    const key = pullKey(action);
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+function pullFor(gate: Gate, { image, spec, slot }: SlotView): Pull | undefined {
+  if (gate.kind !== 'pulling') return undefined;
+  if (gate.what === 'model') return { name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } };
+  return image === undefined ? undefined : { name: 'pullImage', slot: slot.name, because: gate, args: { image } };
+}
+
+function isPull(action: Action): action is Pull {
+  return action.name === 'pullImage' || action.name === 'pullModel';
+}
+
+function pullKey(pull: Pull): string {
+  return pull.name === 'pullImage' ? pullImageKey(pull.args.image) : pullModelKey(pull.args.model);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { hideEnvironment } from '../../../../src/api/manage/decide/hide-environment.ts';
+import { hideEnvironment } from '../../../../src/api/manage/decide/slot-view.ts';
 
 test.each([
   [

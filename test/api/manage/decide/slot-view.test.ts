@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { viewProgress, viewSlot } from '../../../../src/api/manage/decide/slot-view.ts';
+import { viewProgress, viewSlot, viewTimelineEntry } from '../../../../src/api/manage/decide/slot-view.ts';
 import { viewStatus } from '../../../../src/api/manage/decide/status-view.ts';
-import { viewTimelineEntry } from '../../../../src/api/manage/decide/timeline-view.ts';
 import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
 import type { StoredSlot } from '../../../../src/schema/slot/slot-editor.ts';
 import type { SpecProblem } from '../../../../src/schema/slot/spec-problem.ts';

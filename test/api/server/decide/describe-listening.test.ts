@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { describeExposure, describeListening } from '../../../../src/api/decide/describe-listening.ts';
+import { describeExposure, describeListening } from '../../../../src/api/server/decide/host-names.ts';
 
 const INTERFACES = ['192.168.1.5', 'fd00::5', '127.0.0.1', '::1', 'fe80::1', '10.88.0.1'];
 

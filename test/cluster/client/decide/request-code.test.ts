@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { requestCode } from '../../../../src/cluster/client/decide/request-code.ts';
+import { requestCode } from '../../../../src/cluster/client/decide/parse-refusal.ts';
 import { fail, ok, type Result } from '../../../../src/schema/words/failure.ts';
 
 const CASES: readonly [Result<{ readonly status: number }>, string][] = [

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { compareVersions } from '../../../../src/cluster/client/decide/object-fields.ts';
-import { resourcePath } from '../../../../src/cluster/client/decide/resource-path.ts';
-import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/client/resource-types.ts';
+import { resourcePath, DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../../../../src/cluster/client/decide/resource-path.ts';
 
 const pathOf = (result: ReturnType<typeof resourcePath>): string => (result.ok ? result.value : result.failure.reason);
 

@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseTraffic, formatTraffic, type TrafficReport } from '../../../../src/cluster/leadership/decide/traffic-annotation.ts';
-import { composeReport, reportDueAt } from '../../../../src/cluster/leadership/decide/report-traffic.ts';
+import {
+  parseTraffic,
+  formatTraffic,
+  composeReport,
+  reportDueAt,
+  type TrafficReport,
+} from '../../../../src/cluster/leadership/decide/merge-traffic.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const NOW = 1_000_000_000_000;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { patchBetween, versionOf } from '../../../../src/cluster/slots/decide/edit-resource.ts';
-import { mergePatch } from '../../../../src/schema/merge-patch.ts';
-import { parseRejection } from '../../../../src/cluster/slots/decide/parse-rejection.ts';
+import { patchBetween, versionOf, parseRejection } from '../../../../src/cluster/slots/decide/edit-resource.ts';
+import { mergePatch } from '../../../../src/schema/slot/slot-editor.ts';
 import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import { formatProblem } from '../../../../src/schema/slot/spec-problem.ts';
 

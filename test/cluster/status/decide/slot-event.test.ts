@@ -4,10 +4,11 @@ import {
   eventManifest,
   takeToken,
   countOccurrence,
+  toSlotEvent,
   type Bucket,
   type RecentMessages,
+  type SlotEvent,
 } from '../../../../src/cluster/status/decide/event-record.ts';
-import { toSlotEvent, type SlotEvent } from '../../../../src/cluster/status/decide/slot-event.ts';
 import type { TimelineEntry } from '../../../../src/schema/status/slot-status.ts';
 import { AT, primary } from './status-fixture.ts';
 

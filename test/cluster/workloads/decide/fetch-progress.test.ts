@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { fetchingText, isFetching, readFetchLine } from '../../../../src/cluster/workloads/decide/fetch-progress.ts';
+import { fetchingText, isFetching, readFetchLine } from '../../../../src/cluster/workloads/decide/waiting-reason.ts';
 import { parsePod, type PodFacts } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { transferText } from '../../../../src/cli/output/slot-progress.ts';
 import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';

@@ -4,8 +4,8 @@ import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { parseSizeBytes } from '../../../../src/schema/words/quantities.ts';
 import { kubeObjects, type KubeContext } from '../../../../src/cluster/workloads/decide/render-objects.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
-import { quantityOfBytes } from '../../../../src/cluster/client/decide/kube-values.ts';
-import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
+import { quantityOfBytes } from '../../../../src/cluster/client/decide/object-fields.ts';
+import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
 
 /** Returns the value at a path of keys and indexes. */

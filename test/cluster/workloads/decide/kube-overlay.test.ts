@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { findAlteredObjects } from '../../../../src/cluster/workloads/decide/template-drift.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
 import { createKubeObserver } from '../../../../src/cluster/workloads/observe-workloads.ts';
-import type { KubeSettings } from '../../../../src/cluster/workloads/decide/kube-workload.ts';
+import type { KubeSettings } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import type { ClusterWorkload } from '../../../../src/reconciler/ports.ts';
 import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';

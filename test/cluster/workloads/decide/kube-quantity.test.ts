@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isSameQuantity, parseQuantity } from '../../../../src/cluster/workloads/decide/kube-quantity.ts';
+import { isSameQuantity, parseQuantity } from '../../../../src/cluster/workloads/decide/apply-overlay.ts';
 import { canonicalQuantity } from '../server-form.ts';
 
 describe('isSameQuantity()', () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'smol-toml';
 import { editToml } from '../../../../src/files/toml/decide/edit-toml.ts';
-import { mergePatch } from '../../../../src/schema/merge-patch.ts';
+import { mergePatch } from '../../../../src/schema/slot/slot-editor.ts';
 import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import { mergePatches, styles, tomlTable, writeToml } from './toml-arbitraries.ts';

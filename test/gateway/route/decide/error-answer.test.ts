@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { errorAnswer } from '../../../../src/gateway/decide/error-answer.ts';
+import { errorAnswer } from '../../../../src/gateway/route/decide/dialects.ts';
 import type { ErrorCode } from '../../../../src/schema/words/error-codes.ts';
 
 const retryAfter = (code: ErrorCode, requestId: string): number =>

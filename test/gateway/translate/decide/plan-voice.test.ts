@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { OPENAI_VOICES, planVoice } from '../../../../src/gateway/translate/decide/plan-voice.ts';
-import { insertRecording } from '../../../../src/gateway/decide/insert-recording.ts';
-import { checkSpeech } from '../../../../src/gateway/decide/check-speech.ts';
+import { OPENAI_VOICES, planVoice, insertRecording } from '../../../../src/gateway/translate/decide/plan-voice.ts';
+import { checkSpeech } from '../../../../src/gateway/body/decide/refuse-body.ts';
 import { chooseVoice } from '../../../../toolboxes/speech/decide/choose-voice.ts';
 
 const OWN = [{ id: 'af_heart' }, { id: 'am_adam' }];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { findUsage } from '../../../../src/gateway/decide/find-usage.ts';
+import { findUsage } from '../../../../src/gateway/upstream/decide/judge-answer.ts';
 
 describe('findUsage()', () => {
   test.each([

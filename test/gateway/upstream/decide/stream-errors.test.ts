@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { ANTHROPIC } from '../../../../src/gateway/decide/anthropic-dialect.ts';
-import { translateStreamErrors } from '../../../../src/gateway/decide/stream-errors.ts';
+import { ANTHROPIC } from '../../../../src/gateway/route/decide/dialects.ts';
+import { translateStreamErrors } from '../../../../src/gateway/upstream/decide/judge-answer.ts';
 
 const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 const LONG = '{"error":{"code":400,"message":"too long – 9","type":"exceed_context_size_error"}}';

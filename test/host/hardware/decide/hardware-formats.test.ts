@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { targetName } from '../../../../src/host/hardware/decide/amd-gpu.ts';
 import { parseNvidiaSmi } from '../../../../src/host/hardware/decide/nvidia-gpu.ts';
 import { pciKindOf, pickPciIds, sysfsAddress } from '../../../../src/host/hardware/decide/pci-devices.ts';
-import { pickCpuinfo } from '../../../../src/host/hardware/decide/read-cpu.ts';
+import { pickCpuinfo } from '../../../../src/host/hardware/decide/hardware-of.ts';
 
 const MIB = 1024 ** 2;
 

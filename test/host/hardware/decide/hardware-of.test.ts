@@ -1,8 +1,7 @@
 /** What the probe makes of recordings of machines. The recordings say where their facts come from. */
 import { describe, expect, test } from '@jest/globals';
 import { hardwareOf } from '../../../../src/host/hardware/decide/hardware-of.ts';
-import type { Device } from '../../../../src/schema/status/hardware.ts';
-import type { HardwareRecording } from '../../../../src/schema/hardware-recording.ts';
+import type { Device, HardwareRecording } from '../../../../src/schema/status/hardware.ts';
 import { RECORDED_MACHINES, recordedHardware, recordingOf, type RecordedMachine } from '../../../support/hardware/recorded-machines.ts';
 
 const GIB = 1024 ** 3;

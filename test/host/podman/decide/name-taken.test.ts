@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { nameTakenMessage } from '../../../../src/host/podman/decide/name-taken.ts';
+import { nameTakenMessage } from '../../../../src/host/podman/decide/podman-container.ts';
 
 test.each([
   [

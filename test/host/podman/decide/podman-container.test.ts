@@ -3,9 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Workload } from '../../../../src/reconciler/ports.ts';
 import { containerSpec } from '../../../../src/host/podman/decide/podman-container.ts';
-import { undeclared } from '../../../../src/host/podman/decide/container-facts.ts';
-import { observedWorkload } from '../../../../src/host/podman/decide/observed-workload.ts';
-import { ContainerInspect } from '../../../../src/host/podman/decide/podman-inspect.ts';
+import { undeclared, observedWorkload, ContainerInspect } from '../../../../src/host/podman/decide/container-facts.ts';
 import { Revision, SlotName } from '../../../../src/schema/words/names.ts';
 
 const workload: Workload = {

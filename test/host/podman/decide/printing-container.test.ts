@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { printingContainer } from '../../../../src/host/podman/decide/printing-container.ts';
+import { printingContainer } from '../../../../src/host/podman/decide/podman-container.ts';
 
 const id = `sha256:${'b'.repeat(64)}`;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { patchSlotText, rewriteSlotText } from '../../../../src/host/slots/decide/edit-slot.ts';
-import { mergePatch } from '../../../../src/schema/merge-patch.ts';
+import { mergePatch } from '../../../../src/schema/slot/slot-editor.ts';
 import { parseDocument } from '../../../../src/files/toml/decide/parse-document.ts';
 import { slotDocuments } from '../../../schema/slot-arbitrary.ts';
 

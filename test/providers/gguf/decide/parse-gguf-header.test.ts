@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ggufContents, projectorFor } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
-import { shardNames } from '../../../../src/schema/gguf-names.ts';
+import { shardNames } from '../../../../src/schema/slot/model-providers.ts';
 import { encodeEmbedder } from '../../../../src/models/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../../../src/models/demo/demo-models.ts';
 import { encodeGguf, i32s, text, texts, u32 } from '../../../../src/models/demo/encode-gguf.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { buildWorkflow, workflowNameOf, type WorkflowRequest } from '../../../../src/providers/image/decide/build-workflow.ts';
 import { FAMILIES, FAMILY_NAMES, SIDES } from '../../../../src/providers/image/decide/image-families.ts';
 import type { ImageModel } from '../../../../src/providers/image/decide/image-model.ts';
-import { exactJson } from '../../../../src/providers/image/decide/exact-json.ts';
+import { exactJson } from '../../../../src/providers/image/decide/workflow-parameters.ts';
 import { validateWorkflow } from '../../../support/comfyui/validate-workflow.ts';
 
 const COMPANIONS = { t5: 't5xxl_fp8_e4m3fn.safetensors', clip: 'clip_l.safetensors', vae: 'ae.safetensors' };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isPartialDue, parseEvent } from '../../../../src/providers/image/decide/comfy-events.ts';
+import { isPartialDue, parseEvent } from '../../../../src/providers/image/decide/comfy-answers.ts';
 
 const ID = '8a0c6f1e-0f5b-4c63-9d3e-2f1d7c5b9a10';
 const text = (value: unknown) => parseEvent({ kind: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }, ID);

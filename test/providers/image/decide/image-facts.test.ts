@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { editSize } from '../../../../src/providers/image/decide/edit-files.ts';
+import { editSize, readImageFacts } from '../../../../src/providers/image/decide/image-facts.ts';
 import { FAMILIES } from '../../../../src/providers/image/decide/image-families.ts';
-import { readImageFacts } from '../../../../src/providers/image/decide/image-facts.ts';
 import { maskOf, pngOf } from '../../../support/comfyui/png.ts';
 
 const hex = (...parts: readonly string[]) => Buffer.from(parts.join('').replaceAll(' ', ''), 'hex');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Decision, RunningAction } from '../../../../src/reconciler/decide/facts/facts.ts';
-import { isOvertaken, isTreatedOtherwise, type PassingFacts } from '../../../../src/reconciler/decide/facts/overtaken.ts';
+import { isOvertaken, isTreatedOtherwise, type PassingFacts } from '../../../../src/reconciler/decide/facts/recorded-failures.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../../src/schema/words/names.ts';
 import { slotName } from '../../../support/simulation/world.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { passResult } from '../../../../src/reconciler/decide/outcome/pass-result.ts';
+import { passResult } from '../../../../src/reconciler/decide/outcome/resume-times.ts';
 
 const FINE = { readable: true, reachable: true, accepted: true };
 

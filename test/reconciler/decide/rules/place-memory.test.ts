@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { devicesGiven, placementVariables, saysPlacement } from '../../../../src/reconciler/decide/facts/visible-devices.ts';
+import { devicesGiven, placementVariables, saysPlacement } from '../../../../src/reconciler/decide/facts/drift.ts';
 import { findPools, poolsOfBackend, totalBytes, type PoolBytes } from '../../../../src/reconciler/decide/facts/memory-pools.ts';
-import { placeMemory } from '../../../../src/reconciler/decide/rules/place-memory.ts';
+import { placeMemory } from '../../../../src/reconciler/decide/rules/memory-turns.ts';
 import { shareMemory, type MemoryClaim } from '../../../../src/reconciler/decide/rules/share-memory.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 import { slotName } from '../../../support/simulation/world.ts';

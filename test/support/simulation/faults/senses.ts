@@ -1,7 +1,7 @@
 /** A source, a model store, a host and probes that are slow, hang, throw, fail or lie. */
 import type { ProbeIo } from '../../../../src/providers/provider.ts';
 import type { Clock, DesiredState, HostProbe, ModelStore, SlotSource } from '../../../../src/reconciler/ports.ts';
-import type { FailureRecords } from '../../../../src/schema/failure-records.ts';
+import type { FailureRecords } from '../../../../src/schema/status/slot-status.ts';
 import { fail } from '../../../../src/schema/words/failure.ts';
 import { suffer, type Disturb } from './disturbance.ts';
 

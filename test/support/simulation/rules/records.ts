@@ -1,7 +1,6 @@
 /** Failures that count towards a crash loop outlive their controller: the status lists them, and the next controller knows what was recorded. */
-import type { RecordedFailures } from '../../../../src/schema/failure-records.ts';
+import type { RecordedFailures, RecordedFailure } from '../../../../src/schema/status/slot-status.ts';
 import type { SlotName } from '../../../../src/schema/words/names.ts';
-import type { RecordedFailure } from '../../../../src/schema/status/slot-status.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Planned } from '../journal.ts';
 import type { Rule } from './rule.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
-import { hadRequests, NEVER_COLLECTED, timeToCollect, type IdleSample } from '../../../../src/wiring/heap/decide/time-to-collect.ts';
+import { hadRequests, NEVER_COLLECTED, timeToCollect, type IdleSample } from '../../../../src/turbo/heap/collect-when-idle.ts';
 
 const MB = 1_000_000;
 const IDLE: IdleSample = { cpuShare: 0.01, hadRequests: false, heapBytes: 100 * MB };

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { restartDelay } from '../../../../src/workers/decide/restart-delay.ts';
+import { restartDelay } from '../../../../src/turbo/workers/worker-process.ts';
 
 test('a worker that ends soon, again and again, is started again later each time, up to five seconds', () => {
   const delays: number[] = [];

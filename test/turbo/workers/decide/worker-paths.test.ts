@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { INFERENCE_PATHS } from '../../../../src/gateway/route/decide/inference-paths.ts';
-import { isForWorkers } from '../../../../src/workers/decide/worker-paths.ts';
+import { isForWorkers } from '../../../../src/turbo/workers/worker.ts';
 
 test('workers serve the paths of texts, and none with a form or with files', () => {
   const served = INFERENCE_PATHS.filter(isForWorkers);

@@ -1,11 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { decodeAudio } from '../../../../../src/api/v1/realtime/decide/audio-format.ts';
-import { readClientEvent } from '../../../../../src/api/v1/realtime/decide/client-event.ts';
+import {
+  readClientEvent,
+  describeSession,
+  firstSettings,
+  updateSettings,
+} from '../../../../../src/api/v1/realtime/decide/session-settings.ts';
 import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, type Hearing } from '../../../../../src/api/v1/realtime/decide/detect-speech.ts';
 import { agreedDelta, restAfter, wantsPartial } from '../../../../../src/api/v1/realtime/decide/partial-transcript.ts';
-import { describeSession, firstSettings, updateSettings } from '../../../../../src/api/v1/realtime/decide/session-settings.ts';
-import { withProtocolKey } from '../../../../../src/api/decide/protocol-key.ts';
+import { withProtocolKey } from '../../../../../src/api/server/upgrade-path.ts';
 
 describe('decodeAudio()', () => {
   // The values of ITU-T G.711, table 2a and 2b, for the ends and the middle of each law.
