@@ -1,6 +1,6 @@
 /** The answers of the API, from the schemas that the service itself is built from. */
 import type { z } from 'zod';
-import type { Scope } from '../../src/schema/words/names.ts';
+import type { Scope } from '../../src/schema/words/access.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
 import type { Cluster as ClusterSchema, RequestEntries as RequestEntriesSchema } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
@@ -36,7 +36,7 @@ export type InstallState = {
   readonly steps: readonly { readonly id: string; readonly done: boolean; readonly hint: string }[];
 };
 
-export type { Scope } from '../../src/schema/words/names.ts';
+export type { Scope } from '../../src/schema/words/access.ts';
 
 export interface TokenEntry {
   readonly id: string;

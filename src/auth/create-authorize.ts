@@ -2,7 +2,7 @@
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import type { Access } from '../schema/words/names.ts';
+import type { Access } from '../schema/words/access.ts';
 import {
   ALLOWED,
   AMBIGUOUS,

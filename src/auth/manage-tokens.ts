@@ -1,5 +1,5 @@
 /** Creates, lists and revokes tokens. The API and `svcctl token create` and its siblings do the same through it, so that both work on one file at the same time. */
-import type { Scope } from '../schema/words/names.ts';
+import type { Scope } from '../schema/words/access.ts';
 import { createToken } from './token-hash.ts';
 import type { TokenChange, TokenStore } from './token-store.ts';
 

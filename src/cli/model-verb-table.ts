@@ -1,5 +1,5 @@
 /** The verbs of the group "model" as data. Those with `--store` work on a directory of this machine; the others ask the service. */
-import { FOREIGN_TOOLS } from '../models/decide/foreign-models.ts';
+import { FOREIGN_TOOLS } from '../models/decide/foreign-tools.ts';
 import { MODEL_KINDS } from '../schema/slot/provider-kinds.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb, VerbOption } from './verb.ts';

@@ -1,5 +1,5 @@
 /** The verbs of the group "token" as data. */
-import { SCOPE_MEANINGS, SCOPES } from '../schema/words/names.ts';
+import { SCOPE_MEANINGS, SCOPES } from '../schema/words/access.ts';
 import { OUTPUTS } from './output/output.ts';
 import type { Verb } from './verb.ts';
 

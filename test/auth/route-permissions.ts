@@ -2,7 +2,7 @@
  * Who may use which route with authentication on, written from the specification (its open routes, and its scopes) and from the contract with users, not from the sources. A route that is not in this table
  * fails the test that walks it, so whoever adds a route decides here as well.
  */
-import type { Scope } from '../../src/schema/words/names.ts';
+import type { Scope } from '../../src/schema/words/access.ts';
 
 /** `everyone`: also without a credential. */
 export type Permission = 'everyone' | readonly Scope[];

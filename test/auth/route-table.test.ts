@@ -4,7 +4,7 @@ import { allowEveryone } from '../../src/api/ports.ts';
 import { createAuthorize, createProxyMatcher, createSecretMatcher, type Authorize } from '../../src/auth/create-authorize.ts';
 import { createTokenManager } from '../../src/auth/manage-tokens.ts';
 import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
-import { SCOPES, type Scope } from '../../src/schema/words/names.ts';
+import { SCOPES, type Scope } from '../../src/schema/words/access.ts';
 import { createInMemoryTokenStore } from '../api/manage/in-memory-tokens.ts';
 import { startReachedRoutes, type ReachedRoutes } from './reached-routes.ts';
 import { PERMISSIONS } from './route-permissions.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
-import { SCOPE_MEANINGS, SCOPES } from '../../schema/words/names.ts';
+import { SCOPE_MEANINGS, SCOPES } from '../../schema/words/access.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 

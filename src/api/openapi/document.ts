@@ -1,7 +1,7 @@
 /** Renders the route table, with the schemas that its handlers are typed with, as an OpenAPI 3.1 document. */
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
-import type { Access } from '../../schema/words/names.ts';
+import type { Access } from '../../schema/words/access.ts';
 import type { DocumentedRoute, RouteMethod } from '../server/route.ts';
 import { answerSchema, namedSchemas, requestSchema } from './components.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';

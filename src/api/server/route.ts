@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { ExchangeRequest } from '../../gateway/exchange.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { ApiError, type Answers, type ReplyTo } from './answer.ts';
-import type { Access } from '../../schema/words/names.ts';
+import type { Access } from '../../schema/words/access.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 

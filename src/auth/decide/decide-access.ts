@@ -1,5 +1,5 @@
 /** Whether a caller may use a route. Pure. */
-import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/names.ts';
+import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/access.ts';
 
 /** Who sends a request: the label of a token, or the e-mail address that a proxy forwards. */
 export interface Caller {

@@ -5,7 +5,7 @@ import { editToml } from '../../files/toml/decide/edit-toml.ts';
 import { findPositions } from '../../files/toml/decide/parse-document.ts';
 import { formatValue } from '../../files/toml/decide/toml-text.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { SCOPES } from '../../schema/words/names.ts';
+import { SCOPES } from '../../schema/words/access.ts';
 import { formatProblem, checkDocument } from '../../schema/slot/spec-problem.ts';
 
 /** The form of a token: `svc_<id>.<secret>`, with an id of 8 hexadecimal characters and a secret of 32 random bytes in base64url. Pure. */

@@ -1,7 +1,7 @@
 /** Which service a verb talks to, and with which token. A token is never an argument, since every user of the host can read those. */
 import { access, constants, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { LOCAL_SOCKET } from '../../schema/settings/settings.ts';
+import { LOCAL_SOCKET } from '../../schema/words/access.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */

@@ -1,7 +1,8 @@
 /** `svcctl model import`: takes models that other tools have on this machine, or files that are named, into the store. */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { namedModel, FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-models.ts';
+import { namedModel } from '../../models/decide/foreign-models.ts';
+import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-tools.ts';
 import {
   findForeignModels,
   foreignDirectories,

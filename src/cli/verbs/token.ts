@@ -7,7 +7,7 @@ import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
-import { SCOPES, type Scope } from '../../schema/words/names.ts';
+import { SCOPES, type Scope } from '../../schema/words/access.ts';
 import type { Cli } from '../cli.ts';
 import { anything, each, fields, maybe, oneOf, text, type Read } from '../connect/answer-shape.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';

@@ -1,9 +1,12 @@
 /**
  * How other tools lay out the models that they have downloaded, as lists of paths: which files in their directories are models, and what they are called. Pure.
- * Sources: ollama `manifest/paths.go` and `server/images.go`; LM Studio's documentation "import models"; llama.cpp `common/download.cpp` and `common/hf-cache.cpp`;
+ * Sources: ollama `manifest/paths.go` and `server/images.go`; LM Studio's documentation "import type { ForeignTool } from './foreign-tools.ts';
+import type { ForeignTool } from './foreign-tools.ts';
+import models"; llama.cpp `common/download.cpp` and `common/hf-cache.cpp`;
  * huggingface_hub's documentation "understand caching".
  */
 import { z } from 'zod';
+import type { ForeignTool } from './foreign-tools.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
 
@@ -124,8 +127,3 @@ function cleanName(name: string): string {
   const clean = name.replaceAll(/[^A-Za-z0-9_.:@+-]/g, '-');
   return /^\.{0,2}$/.test(clean) ? `_${clean}` : clean;
 }
-
-/** The programs whose models can be imported. Their directories are described in `foreign-models.ts`. */
-
-export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
-export type ForeignTool = (typeof FOREIGN_TOOLS)[number];

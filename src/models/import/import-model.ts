@@ -16,8 +16,8 @@ import {
   ollamaModel,
   type ForeignFile,
   type ForeignModel,
-  type ForeignTool,
 } from '../decide/foreign-models.ts';
+import { type ForeignTool } from '../decide/foreign-tools.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
 import { failUnlessWritable, storageFailure } from '../download/disk-room.ts';

@@ -253,8 +253,3 @@ function describeUnknown(key: string): string {
   const meant = nearestWord(key, Object.keys(SettingsSchema.shape));
   return `Unknown setting "${key}"; ${meant === undefined ? 'docs/reference/settings.md lists all settings' : `did you mean "${meant}"?`}`;
 }
-
-/** Names of files in the state directory that more than one part of the program knows. */
-
-/** The socket through which `svcctl` reaches a service with authentication, as root or as the user of the service. */
-export const LOCAL_SOCKET = 'api.sock';

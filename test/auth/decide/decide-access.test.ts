@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { decideScope } from '../../../src/auth/decide/decide-access.ts';
-import { ACCESS_CLASSES, SCOPES } from '../../../src/schema/words/names.ts';
+import { ACCESS_CLASSES, SCOPES } from '../../../src/schema/words/access.ts';
 
 /** What the specification says, as a table of its own. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {

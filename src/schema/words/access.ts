@@ -1,0 +1,29 @@
+/** Who may call what: the classes of routes, the scopes of credentials, and which scope covers which class. */
+
+/**
+ * `open`: anyone. `any`: every credential, for images that were drawn for a client. `read`: what shows states and lists without secrets. `v1`: the routes of OpenAI's API. `all`: reads that show more
+ * than lists. `admin`: everything else.
+ */
+export const ACCESS_CLASSES = ['open', 'any', 'read', 'v1', 'all', 'admin'] as const;
+export type Access = (typeof ACCESS_CLASSES)[number];
+
+export const SCOPES = ['admin', 'all', 'v1-only', 'read-only'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** What each scope covers, besides routes that are open. A scope that is not here does not compile, and a class that is not in its list is denied. */
+export const GRANTS: Readonly<Record<Scope, readonly Access[]>> = {
+  admin: ['any', 'read', 'v1', 'all', 'admin'],
+  all: ['any', 'read', 'v1', 'all'],
+  'v1-only': ['any', 'v1'],
+  'read-only': ['any', 'read'],
+};
+
+export const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
+  admin: 'everything, including tokens',
+  all: 'inference, and reads of slots, models and hardware',
+  'v1-only': 'inference under /v1 only',
+  'read-only': 'reads of status, metrics and lists only',
+};
+
+/** The socket through which `svcctl` reaches a service with authentication, as root or as the user of the service. */
+export const LOCAL_SOCKET = 'api.sock';
