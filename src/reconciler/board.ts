@@ -3,7 +3,7 @@
  * after a restart it is built again from what is observed. Whether a request gets in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
  */
 import type { Endpoint, ModelFacts, Voice } from '../providers/provider.ts';
-import type { MemoryVerdict } from './decide/rules/share-memory.ts';
+import type { MemoryVerdict } from './decide/facts/memory-pools.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';

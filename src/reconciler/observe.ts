@@ -17,7 +17,7 @@ import type {
   Clock,
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
-import { withBackends, type giveBackend } from './decide/rules/choose-backend.ts';
+import { withBackends, type giveBackend } from './decide/facts/choose-backend.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface Senses {

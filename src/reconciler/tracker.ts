@@ -5,7 +5,7 @@
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { keyOfAction, type Action } from './decide/facts/actions.ts';
 import type { Observed, Origin, RunningAction, Attempt, AttemptKind, Attempts } from './decide/facts/facts.ts';
-import type { MeasuredMemory } from './decide/rules/measured-memory.ts';
+import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
 import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './remember/workload-histories.ts';

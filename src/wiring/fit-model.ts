@@ -7,7 +7,7 @@ import type { Board } from '../reconciler/board.ts';
 import { budgetOf } from '../reconciler/remember/desire.ts';
 import { findPools, largestDeviceBytes, sumBytes } from '../reconciler/decide/facts/memory-pools.ts';
 import { findFit, explainFit, type FitQuestion } from '../reconciler/decide/fit.ts';
-import { backendMissing, judge, withBackends } from '../reconciler/decide/rules/choose-backend.ts';
+import { backendMissing, judge, withBackends } from '../reconciler/decide/facts/choose-backend.ts';
 import { tooSmallFor } from '../reconciler/decide/rules/gates.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';

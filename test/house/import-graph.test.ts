@@ -8,6 +8,15 @@ test('there is no cycle of imports in src/, not even of types', () => {
   expect(cyclesIn(wholeGraph(sources))).toEqual([]);
 });
 
+test('the planner imports in one direction: facts, rules, steps, outcome', () => {
+  const order = ['facts', 'rules', 'steps', 'outcome'].map((name) => `src/reconciler/decide/${name}/`);
+  const rank = (path: string) => order.findIndex((folder) => path.startsWith(folder));
+  const upward = [...wholeGraph(sources)].flatMap(([file, imports]) =>
+    imports.filter((imported) => rank(file) >= 0 && rank(imported) > rank(file)).map((imported) => `${file} → ${imported}`),
+  );
+  expect(upward).toEqual([]);
+});
+
 describe.each(['src/main.ts', 'src/cli/verbs/serve.ts'])('%s', (start) => {
   const loaded = reachableFrom(start, loadedGraph(sources));
 

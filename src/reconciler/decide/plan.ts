@@ -8,15 +8,15 @@ import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/pars
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
-import { findPools, NO_BYTES, sumBytes } from './facts/memory-pools.ts';
+import { findPools, NO_BYTES, sumBytes, type MemoryVerdict } from './facts/memory-pools.ts';
 import { holdUp } from './hold-up.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
-import { shareMemory, type MemoryVerdict } from './rules/share-memory.ts';
+import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-start.ts';
 import { planOrphans } from './steps/plan-stops.ts';
-import { planUnreachable } from './steps/plan-unreachable.ts';
+import { planUnreachable } from './plan-unreachable.ts';
 
 /** The steps of a plan that cost the most. The loop passes in steps that return what they returned before where nothing that they depend on has changed. */
 export interface PlanSteps {

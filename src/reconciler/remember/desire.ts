@@ -7,7 +7,7 @@ import type { Desired } from '../decide/facts/facts.ts';
 import { makeTemplate, type Template } from '../decide/facts/workload.ts';
 import { compareWorkload } from '../decide/facts/drift.ts';
 import { createMemo } from '../../platform/memo.ts';
-import { giveBackend, withBackends } from '../decide/rules/choose-backend.ts';
+import { giveBackend, withBackends } from '../decide/facts/choose-backend.ts';
 import type { HostFacts } from '../../schema/status/hardware.ts';
 import type { DesiredSlot, DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from '../ports.ts';
 

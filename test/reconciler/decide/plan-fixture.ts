@@ -6,7 +6,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';
 import { templatingOf } from '../../../src/reconciler/remember/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
-import { withBackends } from '../../../src/reconciler/decide/rules/choose-backend.ts';
+import { withBackends } from '../../../src/reconciler/decide/facts/choose-backend.ts';
 import type { Hardware } from '../../../src/schema/status/hardware.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
-import { withBackends } from '../../../src/reconciler/decide/rules/choose-backend.ts';
+import { withBackends } from '../../../src/reconciler/decide/facts/choose-backend.ts';
 import { rememberBackends } from '../../../src/reconciler/remember/desire.ts';
 import type { Hardware } from '../../../src/schema/status/hardware.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';

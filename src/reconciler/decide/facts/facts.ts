@@ -21,8 +21,8 @@ import type {
   WaitingReason,
 } from '../../ports.ts';
 import type { Action, AttemptKind, Origin } from './actions.ts';
-import type { MeasuredMemory } from '../rules/measured-memory.ts';
-import type { MemoryVerdict } from '../rules/share-memory.ts';
+import type { MeasuredMemory } from './measured-memory.ts';
+import type { MemoryVerdict } from './memory-pools.ts';
 import type { Comparison } from './drift.ts';
 import type { WorkloadHistory } from './workload-history.ts';
 import type { Template } from './workload.ts';

@@ -4,7 +4,7 @@ import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../sc
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
-import { judgeAll, type Judgement } from '../rules/choose-backend.ts';
+import { judgeAll, type Judgement } from './choose-backend.ts';
 import type { Action } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
 

@@ -3,6 +3,7 @@
  * host has at most a small pool, for what the firmware sets aside for it; whatever is beyond that counts against the host. Pure.
  */
 import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 
 /** `host`, or the id of a device. */
@@ -21,6 +22,46 @@ export interface MemoryPool {
   readonly budgetBytes: number | undefined;
   /** The part of the budget that other programs of the machine use. What runs keeps its memory; what is started has to fit beside them. */
   readonly othersBytes: number;
+}
+
+/** Why a slot has its place in the order. */
+export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'unloaded';
+
+/** One slot in the list of all that share the memory. */
+export interface MemoryCandidate {
+  readonly slot: SlotName;
+  readonly bytes: number;
+  readonly priority: number;
+  readonly group: MemoryGroup;
+  /** It runs. */
+  readonly incumbent: boolean;
+  readonly admitted: boolean;
+}
+
+export interface MemoryVerdict {
+  readonly admitted: boolean;
+  /** Not admitted, but the slots that hold the memory will release it automatically, or other programs may. */
+  readonly mayWait: boolean;
+  /** Everything that the slot needs. */
+  readonly bytes: number;
+  /** Set where its server was measured to use more than what it was estimated to need, which is this. */
+  readonly estimatedBytes?: number | undefined;
+  /** Where it is, or would be. */
+  readonly placement: PoolBytes;
+  /** The memory that is short; else the first one that the slot needs. The numbers below are those of this memory. */
+  readonly pool: PoolId;
+  readonly neededBytes: number;
+  readonly budgetBytes: number | undefined;
+  /** What other programs use of the budget. */
+  readonly othersBytes: number;
+  /** What the slots before it get. */
+  readonly aheadBytes: number;
+  /** It would fit, and the slot with this name waits for the same memory and comes first. */
+  readonly keptFor?: SlotName;
+  /** The admitted slots before it, in order; at most ten. */
+  readonly ahead: readonly SlotName[];
+  /** The slots that share the memory, where it is short: those without memory first, then the others in order; at most ten of each. */
+  readonly candidates: readonly MemoryCandidate[];
 }
 
 /** What one backend can compute with here. */

@@ -5,9 +5,7 @@ import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, type Reason } from '../../../schema/status/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Plan } from '../facts/facts.ts';
-import { HOST, type PoolId } from '../facts/memory-pools.ts';
-import type { MemoryGroup } from '../rules/memory-turns.ts';
-import type { MemoryCandidate, MemoryVerdict } from '../rules/share-memory.ts';
+import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {

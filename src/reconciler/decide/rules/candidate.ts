@@ -1,7 +1,7 @@
 /** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
-import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
+import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId, type MemoryVerdict } from '../facts/memory-pools.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
 import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
@@ -10,8 +10,8 @@ import type { SlotMemory } from './allocator.ts';
 import { devicesGiven, placementVariables } from '../facts/drift.ts';
 import { findGates, type Gate } from './gates.ts';
 import { turnOf, placeMemory, type Turn, type PlacementQuestion } from './memory-turns.ts';
-import { correctDemand } from './measured-memory.ts';
-import type { MemoryClaim, MemoryVerdict } from './share-memory.ts';
+import { correctDemand } from '../facts/measured-memory.ts';
+import type { MemoryClaim } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
 
 export interface Candidate {

@@ -10,10 +10,9 @@
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
-import { HOST } from '../facts/memory-pools.ts';
+import { HOST, type MemoryVerdict } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
-import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './repair.ts';
-import type { MemoryVerdict } from './share-memory.ts';
+import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
 
 export type Gate = Finding &
   (

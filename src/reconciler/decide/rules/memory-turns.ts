@@ -4,12 +4,9 @@
  * longer than 30 s. So every slot that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest priority first, then
  * what is read from the disk fastest, then what was not used for longest. What is always loaded gives way to a higher priority only. Pure.
  */
+import { HOST, type MemoryGroup, type PoolBytes, type PoolId, type PoolsOfBackend } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { MemoryDemand } from '../../../providers/provider.ts';
-import { HOST, type PoolBytes, type PoolId, type PoolsOfBackend } from '../facts/memory-pools.ts';
-
-/** Why a slot has its place in the order. */
-export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'unloaded';
 
 export interface Turn {
   readonly group: MemoryGroup;

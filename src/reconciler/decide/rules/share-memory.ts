@@ -1,8 +1,20 @@
 /** Which slots get memory, in which memories of the machine, with everything that led to each verdict. Decided again in each pass. Pure. */
+import {
+  addBytes,
+  HOST,
+  NO_BYTES,
+  sumBytes,
+  totalBytes,
+  type MemoryCandidate,
+  type MemoryVerdict,
+  type MemoryPool,
+  type PoolBytes,
+  type PoolId,
+  type MemoryGroup,
+} from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-value.ts';
-import { addBytes, HOST, NO_BYTES, sumBytes, totalBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
-import { inOrder, placeMemory, type MemoryGroup, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
+import { inOrder, placeMemory, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
 
 export interface MemoryClaim extends MemoryRequest {
   /** Set where its server was measured to use more than this. */
@@ -11,43 +23,6 @@ export interface MemoryClaim extends MemoryRequest {
   readonly held: PoolBytes | undefined;
   /** What it needs, where it has no place yet. */
   readonly needs: PlacementQuestion;
-}
-
-/** One slot in the list of all that share the memory. */
-export interface MemoryCandidate {
-  readonly slot: SlotName;
-  readonly bytes: number;
-  readonly priority: number;
-  readonly group: MemoryGroup;
-  /** It runs. */
-  readonly incumbent: boolean;
-  readonly admitted: boolean;
-}
-
-export interface MemoryVerdict {
-  readonly admitted: boolean;
-  /** Not admitted, but the slots that hold the memory will release it automatically, or other programs may. */
-  readonly mayWait: boolean;
-  /** Everything that the slot needs. */
-  readonly bytes: number;
-  /** Set where its server was measured to use more than what it was estimated to need, which is this. */
-  readonly estimatedBytes?: number | undefined;
-  /** Where it is, or would be. */
-  readonly placement: PoolBytes;
-  /** The memory that is short; else the first one that the slot needs. The numbers below are those of this memory. */
-  readonly pool: PoolId;
-  readonly neededBytes: number;
-  readonly budgetBytes: number | undefined;
-  /** What other programs use of the budget. */
-  readonly othersBytes: number;
-  /** What the slots before it get. */
-  readonly aheadBytes: number;
-  /** It would fit, and the slot with this name waits for the same memory and comes first. */
-  readonly keptFor?: SlotName;
-  /** The admitted slots before it, in order; at most ten. */
-  readonly ahead: readonly SlotName[];
-  /** The slots that share the memory, where it is short: those without memory first, then the others in order; at most ten of each. */
-  readonly candidates: readonly MemoryCandidate[];
 }
 
 export interface MemoryShares {

@@ -11,7 +11,7 @@ import type { Gathered } from '../facts/gather.ts';
 import { workloadFactsOf } from '../facts/slot-facts.ts';
 import { viewOrphan, type SlotView, type WorkloadView } from '../facts/view.ts';
 import { isBeingApplied, type Draining, type Roles } from '../rules/assign-roles.ts';
-import { delayAfter } from '../rules/repair.ts';
+import { delayAfter } from '../rules/backoff.ts';
 import { isSilent } from '../rules/workload-faults.ts';
 
 /** For the shutdown of the server itself: its requests have ended by then. */

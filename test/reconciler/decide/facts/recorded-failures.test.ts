@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { recallFailures, recordFailures } from '../../../../src/reconciler/decide/facts/recorded-failures.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import { hashUnscaled } from '../../../../src/reconciler/decide/facts/slot-edit.ts';
-import { isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/repair.ts';
+import { isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
 import { parseSlot, type SlotSpec } from '../../../../src/schema/slot/slot-spec.ts';
 import { NOW, PRIMARY } from '../plan-fixture.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/repair.ts';
+import { delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
 import type { Attempt, AttemptKind } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Reason } from '../../../../src/schema/status/reasons.ts';
 

@@ -9,7 +9,7 @@ import {
   computesWith,
   judgeAll,
   withBackends,
-} from '../../../../src/reconciler/decide/rules/choose-backend.ts';
+} from '../../../../src/reconciler/decide/facts/choose-backend.ts';
 import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { Hardware } from '../../../../src/schema/status/hardware.ts';
 import { SlotName } from '../../../../src/schema/words/names.ts';

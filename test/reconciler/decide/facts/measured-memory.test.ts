@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { correctDemand, measure } from '../../../../src/reconciler/decide/rules/measured-memory.ts';
+import { correctDemand, measure } from '../../../../src/reconciler/decide/facts/measured-memory.ts';
 import { factsOf } from '../plan-fixture.ts';
 
 const { slot, observed } = factsOf({ slot: { provider: 'gguf', backend: 'cpu' }, workloads: [{ id: 'w1' }] });

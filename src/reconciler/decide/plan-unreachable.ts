@@ -1,11 +1,11 @@
 /** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
-import { PROVIDER_KINDS } from '../../../schema/slot/provider-kinds.ts';
-import type { Admission } from '../../board.ts';
-import { refuseForever } from '../rules/admission.ts';
-import { unknownConditions } from '../outcome/conditions.ts';
-import type { DesiredSlot } from '../../ports.ts';
-import type { Decision, Observed, Plan } from '../facts/facts.ts';
-import type { SlotView } from '../facts/view.ts';
+import { PROVIDER_KINDS } from '../../schema/slot/provider-kinds.ts';
+import type { Admission } from '../board.ts';
+import { refuseForever } from './rules/admission.ts';
+import { unknownConditions } from './outcome/conditions.ts';
+import type { DesiredSlot } from '../ports.ts';
+import type { Decision, Observed, Plan } from './facts/facts.ts';
+import type { SlotView } from './facts/view.ts';
 
 export function planUnreachable(views: readonly SlotView[], published: Observed['published'], why: string): Plan {
   const decisions = new Map(views.map((view) => [view.slot.name, decide(view, published.get(view.slot.name)?.decision, why)]));
