@@ -16,7 +16,14 @@ const DECISIONS_INDEX = join(DECISIONS, 'README.md');
 const decisions = markdownIn(DECISIONS)
   .filter((path) => path !== DECISIONS_INDEX)
   .toSorted();
-const pages = [...markdownIn('.'), ...markdownIn('docs'), ...markdownIn('docs/cluster'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
+const pages = [
+  ...markdownIn('.'),
+  ...markdownIn('docs'),
+  ...markdownIn('docs/cluster'),
+  DECISIONS_INDEX,
+  ...decisions,
+  'toolboxes/README.md',
+];
 
 /** Pages may leave out the first folders of a source file. */
 const sources = globSync('{bench,installer,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
