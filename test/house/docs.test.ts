@@ -146,6 +146,20 @@ describe.each(decisions)('%s', (path) => {
   });
 });
 
+test('the table of the page about speed has the figures of the saved results that it names', () => {
+  const Saved = z.object({
+    measurements: z.record(z.string(), z.object({ goals: z.array(z.object({ what: z.string(), figure: z.string() })) })),
+  });
+  const [head = [], , ...rows] = [...read('docs/speed.md').matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) =>
+    row.split('|').map((cell) => cell.trim()),
+  );
+  const results = head.slice(1).map((name) => Saved.parse(JSON.parse(read(`bench/results/${name}.json`))).measurements['gateway']?.goals);
+  const figures = (what: string) => results.map((goals) => goals?.find((goal) => goal.what.trim() === what)?.figure);
+  expect(results.length).toBe(2);
+  expect(rows.length).toBeGreaterThan(5);
+  expect(rows).toEqual(rows.map(([what = '']) => [what, ...figures(what)]));
+});
+
 test('package-lock.json matches package.json', () => {
   const Lock = z.object({ packages: z.object({ '': Package.omit({ scripts: true }) }) });
   expect(Lock.parse(JSON.parse(read('package-lock.json'))).packages['']).toEqual(dependencies);
