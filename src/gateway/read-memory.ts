@@ -1,6 +1,6 @@
 /**
  * The memory of what was read from a client. It is outside of V8's heap, 64 KiB for each read, and V8 goes through all objects of the service whenever 64 MB more of it are in use: left to the collection of
- * garbage, large bodies take more time there than in all of the gateway. So it is freed as soon as the upstream has the bytes (ADR 0105).
+ * garbage, large bodies take more time there than in all of the gateway. So it is freed as soon as the upstream has the bytes (docs/speed.md).
  */
 import type { ClientRequest } from './client-exchange.ts';
 
