@@ -1,5 +1,5 @@
 /**
- * `npm run bench scale`: what 100 to 10,000 slots with several replicas cost, as tables in Markdown for `docs/cluster.md`. Runs against the API server of the
+ * `npm run bench scale`: what 100 to 10,000 slots with several replicas cost, as tables in Markdown for `docs/cluster/gateways.md`. Runs against the API server of the
  * tests; with `KUBECONFIG` against the one it names, with up to 2,000 slots. Settings: `SVC_BENCH_SLOTS="100 1000"`, `SVC_BENCH_REPLICAS=2`,
  * `SVC_BENCH_STREAMS=refused`, `SVC_BENCH_PASSES=skip`, `SVC_BENCH_RESTART` (a program that restarts the real API server), `SVC_BENCH_REST` (seconds).
  */

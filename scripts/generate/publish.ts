@@ -67,7 +67,7 @@ export interface PublishedSection {
 
 export function publishedSections({ catalogue, benchResults }: Omit<PublishedTexts, 'chartValues'>): readonly PublishedSection[] {
   return [
-    { path: 'docs/cluster.md', name: 'alerts', text: clusterAlertTable() },
+    { path: 'docs/cluster/monitoring.md', name: 'alerts', text: clusterAlertTable() },
     { path: 'docs/catalogue.md', name: 'catalogue', text: catalogueTable(catalogue) },
     { path: 'docs/catalogue.md', name: 'keys', text: catalogueKeys() },
     { path: 'docs/performance.md', name: 'results', text: performanceTables(benchResults) },

@@ -1,5 +1,5 @@
-/** One term for each concept, in names, comments and texts, and plain words: the table is `glossary.mjs`. Of tests, only file names are checked. */
-import { findSynonyms, synonymsFor } from './find-synonyms.mjs';
+/** One term for each concept, in names, comments and texts: the table is `glossary.mjs`. In tests, only file names are checked. */
+import { findSynonyms } from './find-synonyms.mjs';
 import { pathInCheckout } from './modules.mjs';
 
 /** Where problems with the name of a file are reported. */
@@ -10,10 +10,9 @@ export const glossaryRule = {
   create(context) {
     const path = pathInCheckout(context.filename);
     if (path === undefined) return {};
-    const synonyms = synonymsFor(path);
     const sentences = [];
     const reportPath = () => {
-      for (const { message } of findSynonyms(path, synonyms, () => true))
+      for (const { message } of findSynonyms(path, () => true))
         context.report({ loc: FIRST_CHARACTER, message: `In the name of this file: ${message}` });
     };
     if (!path.startsWith('src/')) return { Program: reportPath };
@@ -25,7 +24,7 @@ export const glossaryRule = {
         const { sourceCode } = context;
         const ranges = [...sentences, ...sourceCode.getAllComments().map(({ range }) => range)];
         const isName = (index) => !ranges.some(([begin, end]) => begin <= index && index < end);
-        for (const { index, length, message } of findSynonyms(sourceCode.text, synonyms, isName)) {
+        for (const { index, length, message } of findSynonyms(sourceCode.text, isName)) {
           const loc = { start: sourceCode.getLocFromIndex(index), end: sourceCode.getLocFromIndex(index + length) };
           context.report({ loc, message });
         }

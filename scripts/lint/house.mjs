@@ -2,6 +2,7 @@
 import { functionLength } from './function-length.mjs';
 import { glossaryRule } from './glossary-rule.mjs';
 import { importDirection } from './import-direction.mjs';
+import { language } from './language.mjs';
 import { noModuleState } from './no-module-state.mjs';
 import { plainNames } from './plain-names.mjs';
 import { pureDecide } from './pure-decide.mjs';
@@ -15,6 +16,7 @@ export default {
     'function-length': functionLength,
     glossary: glossaryRule,
     'import-direction': importDirection,
+    language,
     'no-module-state': noModuleState,
     'plain-names': plainNames,
     'pure-decide': pureDecide,

@@ -66,7 +66,7 @@ export interface ClientResponse {
 
 /**
  * The memory of what was read from a client. It is outside of V8's heap, 64 KiB for each read, and V8 goes through all objects of the service whenever 64 MB more of it are in use: left to the collection of
- * garbage, large bodies take more time there than in all of the gateway. So it is freed as soon as the upstream has the bytes (ADR 0105).
+ * garbage, large bodies take more time there than in all of the gateway. So it is freed as soon as the upstream has the bytes (docs/speed.md).
  */
 
 /** Smaller pieces cost more to free than to collect. */

@@ -139,10 +139,13 @@ describe('the alert rules', () => {
   });
 
   test('are listed in the page for clusters with what to check, except for those about the requests of clients', async () => {
-    const page = await read('docs/cluster.md');
+    const page = await read('docs/cluster/monitoring.md');
     const expected = ALERT_GROUPS.flatMap((group) => (group.name === 'svc-requests' ? [] : group.alerts));
     const rows = new Map(
-      [...page.matchAll(/^\| \[(Svc\w+)\]\(reference\/alerts\.md#\w+\) +\| \w+ +\| (.*?) +\|$/gm)].map(([, name, text]) => [name, text]),
+      [...page.matchAll(/^\| \[(Svc\w+)\]\(\.\.\/reference\/alerts\.md#\w+\) +\| \w+ +\| (.*?) +\|$/gm)].map(([, name, text]) => [
+        name,
+        text,
+      ]),
     );
     expect(rows).toEqual(new Map(expected.map(({ name, action }) => [name, action.replaceAll('|', String.raw`\|`)])));
   });

@@ -11,7 +11,12 @@ import { svcctl } from '../cli/run-svcctl.ts';
 import { ROOT } from './lint-fixtures.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : []))];
+const PAGES = [
+  'README.md',
+  ...['docs', 'docs/cluster'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : [])),
+  ),
+];
 const MIGRATION = 'docs/coming-from.md';
 
 /** YAML in fences, and in the here-documents of shell commands. */

@@ -1,4 +1,4 @@
-/** Commands, links, files and settings that the documentation mentions exist; decisions are numbered without a gap, dated and listed in their index. */
+/** Commands, links, files and settings that the documentation mentions exist; decisions are short, dated and listed in their index. */
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -16,7 +16,14 @@ const DECISIONS_INDEX = join(DECISIONS, 'README.md');
 const decisions = markdownIn(DECISIONS)
   .filter((path) => path !== DECISIONS_INDEX)
   .toSorted();
-const pages = [...markdownIn('.'), ...markdownIn('docs'), DECISIONS_INDEX, ...decisions, 'toolboxes/README.md'];
+const pages = [
+  ...markdownIn('.'),
+  ...markdownIn('docs'),
+  ...markdownIn('docs/cluster'),
+  DECISIONS_INDEX,
+  ...decisions,
+  'toolboxes/README.md',
+];
 
 /** Pages may leave out the first folders of a source file. */
 const sources = globSync('{bench,installer,scripts,src,test,toolboxes}/**/*.{ts,mjs,sh}', {
@@ -100,17 +107,22 @@ test('the messages that the troubleshooting page quotes are those of the sources
   expect(fragments.filter((fragment) => !text.includes(fragment))).toEqual([]);
 });
 
-test('decisions are numbered from 1 without a gap', () => {
+const [current = '', former = ''] = read(DECISIONS_INDEX).split('\n## Former numbers\n');
+
+test('each number from 1 is that of one decision, or was folded into another page', () => {
   const numbers = decisions.flatMap((path) => {
     const { first, last } = numbersOf(path);
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
   });
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-  expect(numbers.length).toBeGreaterThan(0);
+  const rows = [...former.matchAll(/^\| ((?:\d{4}(?:, )?)+) *\| \[/gm)];
+  const folded = rows.flatMap(([, cell = '']) => cell.split(', ').map(Number));
+  expect(folded.length).toBeGreaterThan(0);
+  const all = [...numbers, ...folded].toSorted((one, other) => one - other);
+  expect(all).toEqual(all.map((_, index) => index + 1));
 });
 
 test('the index of decisions links to each of them once', () => {
-  const links = [...read(DECISIONS_INDEX).matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, link = '']) => join(DECISIONS, link));
+  const links = [...current.matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(([, link = '']) => join(DECISIONS, link));
   expect(links.toSorted()).toEqual(decisions);
 });
 
@@ -125,9 +137,27 @@ describe.each(decisions)('%s', (path) => {
     expect(parts).toEqual(['Context', 'Decision', 'Consequences']);
   });
 
+  test('fits on a page', () => {
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+  });
+
   test('has its status and its date under the title', () => {
     expect(text.split('\n')[2]).toMatch(/^Status: (?:accepted|superseded by \[\d{4}\]\(.+\)) · Date: \d{4}-\d{2}-\d{2}$/);
   });
+});
+
+test('the table of the page about speed has the figures of the saved results that it names', () => {
+  const Saved = z.object({
+    measurements: z.record(z.string(), z.object({ goals: z.array(z.object({ what: z.string(), figure: z.string() })) })),
+  });
+  const [head = [], , ...rows] = [...read('docs/speed.md').matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) =>
+    row.split('|').map((cell) => cell.trim()),
+  );
+  const results = head.slice(1).map((name) => Saved.parse(JSON.parse(read(`bench/results/${name}.json`))).measurements['gateway']?.goals);
+  const figures = (what: string) => results.map((goals) => goals?.find((goal) => goal.what.trim() === what)?.figure);
+  expect(results.length).toBe(2);
+  expect(rows.length).toBeGreaterThan(5);
+  expect(rows).toEqual(rows.map(([what = '']) => [what, ...figures(what)]));
 });
 
 test('package-lock.json matches package.json', () => {

@@ -1,6 +1,6 @@
 /** Creates a small checkout in a temporary folder, with the lint configuration of this one, and runs oxlint on it. */
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { z } from 'zod';
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 const Report = z.object({ diagnostics: z.array(z.object({ filename: z.string(), code: z.string().optional(), message: z.string() })) });
+const Config = z.looseObject({ rules: z.record(z.string(), z.unknown()) });
 
 export interface Finding {
   readonly file: string;
@@ -17,11 +18,16 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Lints `files` (path in the checkout → text) and returns all findings. */
-export async function lint(files: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
+/** Lints `files` (path in the checkout → text) and returns all findings. `rules` replace those of the checkout with the same name. */
+export async function lint(
+  files: Readonly<Record<string, string>>,
+  rules: Readonly<Record<string, unknown>> = {},
+): Promise<readonly Finding[]> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-house-'));
   try {
-    for (const file of ['.oxlintrc.json', 'tsconfig.json', 'package.json']) await cp(join(ROOT, file), join(folder, file));
+    for (const file of ['tsconfig.json', 'package.json']) await cp(join(ROOT, file), join(folder, file));
+    const config = Config.parse(JSON.parse(await readFile(join(ROOT, '.oxlintrc.json'), 'utf8')));
+    await writeFile(join(folder, '.oxlintrc.json'), JSON.stringify({ ...config, rules: { ...config.rules, ...rules } }));
     await cp(join(ROOT, 'scripts/lint'), join(folder, 'scripts/lint'), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     for (const [path, text] of Object.entries(files)) {

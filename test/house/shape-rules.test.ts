@@ -85,20 +85,18 @@ const classOf = (methods: number) =>
 
 const WORDS: Readonly<Record<string, string>> = {
   'src/reconciler/in-comment.ts': '/** Goes into the notebook. */\nexport const one = 1;\n',
-  'src/reconciler/in-line-comment.ts': '// it begins anew\nexport const one = 1;\n',
+  'src/reconciler/in-line-comment.ts': '// a sighting of a pod\nexport const one = 1;\n',
   'src/reconciler/in-text.ts': "export const text = 'The last words of it';\n",
   'src/reconciler/in-template.ts': 'export const text = (slot: string): string => `Mend slot ${slot}`;\n',
   'src/reconciler/in-name.ts': 'export const lastWordsOf = 1;\n',
   'src/reconciler/in-type.ts': 'export interface WorkloadNotebook {\n  readonly size: number;\n}\n',
   'src/reconciler/in-key.ts': 'export const facts = { recentTrouble: 1 };\n',
-  'src/gateway/in-hold.ts': '/** Takes a lease. */\nexport const one = 1;\n',
   'src/gateway/notebook.ts': 'export const one = 1;\n',
   'test/gateway/notebook.test.ts': 'export const one = 1;\n',
 };
 const FINE_WORDS: Readonly<Record<string, string>> = {
-  'src/cluster/leadership/own-lease.ts': '/** Renews the lease. */\nexport const lease = 1;\n',
+  'src/gateway/lease.ts': '/** Renews the lease, whoever holds it. */\nexport const lease = 1;\n',
   'src/reconciler/in-sentence.ts': '/** Trouble with one slot affects only that slot. */\nexport const one = 1;\n',
-  'src/reconciler/idiom.ts': '/** Two workloads are told apart by their revision. */\nexport const one = 1;\n',
   'src/reconciler/parts-of-words.ts': '/** Broadcasts what was recommended, amended and forecast. */\nexport const everlasting = 1;\n',
   'test/gateway/words-in-tests.test.ts': '// a notebook\nexport const one = 1;\n',
 };

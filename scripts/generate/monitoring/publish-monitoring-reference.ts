@@ -31,10 +31,10 @@ export function metricReference(): string {
   ]);
 }
 
-/** The alerts that concern the operators of a cluster, for `docs/cluster.md`: all but those of requests, which are about load. */
+/** The alerts that concern the operators of a cluster, for `docs/cluster/monitoring.md`: all but those of requests, which are about load. */
 export function clusterAlertTable(): string {
   const rows = ALERT_GROUPS.filter(({ name }) => name !== 'svc-requests').flatMap(({ alerts }) =>
-    alerts.map(({ name, severity, action }) => [`[${name}](reference/alerts.md#${name.toLowerCase()})`, severity, action]),
+    alerts.map(({ name, severity, action }) => [`[${name}](../reference/alerts.md#${name.toLowerCase()})`, severity, action]),
   );
   return alignedTable(['Alert', 'Severity', 'What to check'], rows).join('\n');
 }

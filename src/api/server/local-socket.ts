@@ -1,5 +1,5 @@
 /**
- * The socket in the state directory, through which root and the user of the service manage it without a token (ADR 0078). Its file can be opened by these two alone, so the kernel
+ * The socket in the state directory, through which root and the user of the service manage it without a token (ADR 0066). Its file can be opened by these two alone, so the kernel
  * has authenticated each client. Its connections are those of the HTTP server in every other respect.
  */
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';

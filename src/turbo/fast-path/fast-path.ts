@@ -1,6 +1,6 @@
 /**
  * Reads inference requests of the ordinary form without Node's HTTP server, because its parser, objects and streams cost more than what the gateway does with such a request. It
- * decides nothing about a request: the same listener gets it as from Node's HTTP server. `SVC_FAST_PATH=0` switches it off (ADR 0095).
+ * decides nothing about a request: the same listener gets it as from Node's HTTP server. `SVC_FAST_PATH=0` switches it off (docs/speed.md).
  */
 import type { Socket } from 'node:net';
 import { createDenseSet, type Member } from '../../platform/dense-set.ts';

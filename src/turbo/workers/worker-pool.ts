@@ -1,5 +1,5 @@
 /**
- * The workers of a service: processes that forward requests beside that of the controller, on the same port (ADR 0107). The controller sends them each change of the board and gets their
+ * The workers of a service: processes that forward requests beside that of the controller, on the same port (docs/speed.md). The controller sends them each change of the board and gets their
  * traffic. Nothing that it decides is in a worker, so one that dies takes its own connections along and nothing else.
  */
 import type { Socket } from 'node:net';

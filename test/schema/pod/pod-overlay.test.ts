@@ -64,8 +64,8 @@ describe('the overlay of a slot’s pods', () => {
   });
 });
 
-test('every example of docs/cluster.md with an overlay is valid', async () => {
-  const page = await readFile(join(import.meta.dirname, '../../../docs/cluster.md'), 'utf8');
+test('every example of docs/cluster/pods.md with an overlay is valid', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../../docs/cluster/pods.md'), 'utf8');
   const examples = [...page.matchAll(/```yaml\n(spec:\n[^]*?)```/g)]
     .map(([, text = '']) => parse(text).spec)
     .filter((spec) => 'pod' in spec);
