@@ -33,7 +33,7 @@ export interface RoutedSlot {
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
   readonly model?: ModelFacts | undefined;
-  /** Of a model that speaks; undefined for any other, and while the model is not known. */
+  /** Voices of a speech model; undefined for other models and while the model is unknown. */
   readonly voices?: readonly Voice[];
   readonly admission: Admission;
   /** Empty unless admission is `open`. */

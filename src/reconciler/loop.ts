@@ -278,7 +278,7 @@ interface LoopMemory {
   hardware: HostFacts['hardware'];
   /** The last plan that passed its inspection. */
   plan: Plan;
-  /** In milliseconds of the clock's `now()`. */
+  /** Milliseconds of the clock's `now()`. */
   passedAt: number | undefined;
   /** How long the present pass has paused between its parts. */
   pausedMs: number;

@@ -146,7 +146,7 @@ function withoutOld(observed: Observed, plan: Plan): Observed['attempts'] {
   return after;
 }
 
-/** Logs what is wrong with plans: once, and not in each pass that finds the same. */
+/** Logs objections to plans once, not in each pass that finds them again. */
 
 export function createObjectionLog(log: Pick<Log, 'error'>): (objections: readonly Objection[]) => void {
   let last = '';

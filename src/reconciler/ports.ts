@@ -8,7 +8,7 @@ import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-/** Asks for a pass. Carries no data, because what is done must not depend on knowing what changed. `withinMs` says how soon (default: now). */
+/** Requests a pass. Carries no data, because the outcome must not depend on knowing what changed. `withinMs` says how soon (default: now). */
 export type Wake = (withinMs?: number) => void;
 
 /** Two times that must never be mixed. What comes from outside (when a container started, when a file was written) is a wall time. */
@@ -83,7 +83,7 @@ export interface Workload {
   readonly cluster?: ClusterWorkload;
 }
 
-/** Where a workload runs in a cluster, how many replicas it has, and what is added to its pods. */
+/** Node selection, number of replicas and pod overlay of a workload in a cluster. */
 export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
@@ -117,25 +117,25 @@ export interface ContainerFacts {
 export interface ObservedWorkload {
   readonly id: WorkloadId;
   readonly name: string;
-  /** From the labels. */
+  /** Read from the labels. */
   readonly slot: SlotName;
   readonly revision: Revision;
   readonly generation: number;
   readonly phase: 'created' | 'running' | 'stopping' | 'exited';
   /** Unix milliseconds. */
   readonly startedAt: number | undefined;
-  /** In phase `exited`, why it ended; in any other phase, how it ended last, if its runtime has restarted it. */
+  /** Why it ended (phase `exited`), or how it ended before its runtime restarted it (any other phase). */
   readonly exit?: WorkloadExit;
   /** Where it answers: several if the runtime runs replicas, none before it runs. */
   readonly endpoints: readonly Endpoint[];
   readonly container: ContainerFacts;
-  /** In phase `created`: what the runtime itself is fetching for it. */
+  /** Image or model that the runtime is fetching for it, in phase `created`. */
   readonly fetching?: string;
   /** What it waits for without having failed: a node with room, an image that cannot be pulled yet. Its start time does not count meanwhile. */
   readonly waitingReason?: WaitingReason;
-  /** In phase `running`: why some of its replicas do not run. */
+  /** Why some of its replicas do not run, in phase `running`. */
   readonly missing?: WaitingReason;
-  /** Without those that are ending. Undefined where a workload is always one process or container. `selector` finds these, and none of another workload. */
+  /** Excludes terminating replicas. Undefined where a workload is always one process or container. `selector` finds these, and none of another workload. */
   readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
   /** What its processes use, if known: memory of the host, mapped files (`mapped`, such as the weights of a model), and memory of devices. */
   readonly memoryBytes?: { readonly host: number; readonly mapped?: number; readonly device?: number } | undefined;
@@ -157,7 +157,7 @@ export interface WaitingReason {
   readonly kind: 'placement' | 'image' | 'model' | 'other';
   /** `Unschedulable`, `ImagePullBackOff`. */
   readonly reason: Reason;
-  /** For users, with what to do about it if there is something to do. */
+  /** Text for users, including the fix if there is one. */
   readonly message: string;
 }
 
@@ -252,7 +252,7 @@ export interface HostProbe {
 /** What the gateway knows of one workload. */
 export interface WorkloadActivity {
   readonly inFlight: number;
-  /** In milliseconds of the clock's `now()`: when the last request ended, or began if one is running. */
+  /** When the last request ended, or began if one is in flight; milliseconds of the clock's `now()`. */
   readonly lastUsedAt: number | undefined;
   /** When the last bytes of an answer came from it; undefined if there were none, or if that is not known. */
   readonly lastHeardAt?: number | undefined;
@@ -261,9 +261,9 @@ export interface WorkloadActivity {
 export interface Demand {
   /** Requests parked for the slot now. */
   readonly waiting: number;
-  /** In milliseconds of the clock's `now()`: since when the oldest of them waits; undefined if that is not known. */
+  /** Since when the oldest of them waits, in milliseconds of the clock's `now()`; undefined if unknown. */
   readonly waitingSince?: number | undefined;
-  /** In milliseconds of the clock's `now()`: when a request last asked for the slot, or gave up waiting for it. */
+  /** When a request last asked for the slot or gave up waiting, in milliseconds of the clock's `now()`. */
   readonly lastAskedAt: number;
 }
 

@@ -30,7 +30,7 @@ import type { DesiredSlot, Report } from './ports.ts';
 export interface Reporter {
   /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
   readonly published: ReadonlyMap<SlotName, PublishedSlot>;
-  /** Works out in parts what a plan changes in what is published, and publishes nothing. */
+  /** Computes in slices how a plan changes the published board. Publishes nothing. */
   prepare(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): Parts<Prepared>;
   /** Records what was prepared, unless something else was published since; returns the board to publish. */
   publish(prepared: Prepared): BoardView;
@@ -55,7 +55,7 @@ export interface Prepared {
   readonly resumed: readonly SlotName[];
 }
 
-/** Everything that what is published of a slot is made from. */
+/** All inputs of a slot's publication. */
 interface Inputs {
   readonly slot: DesiredSlot;
   readonly decision: Decision;
@@ -158,7 +158,7 @@ interface PublicationChange {
 }
 
 interface MadePublications extends Pick<Prepared, 'publications' | 'changes' | 'entries' | 'resumed'> {
-  /** The slots are those of the last pass, in the same order. */
+  /** Whether the slots are the same as in the last pass, in the same order. */
   readonly isSameList: boolean;
 }
 
@@ -201,7 +201,7 @@ function* publishSlots(
   return { publications, changes, entries, resumed, isSameList: isSameList && publications.size === last.size };
 }
 
-/** The board and what is known as published after these changes. */
+/** Returns the board and the publications after these changes. */
 function nextBoard(
   last: Pick<Prepared, 'published' | 'view'>,
   { publications, changes, isSameList }: MadePublications,

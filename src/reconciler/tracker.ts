@@ -17,7 +17,7 @@ export interface Tracker {
   readonly attempts: Omit<SlotAttempts, 'started' | 'forget'>;
   /** Monotonic milliseconds. */
   readonly lastActive: Map<SlotName, number>;
-  /** The most that servers of a slot were measured to use. */
+  /** Peak measured memory of a slot's servers. */
   readonly measured: Map<SlotName, MeasuredMemory>;
   /** Actions under way now. */
   readonly underWay: ReadonlyMap<string, RunningAction>;

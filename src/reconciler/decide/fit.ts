@@ -7,12 +7,12 @@ import { placeMemory } from './rules/memory-turns.ts';
 import { formatSize } from '../../schema/words/quantities.ts';
 
 export interface FitQuestion {
-  /** With the backend that it would compute with. */
+  /** Includes the backend it would use. */
   readonly spec: SlotSpec;
   readonly estimate: (spec: SlotSpec) => MemoryDemand;
   readonly hardware: Hardware | undefined;
   readonly pools: readonly MemoryPool[];
-  /** What the slots that exist have now. */
+  /** Memory reserved by the existing slots. */
   readonly promised: PoolBytes;
 }
 
@@ -34,7 +34,7 @@ interface Fit {
 interface PoolShare {
   readonly pool: PoolId;
   readonly neededBytes: number;
-  /** For slots, beside other programs. */
+  /** Available to slots beside other programs. */
   readonly roomBytes: number | undefined;
   /** The part of it that slots have now. */
   readonly promisedBytes: number;
@@ -110,7 +110,7 @@ function findLargestContext(question: FitQuestion): number | undefined {
 
 interface FitWords {
   readonly model: string;
-  /** As asked for; undefined: that of the model. */
+  /** Requested context in tokens; undefined: the model's own. */
   readonly context: number | undefined;
   readonly backend: string;
 }

@@ -40,7 +40,7 @@ function decide(view: SlotView, last: Decision | undefined, why: string): Decisi
   };
 }
 
-/** For a slot without an earlier decision. */
+/** Decision for a slot that has none yet. */
 const UNKNOWN = { state: 'offline', targets: [], serving: undefined, waitingReason: undefined } as const;
 
 function admissionBefore(slot: DesiredSlot, last: Decision | undefined): Admission {

@@ -40,9 +40,9 @@ export function isActive({ slots, problems }: Pick<ProfileSummary, 'slots' | 'pr
 }
 
 export interface ProfileList {
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly profiles: readonly ProfileSummary[];
-  /** Of what is no profile, though it is where profiles are. */
+  /** Problems with entries in `profiles/` that are not profiles. */
   readonly problems: readonly SpecProblem[];
 }
 

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
-/** In place of the digest of an image that no release has built. */
+/** Digest placeholder for an image that no release has published. */
 export const UNPUBLISHED = 'unpublished';
 
 const Digest = z.string().regex(/^(?:sha256:[0-9a-f]{64}|unpublished)$/, 'Use "sha256:" followed by 64 hexadecimal digits');

@@ -22,7 +22,7 @@ export type AddedVoice =
 
 /** Names are compared without regard to capitals. Every method rejects with the error of the system if the disk fails. */
 export interface VoiceStore {
-  /** In the order of their names. */
+  /** Sorted by name. */
   list(): Promise<readonly StoredVoice[]>;
   find(name: string): Promise<StoredVoice | undefined>;
   /** The voice with its recording: the file as it was sent. Undefined: no such voice. */
@@ -33,9 +33,9 @@ export interface VoiceStore {
   remove(name: string): Promise<boolean>;
 }
 
-/** Of a recording to imitate, in bytes: 30 seconds in one channel with 48 kHz and 16 bits. The speech server has the same limit. */
+/** Largest voice sample in bytes: 30 s mono, 48 kHz, 16 bit. The speech server has the same limit. */
 export const RECORDING_BYTES = 3_000_000;
 /** Seconds of such a recording. */
 export const RECORDING_SECONDS = { least: 1, most: 30 } as const;
-/** Characters of what is said in it. */
+/** Longest transcript of a voice sample, in characters. */
 export const RECORDING_TEXT_LENGTH = 1000;

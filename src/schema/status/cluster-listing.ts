@@ -14,7 +14,7 @@ export interface PodListing {
   /** It gets requests. */
   readonly ready: boolean;
   readonly terminating: boolean;
-  /** Of all its containers, as kubelet counts them. */
+  /** Restarts of all its containers, as counted by the kubelet. */
   readonly restarts: number;
   /** Undefined while it has none. */
   readonly node: string | undefined;

@@ -4,7 +4,7 @@ import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
 
 /** What a pass knows of the machine. */
 export interface HostFacts {
-  /** What workloads may use: that of the machine, or the limit of our own container. Undefined if it is not known; admission then lets everything in. */
+  /** Memory available to workloads: total RAM, or the limit of our own container. Undefined if unknown; admission then admits everything. */
   readonly memoryTotalBytes: number | undefined;
   readonly memoryAvailableBytes: number | undefined;
   /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
@@ -30,7 +30,7 @@ export type HardwareSource = { readonly kind: 'machine' } | { readonly kind: 're
 export interface Cpu {
   /** As the kernel or the vendor names it; undefined where it does not, as on some ARM boards. */
   readonly model?: string;
-  /** Of Node: `x64`, `arm64`. */
+  /** Node's name of the architecture: `x64`, `arm64`. */
   readonly architecture: string;
   /** Logical CPUs. */
   readonly threads: number;
@@ -53,7 +53,7 @@ export interface Device {
   readonly id: string;
   readonly kind: 'gpu' | 'npu';
   readonly vendor: DeviceVendor;
-  /** For people: `NVIDIA GeForce RTX 3090`. */
+  /** Display name, e.g. `NVIDIA GeForce RTX 3090`. */
   readonly name?: string;
   /** `0000:c4:00.0` */
   readonly pciAddress?: string;
@@ -76,9 +76,9 @@ export interface Device {
 export interface DeviceMemory {
   /** What the device can use. With a unified device, this is `dedicatedBytes` and the part of the host's memory that it may use. */
   readonly totalBytes: number;
-  /** With a unified device, not more than what the host has available besides what is free of `dedicatedBytes`. */
+  /** For a unified device at most the host's available memory plus the free part of `dedicatedBytes`. */
   readonly freeBytes: number;
-  /** The driver does not report what is in use, so that `freeBytes` is `totalBytes`. */
+  /** The driver does not report used memory: `freeBytes` equals `totalBytes`. */
   readonly useUnknown?: true;
   /**
    * With a unified device: what the firmware sets aside for it, which `Hardware.memory` does not contain (`mem_info_vram_total` of amdgpu). Only the rest of
@@ -101,7 +101,7 @@ export interface MachineDevice extends Omit<Device, 'memory'> {
 
 /** What one program can compute with. */
 export interface ProgramBackends {
-  /** For messages: the path of the program. */
+  /** Path of the program, for messages. */
   readonly name: string;
   readonly backends: readonly Backend[];
 }

@@ -101,7 +101,7 @@ const SERVICE_REASONS = {
   NoCluster: stalling('No cluster is configured', 'Set `KUBECONFIG`, or run in a pod with a service account'),
 };
 
-/** In the order of the documentation. */
+/** Groups in the order of the documentation. */
 export const REASON_GROUPS = [
   { title: 'The slot is at rest', reasons: AT_REST_REASONS },
   { title: 'Everything is in order', reasons: PROGRESS_REASONS },

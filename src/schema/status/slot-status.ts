@@ -65,7 +65,7 @@ export interface SlotStatus {
    * gone. Absent where there are none.
    */
   readonly failures?: readonly RecordedFailure[];
-  /** With failures: a hash of the spec that failed, without its number of replicas. They still count after the slot was scaled while no controller ran. */
+  /** Hash of the failed spec without its number of replicas; set if there are failures. They still count after the slot was scaled while no controller ran. */
   readonly failedSpec?: string;
   /**
    * Set where a slot may have several replicas: those of the workload that answers, or else of the one that is to answer. `selector` selects exactly these in a

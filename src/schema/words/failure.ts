@@ -9,7 +9,7 @@ export type FailureKind =
   /** Trying again changes nothing: somebody must act. */
   | 'stalled';
 
-/** Something that is the case, or went wrong: its reason, which becomes that of a condition, and one sentence. */
+/** A fact or a failure: a reason, used as a condition's reason, and one sentence. */
 export interface Finding {
   readonly reason: Reason;
   /** Sentence case, values in quotes, no final period, and what to do about it where there is something to do. */

@@ -21,21 +21,21 @@ export const MODEL_ID_RULE = 'A model id consists of letters, digits and "._:@+-
 export const MODEL_ID_LENGTH = 200;
 export const MODEL_ID_TOO_LONG = `A model id has at most ${MODEL_ID_LENGTH} characters`;
 
-/** The name of a profile is that of a directory and one part of a path at most. It has the form of a slot's name. */
+/** A profile's name is a directory name and has the form of a slot's name. */
 export const PROFILE_NAME_RULE =
   'A profile name consists of lower-case letters, digits and single hyphens, starts with a letter and has at most 40 characters';
 
-/** Returns what is wrong with the name of a profile, or undefined. */
+/** Returns the problem with a profile's name, or undefined. */
 export function profileNameProblem(name: string): string | undefined {
   return slotNameProblem(name) === undefined ? undefined : PROFILE_NAME_RULE;
 }
 
-/** Returns what is wrong with the name of a slot, or undefined. */
+/** Returns the problem with a slot's name, or undefined. */
 export function slotNameProblem(name: string): string | undefined {
   return name.length <= SLOT_NAME_LENGTH && new RegExp(SLOT_NAME_PATTERN).test(name) ? undefined : SLOT_NAME_RULE;
 }
 
-/** Returns what is wrong with the id of a model, or undefined. */
+/** Returns the problem with a model id, or undefined. */
 export function modelIdProblem(id: string): string | undefined {
   if (id.length > MODEL_ID_LENGTH) return MODEL_ID_TOO_LONG;
   return new RegExp(MODEL_ID_PATTERN).test(id) ? undefined : MODEL_ID_RULE;

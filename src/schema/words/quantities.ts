@@ -27,7 +27,7 @@ export interface Limits {
   readonly most: string;
 }
 
-/** Says what is allowed. */
+/** Describes the permitted range. */
 export const limitsRule = (what: string, { least, most }: Limits): string => `Use a ${what} from "${least}" to "${most}"`;
 
 /** Explains, for each pattern, what to write instead of a value that does not match it. */

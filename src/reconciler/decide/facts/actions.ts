@@ -1,4 +1,4 @@
-/** What a plan can ask for. `ActionArgs` is the one list: the union of actions and the executors are derived from it. */
+/** Every action a plan may contain. `ActionArgs` is the one list: the action union and the executors derive from it. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/words/names.ts';
@@ -6,7 +6,7 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
 
-/** What failed. */
+/** The operation that failed. */
 export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
 
 /** A failure of a workload, for which it is stopped or counted. `drift`: somebody altered it, so that it is replaced; this counts as a repair. */
@@ -14,11 +14,11 @@ export interface Fault extends Finding {
   readonly kind: AttemptKind | 'drift';
 }
 
-/** What a workload was started with. It is probed and counted as this, even when the slot wants another model by now. */
+/** The spec and model a workload was started with. Probes and memory use these, even if the slot has changed since. */
 export interface Origin {
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  /** What admission counts for it, and where it was placed. */
+  /** Memory reserved by admission, by pool. */
   readonly memory: PoolBytes;
 }
 
@@ -43,11 +43,11 @@ export interface ActionArgs {
     readonly patienceMs: number;
     /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
     readonly since: number;
-    /** Where it has passed before: at any other endpoint its readiness is checked. */
+    /** Endpoints that have passed before; any other endpoint gets the readiness check. */
     readonly passedEndpoints: readonly Endpoint[];
-    /** It has passed before, so that no answer to the cheapest request means that it is frozen, and not that it starts. */
+    /** It has passed before: no answer then means frozen, not starting. */
     readonly passed: boolean;
-    /** Whether its model is asked as well where it has passed before, and not only whether it answers. */
+    /** Whether the model is queried even if the endpoint has passed before. */
     readonly asksModel: boolean;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
@@ -64,7 +64,7 @@ export interface ActionArgs {
     readonly slot: SlotName;
     readonly workload: WorkloadId;
     readonly graceMs: number;
-    /** Its drain time is over: end its requests first. */
+    /** The drain time is over: end its requests first. */
     readonly abort: boolean;
     /** Set where the workload is stopped for a fault of its own, which is recorded once, with its last log lines. */
     readonly failure: Fault | undefined;

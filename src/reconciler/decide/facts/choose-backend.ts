@@ -86,7 +86,7 @@ function whyMissing(backend: Backend, verdicts: readonly BackendVerdict[]): stri
   return verdicts.find((verdict) => verdict.backend === backend)?.missing;
 }
 
-/** What the server of a slot computes with once it runs. */
+/** The backend that a slot's server really uses once it runs. */
 export function computesWith({ backend, resources }: SlotSpec): Backend {
   return resources.gpus === 0 ? 'cpu' : backend;
 }

@@ -1,4 +1,4 @@
-/** How a workload differs from what it was started as, and from what its slot asks for now, as far as its runtime reports it. Pure. */
+/** Differences between a workload and its template, and between a workload and its spec, as the runtime reports it. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
@@ -7,7 +7,7 @@ import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
 
 /** How a workload differs from its template, which has the same revision. */
 export interface Comparison {
-  /** What was altered from outside. */
+  /** Alterations from outside. */
   readonly drift: readonly string[];
   /** An edit asks for something that needs no new revision. */
   readonly outdated: boolean;

@@ -59,7 +59,7 @@ export interface Observed {
   /** What this controller remembers about workloads, in addition to what their runtime reports. */
   readonly histories: ReadonlyMap<WorkloadId, WorkloadHistory>;
   readonly attempts: ReadonlyMap<SlotName, Attempts>;
-  /** The most that servers of a slot were measured to use; without an entry where nothing was measured. */
+  /** Peak measured memory per slot; no entry if nothing was measured. */
   readonly measured?: ReadonlyMap<SlotName, MeasuredMemory>;
   /** By key. Includes actions that ended after the observation began, as it may not show their effect yet. */
   readonly running: ReadonlyMap<string, RunningAction>;
@@ -83,7 +83,7 @@ export interface Attempt {
   readonly restartedInPlace?: true;
 }
 
-/** Repairs of what somebody altered. */
+/** Repairs of workloads altered from outside. */
 export interface Repairs {
   readonly times: number;
   readonly lastAt: number;
@@ -110,7 +110,7 @@ export interface RunningAction {
   readonly cancelled?: true;
 }
 
-/** What was published of a slot by the last pass that decided something about it. */
+/** The publication of a slot by the last pass that decided something about it. */
 export interface PublishedSlot {
   readonly decision: Decision;
   /** Since when `decision.state` holds, in Unix milliseconds: a timestamp for users, which decides nothing. */
@@ -120,13 +120,13 @@ export interface PublishedSlot {
 
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** What was decided for one slot. */
+/** The decision for one slot. */
 export interface Decision {
   readonly name: SlotName;
   readonly generation: number;
   readonly state: SlotState;
   readonly wanted: boolean;
-  /** The most important one first. */
+  /** Most important finding first. */
   readonly findings: readonly Finding[];
   readonly conditions: readonly ConditionInput[];
   readonly admission: Admission;
@@ -145,7 +145,7 @@ export interface Decision {
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
   readonly servedModel?: ModelFacts | undefined;
-  /** Of a model that speaks; undefined for any other, and while the model is not known. */
+  /** Voices of a speech model; undefined for other models and while the model is unknown. */
   readonly voices?: readonly Voice[] | undefined;
   readonly nextAttemptAt: number | undefined;
   readonly lastFailure: Attempt | undefined;
@@ -154,16 +154,16 @@ export interface Decision {
   readonly progress: Progress | undefined;
   /** The slot has been ready for so long that its earlier failures are forgotten. */
   readonly stable: boolean;
-  /** What somebody altered. */
+  /** Alterations from outside. */
   readonly drift: readonly string[];
   /** Why a workload of the slot does not run. */
   readonly waitingReason: WaitingReason | undefined;
-  /** Of the workload that represents the slot. */
+  /** Replicas of the workload that represents the slot. */
   readonly replicas: ObservedWorkload['replicas'];
 }
 
 export interface Plan {
-  /** In the order in which to start them. */
+  /** Actions in the order to start them. */
   readonly actions: readonly Action[];
   readonly decisions: ReadonlyMap<SlotName, Decision>;
   /** Workloads of slots that are no longer desired, and why they are stopped. */
@@ -174,9 +174,9 @@ export interface Plan {
 
 export type { AttemptKind, Finding, Origin, WorkloadHistory };
 
-/** What an inspection looks at, and what it finds. Types only. */
+/** Inputs and results of an inspection. Types only. */
 
-/** A rule that a plan breaks. `slot` is undefined where the plan as a whole breaks it. */
+/** A violated rule. `slot` is undefined if the plan as a whole violates it. */
 export interface Objection {
   readonly slot: SlotName | undefined;
   readonly message: string;
@@ -190,6 +190,6 @@ export interface Case {
   readonly now: number;
   readonly byId: ReadonlyMap<WorkloadId, ObservedWorkload>;
   readonly bySlot: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  /** What the slot asks for; undefined where that is not known. */
+  /** The desired workload; undefined if unknown. */
   readonly templateOf: (slot: DesiredSlot) => Template | undefined;
 }

@@ -1,4 +1,4 @@
-/** What is true of every slot in one pass, collected once: lookups only. Pure. */
+/** Collects the facts about all slots of one pass: lookups only. Pure. */
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
@@ -10,25 +10,25 @@ import type { Desired, Observed, RunningAction } from './facts.ts';
 
 export type Apply = Extract<Action, { name: 'apply' }>;
 
-/** What is the same for every slot, and in nearly every pass. */
+/** Facts that are the same for every slot and in nearly every pass. */
 export interface Circumstances extends Pick<Desired, 'providers' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {
   readonly machine: Machine | undefined;
 }
 
-/** What slots have in common, in tables. As long as nothing in it changes, the loop uses the same object in each pass. */
+/** Facts that slots share, in tables. As long as nothing in it changes, the loop uses the same object in each pass. */
 export interface SharedFacts {
   readonly circumstances: Circumstances;
   readonly models: Observed['models'];
   /** The image of each provider and backend that slots name, and whether it is present. */
   readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
   readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
-  /** What providers say of their backends on this machine. */
+  /** Verdicts of the providers on their backends on this machine. */
   readonly judged: ReadonlyMap<ProviderKind, Judgement>;
   /** The pulls under way, by key. */
   readonly pulls: ReadonlyMap<string, RunningAction>;
 }
 
-/** What is true of every slot in one pass, collected once. */
+/** Facts about all slots of one pass, collected once. */
 export interface Gathered {
   readonly shared: SharedFacts;
   readonly desired: Desired;
@@ -129,7 +129,7 @@ function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pul
 
 /** The hardware without what other programs change all the time, so that a slot need not be planned again because somebody allocated memory. Pure. */
 
-/** Undefined where nothing is known of the hardware. */
+/** Undefined if the hardware is unknown. */
 function machineOf(hardware: Hardware | undefined): Machine | undefined {
   if (hardware === undefined) return undefined;
   const { memory, devices, ...machine } = hardware;

@@ -8,7 +8,7 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ObservedWorkload } from '../../ports.ts';
 import { computesWith } from './choose-backend.ts';
 
-/** The most that servers of a slot were measured to use. */
+/** Peak measured memory of a slot's servers. */
 export interface MeasuredMemory {
   readonly revision: string;
   readonly memory: NonNullable<ObservedWorkload['memoryBytes']>;

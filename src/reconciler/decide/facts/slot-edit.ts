@@ -21,7 +21,7 @@ export function classifyEdit(before: Seen | undefined, after: Seen): SlotEdit {
   if (before === undefined) return 'edited';
   const isSameGeneration = before.generation === after.generation;
   if (isSameValue(before.spec, after.spec)) return isSameGeneration ? 'unchanged' : 'edited';
-  // Without another generation, it is another slot under the same name.
+  // The same generation with another spec is another slot under the same name.
   if (isSameGeneration || !isSameButScaled(before.spec, after.spec)) return 'edited';
   return before.spec.cluster.replicas === 0 ? 'scaled-up' : 'scaled';
 }

@@ -13,7 +13,7 @@ import { pullImageKey, pullModelKey } from './actions.ts';
 import type { Attempts, Decision, RunningAction, WorkloadHistory } from './facts.ts';
 import type { Apply, Circumstances, Gathered, ImageFacts, SharedFacts } from './gather.ts';
 
-/** What a view shows of one workload. */
+/** Facts about one workload in a view. */
 export interface WorkloadFacts {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
@@ -38,7 +38,7 @@ export interface SlotFacts {
   readonly imagePresent: boolean;
   /** The id that the wanted image stands for; undefined where it is not known. */
   readonly imageId: string | undefined;
-  /** The most that servers of the slot, of any revision, were measured to use. */
+  /** Peak measured memory of the slot's servers, over all revisions. */
   readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadFacts[];
   readonly waiting: number;
@@ -46,14 +46,14 @@ export interface SlotFacts {
   readonly waitingSince: number | undefined;
   readonly lastAskedAt: number | undefined;
   readonly lastActiveAt: number | undefined;
-  /** Of any generation. */
+  /** Attempts of every generation. */
   readonly attempts: Attempts | undefined;
   readonly applying: Apply | undefined;
   readonly stopping: boolean;
   /** The pulls under way of its image and of its model. */
   readonly imagePull: RunningAction | undefined;
   readonly modelPull: RunningAction | undefined;
-  /** Of what was published last: the workload that served, what the slot could do, and the model that was served. */
+  /** The last publication: serving workload, capabilities and served model. */
   readonly lastServing: WorkloadId | undefined;
   readonly lastCapabilities: readonly Capability[] | undefined;
   readonly lastServedModel: ModelFacts | undefined;
@@ -73,7 +73,7 @@ export interface SlotSources {
   readonly attempts: Attempts | undefined;
   readonly applying: Apply | undefined;
   readonly stopping: boolean;
-  /** What was published last. */
+  /** The last publication. */
   readonly last: Decision | undefined;
 }
 

@@ -17,7 +17,7 @@ import type { Template } from './workload.ts';
 export interface WorkloadView extends WorkloadFacts {
   /** Created or running, and not being stopped. */
   readonly alive: boolean;
-  /** Compared with what is wanted now. Without a template nothing can be compared, and every workload is current. */
+  /** Comparison with the desired workload. Without a template every workload counts as current. */
   readonly standing: 'current' | 'outdated' | 'altered';
   readonly drift: readonly string[];
   /** It can be updated in place, so that an altered one remains the current one. */
@@ -45,10 +45,10 @@ export interface SlotView {
   readonly image: ImageReference | undefined;
   readonly imagePresent: boolean;
   readonly template: Template | undefined;
-  /** Why there is no template though everything that it is made from is there: the provider is broken. */
+  /** Why the provider failed to make a template; undefined if it did not fail. */
   readonly templateProblem: string | undefined;
-  /** What servers of this revision were measured to use; undefined where that is not known. */
-  /** Of the discrete devices that the slot may compute with, the total memory of the largest one; undefined where there is none, or where that is not known. */
+  /** Measured memory of this revision; undefined if unknown. */
+  /** Total memory of the largest discrete device that the slot may use; undefined without one, or if unknown. */
   readonly largestDeviceBytes: number | undefined;
   readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadView[];
@@ -59,9 +59,9 @@ export interface SlotView {
   readonly lastActiveAt: number | undefined;
   /** Monotonic milliseconds at which a request last asked for the slot, or gave up waiting for it. */
   readonly lastAskedAt: number | undefined;
-  /** Of this generation, oldest first. */
+  /** Failures of this generation, oldest first. */
   readonly failures: readonly Attempt[];
-  /** Of this generation. */
+  /** Repairs in this generation. */
   readonly repairs: Repairs | undefined;
   /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
@@ -86,7 +86,7 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
   const imageUsable = image !== undefined || !traits.images;
   const template = model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image) : undefined;
   const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));
-  // Those of earlier generations do not count.
+  // Attempts of earlier generations do not count.
   const current = attempts?.generation === slot.generation ? attempts : undefined;
   return {
     slot,

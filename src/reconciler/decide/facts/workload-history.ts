@@ -40,7 +40,7 @@ export interface ProbeFact {
   readonly passedEndpoints: readonly Endpoint[];
 }
 
-/** A history with what is needed to tell what the next observation means. */
+/** A history, plus the state needed to interpret the next observation. */
 export interface TrackedHistory extends WorkloadHistory {
   readonly slot: SlotName;
   readonly startedAt: number | undefined;
@@ -54,7 +54,7 @@ export interface TrackedHistory extends WorkloadHistory {
   readonly fresh: boolean;
 }
 
-/** What of an observed workload its history depends on. */
+/** The part of an observed workload that its history depends on. */
 export interface SeenWorkload {
   readonly id: WorkloadId;
   readonly slot: SlotName;

@@ -13,7 +13,7 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 export interface Template {
   readonly revision: Revision;
   readonly capabilities: readonly Capability[];
-  /** Of a model that speaks; undefined for any other. */
+  /** Voices of a speech model; undefined for other models. */
   readonly voices?: readonly Voice[] | undefined;
   /** Why the provider refuses to serve this model with these settings, and what to do. */
   readonly objection?: string | undefined;
@@ -44,7 +44,7 @@ export interface TemplateInputs {
   readonly modelsRoot: string;
 }
 
-/** Stands for the host port in what is hashed. */
+/** Replaces the host port in the hashed text. */
 export const SYMBOLIC_PORT = 0;
 
 /** Throws where the provider does. */

@@ -60,12 +60,12 @@ export function actionText(action: Action): string {
   return `${verbPhrase(action)}: ${action.because.message}`;
 }
 
-/** For the timeline, when an action begins: `Starting "svc-slot-primary" … on port 18080: The slot is wanted …`. */
+/** Timeline text when an action begins: `Starting "svc-slot-primary" … on port 18080: The slot is wanted …`. */
 export function beginText(action: Action): string {
   return `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
 }
 
-/** For the timeline, when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
+/** Timeline text when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
 export function doneText(action: Action): string {
   return capitalized(verbPhrase(action, 'ed'));
 }
@@ -181,7 +181,7 @@ function nameOf(pool: PoolId): string {
   return pool === HOST ? '' : ` on "${pool}"`;
 }
 
-/** By where it is, if that is more than one memory. */
+/** Lists each memory if there is more than one. */
 function placementText({ placement, bytes }: MemoryVerdict): string {
   const parts = Object.entries(placement).filter(([, each]) => each > 0);
   if (parts.length === 0 || (parts.length === 1 && parts[0]?.[0] === HOST)) return formatSize(bytes);

@@ -105,7 +105,7 @@ function rankOf(requests: readonly MemoryRequest[]): (request: MemoryRequest) =>
   };
 }
 
-/** Below every priority: for what is neither asked for nor running, nothing else gives way. */
+/** Lower than every priority: nothing gives way to a slot that neither runs nor is requested. */
 const LAST = -1_000_000;
 
 const PLACES: Readonly<Record<MemoryGroup, number>> = {
@@ -182,7 +182,7 @@ function overDevices(bytes: number, devices: readonly PoolId[], gpus: number | u
   return { [byRoom[0]?.id ?? HOST]: bytes };
 }
 
-/** As model servers do by default: in proportion to what is free on each device. */
+/** Splits in proportion to free memory per device, as model servers do by default. */
 function split(bytes: number, chosen: readonly { readonly id: PoolId; readonly free: number }[]): PoolBytes {
   const room = chosen.reduce((sum, { free }) => sum + free, 0);
   const share = (free: number): number => (Number.isFinite(room) && room > 0 ? free / room : 1 / chosen.length);

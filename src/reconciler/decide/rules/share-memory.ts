@@ -32,7 +32,7 @@ export interface MemoryShares {
   readonly changesAt: number | undefined;
   /** How the shares came about, claim by claim; empty where there is no order. */
   readonly turns: readonly ShareTurn[];
-  /** Those of the verdicts. */
+  /** The candidates listed in the verdicts. */
   readonly candidates: readonly MemoryCandidate[];
 }
 
@@ -123,7 +123,7 @@ function newTurn(claim: MemoryClaim, found: Share): ShareTurn {
   return { claim, found, verdict, left: after(found, claim, verdict) };
 }
 
-/** In the order in which they are most likely to differ. */
+/** Compares first what is most likely to differ. */
 function isSameShare(one: Share, other: Share): boolean {
   if (one === other) return true;
   if (!isSameValue(one.used, other.used) || !isSameValue(one.running, other.running) || !isSameValue(one.firm, other.firm)) return false;
@@ -238,7 +238,7 @@ function verdictsOf(turns: readonly ShareTurn[], candidates: readonly MemoryCand
 
 const UNLIMITED = (): number => Number.POSITIVE_INFINITY;
 
-/** Without a budget there is no order. */
+/** Unlimited memory needs no order. */
 function admitAll(claims: readonly MemoryClaim[], last: MemoryShares | undefined): MemoryShares {
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ofSize = new Map<number, MemoryVerdict>();

@@ -50,7 +50,7 @@ export function abandonedAt(view: SlotView): number | undefined {
   return isInUse(view) || hasLoaded(view) ? undefined : view.lastAskedAt + ABANDONED_MS;
 }
 
-/** From then on the idle time counts. */
+/** The idle time counts from then on. */
 function hasLoaded({ workloads }: SlotView): boolean {
   return workloads.some(({ alive, standing, known }) => alive && standing === 'current' && known.probe?.status === 'passing');
 }

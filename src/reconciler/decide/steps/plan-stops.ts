@@ -14,11 +14,11 @@ import { isBeingApplied, type Draining, type Roles } from '../rules/assign-roles
 import { delayAfter } from '../rules/backoff.ts';
 import { isSilent } from '../rules/workload-faults.ts';
 
-/** For the shutdown of the server itself: its requests have ended by then. */
+/** Grace for the shutdown of the server itself; its requests have ended by then. */
 const STOP_GRACE_MS = 10_000;
 /** It has exited and has no requests; should its runtime restart it in the meantime, that needs no patience. Or it is frozen, and does not notice that it is to end. */
 const SHORT_GRACE_MS = 1000;
-/** The default drain time: that of a removed slot is no longer known. */
+/** The default drain time, because the setting of a removed slot is no longer known. */
 const ORPHAN_DRAIN_MS = 30_000;
 
 export interface TimedActions {
