@@ -1,4 +1,4 @@
-/** Carries out one probe: asks all endpoints of a workload for their health. The executor calls it; what a probe means for a slot is decided in `decide/`. */
+/** Carries out one probe: asks every endpoint of a workload for its health. `decide/` decides what the result means. */
 import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { pause } from '../platform/clock.ts';
@@ -35,7 +35,7 @@ const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as co
 /** The reason of an abort that nobody reads. Without one, each abort makes an error with a stack. */
 const ENDED = 'The probe has ended';
 
-/** Asks a server for its health, or, until it has passed once, whether it is ready, and at the same time, if it has passed before, whether it answers at all: the first may wait behind other requests. */
+/** Asks for health, or readiness until the first pass. A passed endpoint is also pinged: health may queue. */
 async function askOne(
   { probeIo, clock }: AskDeps,
   provider: Provider,
@@ -100,8 +100,9 @@ function failing(error: unknown): Health {
 }
 
 /**
- * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the probes of thousands of servers are due in the same
- * pass; all at once they would hold up requests for seconds, take over 100 MB, and time out because of each other.
+ * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the
+ * probes of thousands of servers are due in the same pass; all at once they would hold up requests for seconds, take
+ * over 100 MB, and time out because of each other.
  */
 
 /** Resolves with undefined if the signal aborts while the work still waits for its turn. */
@@ -109,7 +110,7 @@ export type ProbeQueue = <Result>(signal: AbortSignal, work: () => Promise<Resul
 
 /** A healthy server answers within milliseconds, so more at once would not be faster. */
 export const ASKED_AT_ONCE = 64;
-/** A server that takes longer, because it is busy or frozen, no longer counts: many of them must not keep the others from being asked. */
+/** A slower server, busy or frozen, no longer occupies a place, so that many of them do not block the others. */
 export const COUNTS_FOR_MS = 1000;
 
 export function createProbeQueue(clock: Pick<Clock, 'now' | 'at'>): ProbeQueue {

@@ -1,6 +1,7 @@
 /**
- * The published board: all that requests and status reads look at. Each pass replaces it as a whole; a view never changes. It is not a source of truth:
- * after a restart it is built again from what is observed. Whether a request gets in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
+ * The published board: all that requests and status reads look at. Each pass replaces it as a whole; a view never
+ * changes. It is not a source of truth: after a restart it is built again from what is observed. Whether a request gets
+ * in, waits, or is refused is `admission`, decided in `decide/rules/admission.ts`.
  */
 import type { Endpoint, ModelFacts, Voice } from '../providers/provider.ts';
 import type { MemoryVerdict } from './decide/facts/memory-pools.ts';
@@ -9,7 +10,7 @@ import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../schema/status/slot-status.ts';
 
-/** Whether a request may enter a slot now. Decided by `decide/rules/admission.ts`; `gateway/route/decide/route.ts` lists where every refusal comes from. */
+/** Whether a request may enter a slot now; decided by `admission.ts`, refusals by `route/decide/route.ts`. */
 export type Admission =
   /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }

@@ -1,4 +1,4 @@
-/** Carries out actions without making choices. The result of each one is recorded in the tracker, where the next pass finds it. */
+/** Executes actions without making choices. The tracker records each result, where the next pass finds it. */
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
 import { fail, type Failure } from '../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';

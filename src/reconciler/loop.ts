@@ -3,10 +3,11 @@
  *
  *     wake → read what is desired → observe → track → plan → inspect → publish → begin actions → wait for the next wake
  *
- * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt` comes, and at the latest
- * after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions run outside the pass; the executor records their
- * results in the tracker, where the next pass finds them as facts. Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe"
- * and "publish", in parts between which a pass over many slots pauses.
+ * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt`
+ * comes, and at the latest after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions
+ * run outside the pass; the executor records their results in the tracker, where the next pass finds them as facts.
+ * Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe" and "publish", in
+ * parts between which a pass over many slots pauses.
  */
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';
@@ -70,7 +71,7 @@ export interface LoopDeps {
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'>;
   readonly log: Log;
   readonly metrics?: LoopMetrics;
-  /** Whether this controller carries out its plans, where several controllers observe one world. A follower begins probes only. Default: it leads. */
+  /** Whether this controller executes its plans. A follower only probes. Default: it leads. */
   readonly leadership?: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** What earlier controllers recorded; read before this one begins to act. Default: nothing. */
   readonly records?: FailureRecords;
@@ -88,7 +89,7 @@ export interface Loop {
   /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
   start(signal: AbortSignal): Promise<void>;
   readonly wake: Wake;
-  /** Resolves when no pass is due and no action is under way. Waiting for a time (a back-off, the next probe) does not count. */
+  /** Resolves when no pass is due and no action runs. Waiting for a time (back-off, next probe) does not count. */
   idle(): Promise<void>;
   /** Plans as if these documents replaced the present ones (undefined removes the slot), and carries nothing out. */
   preview(
@@ -194,7 +195,7 @@ export function createLoop(deps: LoopDeps): Loop {
     return { leads: leads(), leading, takesOver };
   }
 
-  /** Nothing is awaited here, nor since it was known that nothing was overtaken: no request can slip in between what was counted and what is published. */
+  /** Synchronous since the check for overtaken slots: no request can arrive between counting and publishing. */
   function carryOut({ observed, objections, outcome }: PlannedPass, { leading }: Role): Plan | undefined {
     const now = clock.now();
     memory.led = leading;

@@ -1,4 +1,4 @@
-/** One look at the world: everything is asked at the same time and has to answer within a time limit. A missing answer is a fact, too. */
+/** One observation: all ports are asked concurrently, within a time limit. A missing answer is a fact, too. */
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';

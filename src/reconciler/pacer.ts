@@ -1,4 +1,4 @@
-/** Decides when passes run: one at a time, soon after a wake, regularly without one, and never so often that observing takes all the time. */
+/** Decides when passes run: one at a time, soon after a wake, regularly without one, and not back to back. */
 import type { Clock, Wake } from './ports.ts';
 
 export interface Pacer {
@@ -11,17 +11,18 @@ export interface Pacer {
 
 /** Wakes that arrive within this time share a pass. */
 const SPACING_MS = 5;
-/** The longest time from the beginning of one pass to the beginning of the next. A pass that waited for answers is followed by as long a pause, because the runtime has other work, too. */
+/** Longest time between the starts of two passes. A pass that waited for answers is followed by as long a pause. */
 const LONGEST_SPACING_MS = 250;
 /** In the long run, passes rest eight times as long as they compute: the actions under way need the processor, too. */
 const REST_OF_BUSY = 8;
 /**
- * A wake that can wait, such as a request that begins or ends, is not followed by a pass before this many times the computing time of the last pass is over. Passes over
- * thousands of slots would otherwise delay a twentieth of all requests or more, for a state that only people look at.
+ * A wake that can wait, such as a request that begins or ends, is not followed by a pass before this many times the
+ * computing time of the last pass is over. Passes over thousands of slots would otherwise delay a twentieth of all
+ * requests or more, for a state that only people look at.
  */
 const PATIENT_REST_OF_BUSY = 20;
 const LONGEST_PATIENCE_MS = 5000;
-/** Computing time that needs no such rest, saved up while little happens, so that an edit of one among thousands of slots is carried out immediately. */
+/** Computing time without a rest, saved up while idle, so that one edit among thousands of slots acts at once. */
 const CREDIT_MS = 2000;
 
 export interface Passed {

@@ -1,7 +1,8 @@
 /**
- * What one pass decides, in parts: track what was observed → plan → inspect → prepare what is published. The loop pauses between the parts, so that requests are forwarded during a pass
- * over thousands of slots. It publishes and acts afterwards, all at once, if what was decided was not overtaken meanwhile. Apart from the first part, which changes the tracker, nothing here
- * has an effect.
+ * What one pass decides, in parts: track what was observed → plan → inspect → prepare what is published. The loop
+ * pauses between the parts, so that requests are forwarded during a pass over thousands of slots. It publishes and acts
+ * afterwards, all at once, if what was decided was not overtaken meanwhile. Apart from the first part, which changes
+ * the tracker, nothing here has an effect.
  */
 import { inspect } from './decide/inspect.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';

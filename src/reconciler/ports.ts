@@ -1,4 +1,4 @@
-/** The interfaces through which the reconciler reaches the outside, and the facts that it gets through them. Adapters live in `host/`, `cluster/`, `models/`, `files/` and `gateway/`. */
+/** The reconciler's interfaces to the outside, and the facts it gets. Adapters live in the other folders. */
 import type { Endpoint, ModelFacts, PinReference } from '../providers/provider.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
@@ -8,12 +8,12 @@ import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-/** Requests a pass. Carries no data, because the outcome must not depend on knowing what changed. `withinMs` says how soon (default: now). */
+/** Requests a pass, `withinMs` from now (default: now). Carries no data: the outcome must not depend on it. */
 export type Wake = (withinMs?: number) => void;
 
-/** Two times that must never be mixed. What comes from outside (when a container started, when a file was written) is a wall time. */
+/** Two clocks that must never be mixed. Times from outside (container start, file change) are wall times. */
 export interface Clock {
-  /** Milliseconds of a clock that is never set and never goes back; their beginning has no meaning. It may stand still while the machine is suspended. */
+  /** Milliseconds of a clock that is never set and never goes back. Its origin is arbitrary; suspend may stop it. */
   now(): number;
   /** Unix milliseconds, for timestamps only: anyone may set this clock, in either direction, at any time. */
   wallNow(): number;
@@ -41,7 +41,7 @@ export interface DesiredState {
 }
 
 export interface SlotSource {
-  /** Reads everything, every time. If the source cannot be read, that is a failure, and the last state that was read stays in force. */
+  /** Reads everything, every time. An unreadable source is a failure, and the last state stays in force. */
   read(signal: AbortSignal): Promise<Result<DesiredState>>;
   /** Wakes on each change until the signal aborts. */
   changes(wake: Wake, signal: AbortSignal): void;
@@ -76,7 +76,7 @@ export interface Workload {
   readonly mounts: readonly Mount[];
   /** Device paths or CDI names. */
   readonly devices: readonly string[];
-  /** `host` is published on 127.0.0.1; where the runtime shares the host's network, or gives each replica an address, both are the same. */
+  /** `host` is published on 127.0.0.1; equals the container port on a host network or with addresses per replica. */
   readonly port: { readonly host: number; readonly container: number };
   readonly memoryLimitBytes: number | undefined;
   /** What a cluster needs in addition; undefined unless the runtime's network is `pods`. */
@@ -98,13 +98,13 @@ export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector
   readonly memoryBytes: number;
   /** `GET` on this path returns 200 as soon as the server accepts requests. */
   readonly readyPath: string;
-  /** Both times are fixed for the life of a replica, and hold also for what the runtime does on its own: restarts, and replicas that others remove. */
+  /** Fixed for the life of a replica, also for what the runtime does itself: restarts, replicas removed by others. */
   readonly startTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly serviceAccountName: string | undefined;
 }
 
-/** The parts of a container in which drift is detected, without what the image and the runtime add themselves. Undefined if this runtime cannot tell. */
+/** Container fields checked for drift, without those of image and runtime. Undefined if the runtime cannot tell. */
 export interface ContainerFacts {
   readonly imageId: string | undefined;
   readonly argv: readonly string[] | undefined;
@@ -131,13 +131,13 @@ export interface ObservedWorkload {
   readonly container: ContainerFacts;
   /** Image or model that the runtime is fetching for it, in phase `created`. */
   readonly fetching?: string;
-  /** What it waits for without having failed: a node with room, an image that cannot be pulled yet. Its start time does not count meanwhile. */
+  /** Why it waits without having failed: no node with room, an image not pulled yet. Pauses the start time. */
   readonly waitingReason?: WaitingReason;
   /** Why some of its replicas do not run, in phase `running`. */
   readonly missing?: WaitingReason;
-  /** Excludes terminating replicas. Undefined where a workload is always one process or container. `selector` finds these, and none of another workload. */
+  /** Excludes terminating replicas; undefined for a single process or container. `selector` matches exactly these. */
   readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
-  /** What its processes use, if known: memory of the host, mapped files (`mapped`, such as the weights of a model), and memory of devices. */
+  /** Memory used by its processes, if known: host, mapped files (`mapped`, e.g. weights), and devices. */
   readonly memoryBytes?: { readonly host: number; readonly mapped?: number; readonly device?: number } | undefined;
   /** The runtime's own record of it, for `InPlaceRepair` only. The same object as long as the facts are the same. */
   readonly record?: unknown;
@@ -163,9 +163,9 @@ export interface WaitingReason {
 
 /** Offered by a runtime in which applying a workload again updates it in place. Both functions are pure. */
 export interface InPlaceRepair {
-  /** Returns what was altered from outside since it was applied, a phrase for each field: `replicas 0 instead of 2`. Fields that svc does not set are ignored. */
+  /** Returns alterations since it was applied, one phrase a field: `replicas 0 instead of 2`. Ignores unset fields. */
   findAltered(wanted: Workload, observed: ObservedWorkload): readonly string[];
-  /** Whether an edit asks for a change that needs no new revision: another number of replicas. Everything else that a workload consists of is in its revision. */
+  /** Whether an edit needs no new revision: another number of replicas. Everything else is in the revision. */
   isOutdated(wanted: Workload, observed: ObservedWorkload): boolean;
 }
 
@@ -181,8 +181,8 @@ export interface RuntimeTraits {
   /** Whether workloads need an image. */
   readonly images: boolean;
   /**
-   * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all addresses, and a host port leads there.
-   * `pods`: each replica has an address of its own, and no host port is used.
+   * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all
+   * addresses, and a host port leads there. `pods`: each replica has an address of its own, and no host port is used.
    */
   readonly network: 'shared' | 'published' | 'pods';
   /** The path at which a workload sees the model store; undefined if it is the host path. */
@@ -210,11 +210,14 @@ export interface Progress {
 }
 
 /**
- * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an expected failure.
- * - `apply` creates and starts a workload. If one of this name and revision exists already, it starts that one if necessary and returns its id.
- *   What runs keeps everything that it was started with, except for what `inPlace` corrects.
- *   Fails with reason `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
- * - `stop` asks the workload to end, waits `graceMs`, kills it, and removes it. It succeeds if the workload does not exist.
+ * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an
+ * expected failure.
+ * - `apply` creates and starts a workload. If one of this name and revision exists already, it starts that one if
+ *   necessary and returns its id.
+ * What runs keeps everything that it was started with, except for what `inPlace` corrects. Fails with reason
+ * `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
+ * - `stop` asks the workload to end, waits `graceMs`, kills it, and removes it. It succeeds if the workload does not
+ *   exist.
  */
 export interface Runtime {
   readonly traits: RuntimeTraits;
@@ -223,7 +226,7 @@ export interface Runtime {
   apply(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
   stop(id: WorkloadId, options: { readonly graceMs: number }, signal: AbortSignal): Promise<Result<void>>;
   logs(id: WorkloadId, options: { readonly tail: number; readonly follow: boolean }, signal: AbortSignal): AsyncIterable<LogLine>;
-  /** Runs a program of an image that is here to its end, without a network and devices, and returns what it prints. Undefined where workloads have no images. */
+  /** Runs a program of a local image without network and devices; returns its output. Undefined without images. */
   print?(image: ImageReference, argv: readonly [string, ...string[]], signal: AbortSignal): Promise<Result<string>>;
   changes(wake: Wake, signal: AbortSignal): void;
 }
@@ -234,7 +237,7 @@ export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   /** Not in the store, but `pull` can fetch it. */
   | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined }
-  /** Neither in the store nor in the catalogue, or not usable: somebody has to add it. `isAbsent`: there is no file of this name. */
+  /** Neither in store nor catalogue, or unusable: a user must add it. `isAbsent`: no file has this name. */
   | { readonly kind: 'missing'; readonly message: string; readonly isAbsent?: true };
 
 export interface ModelStore {
@@ -272,7 +275,7 @@ export interface Traffic {
   read(): { readonly workloads: ReadonlyMap<WorkloadId, WorkloadActivity>; readonly demand: ReadonlyMap<SlotName, Demand> };
   /** Ends the requests in flight on a workload whose drain timeout has passed; they fail with `upstream.failed`. */
   abort(workload: WorkloadId): void;
-  /** Resolves when no process sends requests to a workload that the board does not offer any more; with false if it has some that `read` did not know of before. Default: at once, with true. */
+  /** Resolves once no process sends to withdrawn workloads; false if some had unknown requests. Default: true. */
   settle?(workload: WorkloadId): Promise<boolean>;
   changes(wake: Wake, signal: AbortSignal): void;
 }
@@ -286,7 +289,7 @@ export interface Report {
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
   /** New since the last report. */
   readonly entries: readonly TimelineEntry[];
-  /** Every change of state since the last report, also those between `ready`, `serving` and `idle`, which have no entry. Default: none. */
+  /** Every change of state since the last report, also between `ready`, `serving` and `idle`. Default: none. */
   readonly moves?: readonly StateMove[];
 }
 

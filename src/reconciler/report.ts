@@ -1,6 +1,7 @@
 /**
- * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `prepare` and then `publish` once a pass, `begun` and `ended` for each
- * action, and `report` to get what the sinks are to write. Remembers what was published last, to tell what has changed.
+ * From a plan to what people and requests see: the board, statuses and the timeline. The loop calls `prepare` and then
+ * `publish` once a pass, `begun` and `ended` for each action, and `report` to get what the sinks are to write.
+ * Remembers what was published last, to tell what has changed.
  */
 import { PIECES_PER_PART, type Parts } from '../platform/decide/parse-json.ts';
 import type { SlotName } from '../schema/words/names.ts';

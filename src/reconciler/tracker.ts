@@ -1,6 +1,7 @@
 /**
- * What the loop has learned itself and no adapter can tell: histories of workloads, failed attempts, actions under way, when a slot was last used. In memory
- * only: after a restart the next passes learn it again. Holds facts and decides nothing.
+ * What the loop has learned itself and no adapter can tell: histories of workloads, failed attempts, actions under way,
+ * when a slot was last used. In memory only: after a restart the next passes learn it again. Holds facts and decides
+ * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { keyOfAction, type Action } from './decide/facts/actions.ts';
@@ -122,7 +123,7 @@ export function createTracker(): Tracker {
   };
 }
 
-/** The failures and starts of each slot since its last edit other than a change of its replicas: one part of the tracker. */
+/** Failures and starts of each slot since its last edit other than of replicas: a part of the tracker. */
 
 interface FailedAttempt {
   readonly kind: AttemptKind;

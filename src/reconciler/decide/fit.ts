@@ -1,4 +1,4 @@
-/** Whether a model would fit into the memory of this machine, before anything is written: the same sums as admission, for a slot that does not exist. Pure. */
+/** Whether a model would fit into this machine's memory: admission's sums for a slot that does not exist. Pure. */
 import type { MemoryDemand } from '../../providers/provider.ts';
 import type { Hardware } from '../../schema/status/hardware.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
@@ -24,7 +24,7 @@ interface Fit {
   readonly fitsNow: boolean;
   /** The memory that decides: the one that is short, else the largest part. */
   readonly decisive: PoolShare;
-  /** The largest context with which it would fit, in tokens, in steps of 256; undefined where it fits anyway, or with no context. */
+  /** Largest context that would fit, in tokens, steps of 256; undefined if it fits anyway, or with no context. */
   readonly largestContext: number | undefined;
   /** A context of another size needs another amount of memory. */
   readonly dependsOnContext: boolean;

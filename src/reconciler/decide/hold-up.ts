@@ -1,6 +1,6 @@
 /**
- * Leaves a slot as it is while its plan cannot be made or breaks a rule: nothing is done about it, requests continue to go to what answered before, and its
- * conditions say why. Other slots are not affected. Pure.
+ * Leaves a slot as it is while its plan cannot be made or breaks a rule: nothing is done about it, requests continue to
+ * go to what answered before, and its conditions say why. Other slots are not affected. Pure.
  */
 import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -50,7 +50,7 @@ export function holdUp(view: SlotView, last: Decision | undefined, problem: stri
   };
 }
 
-/** The parts of a plan that break no rule; `plan` is undefined where that is not possible, as a rule is broken that concerns no single slot. */
+/** The valid parts of a plan; `plan` is undefined if a violated rule concerns no single slot. */
 export function withoutBroken(
   made: Plan,
   { desired, observed, now }: { readonly desired: Desired; readonly observed: Observed; readonly now: number },

@@ -1,4 +1,4 @@
-/** Whether a plan keeps to the memory budgets, added up from the facts alone: a part of `inspect`, written independently of the planner. Pure. */
+/** Checks a plan against memory budgets from the facts alone: part of `inspect`, independent of the planner. Pure. */
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ObservedWorkload, DesiredSlot } from '../ports.ts';
 import type { Action } from './facts/actions.ts';
@@ -77,7 +77,7 @@ function isHolding({ phase }: ObservedWorkload): boolean {
   return phase !== 'exited';
 }
 
-/** Whether a workload must not be stopped, judged by the facts alone: a part of `inspect`, written independently of the planner. Pure. */
+/** Whether a workload must not be stopped, from the facts alone: part of `inspect`, not of the planner. Pure. */
 
 /** Its slot wants it, it is what the slot asks for, it passes its probes, and no other workload could do its work. */
 export function isNeeded(workload: ObservedWorkload, facts: Case): boolean {

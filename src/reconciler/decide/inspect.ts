@@ -1,6 +1,7 @@
 /**
- * Checks a plan against the facts, independently of the planner: what must hold for any plan, whatever the rules are. What a plan breaks a rule for is not
- * executed. Shares no code with the planner except for the facts, the templates and the table of moves, and takes nothing for true that the plan claims. Pure.
+ * Checks a plan against the facts, independently of the planner: what must hold for any plan, whatever the rules are.
+ * What a plan breaks a rule for is not executed. Shares no code with the planner except for the facts, the templates
+ * and the table of moves, and takes nothing for true that the plan claims. Pure.
  */
 import type { WorkloadId } from '../../schema/words/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
@@ -105,7 +106,7 @@ function hasAnswered({ id, phase }: ObservedWorkload, { histories }: Observed): 
   return phase === 'running' && histories.get(id)?.probe?.passed === true;
 }
 
-/** Only an existing workload of the wanted revision may be updated; any other would be started beside the one that is kept. */
+/** Only an existing workload of the wanted revision may be updated; another one would run beside the kept one. */
 function inspectInPlaceUpdate(workload: Workload, id: WorkloadId, { observed, byId }: Case): readonly string[] {
   const fact = byId.get(id);
   const found: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier slots of the same plan
- * took is missing from the allocation. Pure.
+ * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier
+ * slots of the same plan took is missing from the allocation. Pure.
  */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/words/failure.ts';
@@ -31,7 +31,7 @@ export interface SlotPlan {
   readonly actions: readonly Action[];
   /** When the passage of time alone changes the plan, in monotonic milliseconds. */
   readonly wakes: readonly number[];
-  /** Monotonic milliseconds. Until then time alone changes nothing in the plan: the earliest of its wakes, or earlier where a probe may come early. */
+  /** Monotonic milliseconds until which time alone does not change the plan: its earliest wake or possible probe. */
   readonly validUntil: number;
   /** The slot is at rest: there is nothing to do, and the plan does not depend on other slots. */
   readonly atRest: boolean;
@@ -99,8 +99,9 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
 }
 
 /**
- * The plan of a slot at rest after memory was shared out in another order: what a slot gets decides about its plan, and not who comes before it. Returns `plan` itself where
- * the verdict is the same; undefined where the slot has to be planned again.
+ * The plan of a slot at rest after memory was shared out in another order: what a slot gets decides about its plan, and
+ * not who comes before it. Returns `plan` itself where the verdict is the same; undefined where the slot has to be
+ * planned again.
  */
 export function withVerdict(plan: SlotPlan, verdict: MemoryVerdict | undefined): SlotPlan | undefined {
   const before = plan.decision.memory;
@@ -120,7 +121,7 @@ function isIndependent({ start, waitsFor, draining }: Roles): boolean {
   return !start && waitsFor === undefined && draining.length === 0;
 }
 
-/** During a swap, the old workload serves the model that it was started for; and the present one goes on with its model if the files of that cannot be used any more. */
+/** During a swap the old workload serves its model; the present one keeps its model if the files become unusable. */
 function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles): ModelFacts | undefined {
   const wanted = model?.kind === 'present' ? model.facts : undefined;
   if (serving === undefined) return wanted;
@@ -155,7 +156,7 @@ function servedBackend({ spec, backendMissing }: SlotView, { serving }: Roles): 
   return serving === undefined || backendMissing !== undefined ? undefined : computesWith(spec);
 }
 
-/** The slot must have been ready, and without a failure or a repair, for long enough: a workload that is repaired in place is ready all the time. */
+/** The slot must have been ready without failure or repair for long enough: repair in place keeps it ready. */
 function isStable({ failures, repairs, now }: SlotView, { serving, starting }: Roles): boolean {
   const last = Math.max(failures.at(-1)?.at ?? Number.NEGATIVE_INFINITY, repairs?.lastAt ?? Number.NEGATIVE_INFINITY);
   const probe = serving?.known.probe;
@@ -163,7 +164,7 @@ function isStable({ failures, repairs, now }: SlotView, { serving, starting }: R
   return probe?.status === 'passing' && now - Math.max(probe.since, last) >= STABLE_MS;
 }
 
-/** The ends of the idle time, of a load without requests, of back-offs, of the pause before a repair, and of the start time. */
+/** Ends of the idle time, of a load without requests, of back-offs, of the pause before a repair, of the start time. */
 function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { starting }: Roles): readonly number[] {
   const { lastActiveAt, inFlight, waiting, now } = view;
   const { idleTimeoutMs, startTimeoutMs } = view.spec.lifecycle;

@@ -1,8 +1,9 @@
 /**
- * The central decision of the program: from what is desired and what is observed to what to do next. Synchronous, total and pure. Executing a
- * plan requires no further choice, and planning again once it has taken effect yields no action. The loop calls it once per pass:
+ * The central decision of the program: from what is desired and what is observed to what to do next. Synchronous, total
+ * and pure. Executing a plan requires no further choice, and planning again once it has taken effect yields no action.
+ * The loop calls it once per pass:
  *
- *     gather the facts → consider each slot: is it wanted, what prevents it → share out memory → plan each slot → add what concerns no single slot
+ *     gather the facts → consider each slot → share memory → plan each slot → add what concerns no single slot
  */
 import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parse-json.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -18,7 +19,7 @@ import { cancelPulls, sharePulls } from './steps/plan-start.ts';
 import { planOrphans } from './steps/plan-stops.ts';
 import { planUnreachable } from './plan-unreachable.ts';
 
-/** The steps of a plan that cost the most. The loop passes in steps that return what they returned before where nothing that they depend on has changed. */
+/** The most expensive steps of a plan. The loop passes memoised versions of them. */
 export interface PlanSteps {
   readonly gather: typeof gather;
   readonly consider: typeof consider;

@@ -1,4 +1,4 @@
-/** What is wanted, as a plan needs it: the desired slots with their providers, images, ports and memory, and how to make their workloads. */
+/** Desired state as a plan needs it: slots with providers, images, ports and memory, and their workloads' templates. */
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { Backend, ProviderKind } from '../../schema/slot/provider-kinds.ts';
@@ -65,7 +65,7 @@ export function templatingOf({ providers, models, runtime: { traits } }: Pick<De
   };
 }
 
-/** The same, with the same object for a slot as long as it and its backend are the same, so that no later step has to compare it. */
+/** Returns the same object for a slot while it and its backend are the same, so that later steps need not compare. */
 export function rememberBackends(): typeof giveBackend {
   const given = new WeakMap<DesiredSlot, DesiredSlot>();
   return (slot, backend) => {

@@ -1,6 +1,7 @@
 /**
- * Between an observation and a plan: `trackObservation` records in the tracker what the observation shows, and `observedFacts` then puts together everything
- * that a plan may look at. The loop calls them in this order, once a pass; a preview calls the second one only.
+ * Between an observation and a plan: `trackObservation` records in the tracker what the observation shows, and
+ * `observedFacts` then puts together everything that a plan may look at. The loop calls them in this order, once a
+ * pass; a preview calls the second one only.
  */
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Attempt, Observed } from '../decide/facts/facts.ts';

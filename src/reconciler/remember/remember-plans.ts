@@ -1,7 +1,8 @@
 /**
- * Remembers the steps of a plan, so that a pass costs what has changed: of thousands of slots nearly all are as they were in the last pass. The candidate and the plan of
- * a slot at rest are returned again while its facts are the same and time changes nothing; memory is shared out again only where a claim has changed. Facts are compared
- * as objects, which relies on one thing: what a pass was given is never changed in place.
+ * Remembers the steps of a plan, so that a pass costs what has changed: of thousands of slots nearly all are as they
+ * were in the last pass. The candidate and the plan of a slot at rest are returned again while its facts are the same
+ * and time changes nothing; memory is shared out again only where a claim has changed. Facts are compared as objects,
+ * which relies on one thing: what a pass was given is never changed in place.
  */
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
@@ -85,13 +86,13 @@ function withClaim(candidate: Candidate, before: Candidate['claim']): Candidate 
   return { ...candidate, claim: reuse(before, candidate.claim) };
 }
 
-/** A plan says until when time changes nothing in it, a claim until when it keeps its place in the order, and a slot that should run until when it should. */
+/** Until when time leaves a plan unchanged, a claim in its place, and a slot that should run running. */
 function validUntil({ claim, notWanted, view }: Candidate, plan: SlotPlan): number {
   const wanted = notWanted === undefined ? wantedUntil(view) : Number.POSITIVE_INFINITY;
   return Math.min(plan.validUntil, claim?.turn.until ?? Number.POSITIVE_INFINITY, wanted);
 }
 
-/** Adapters and steps make many facts again in each pass. Those with the same content stay the same objects, so that they need not be compared slot by slot. */
+/** Interns facts that adapters make again in each pass: equal content becomes the same object. */
 function settle(before: Gathered | undefined, after: Gathered): Gathered {
   if (before === undefined) return after;
   return { ...after, shared: settleShared(before.shared, after.shared), workloads: settleWorkloads(before, after) };
@@ -124,7 +125,7 @@ function listOf({ observed: { runtime } }: Gathered): readonly ObservedWorkload[
 
 const NO_WORKLOADS: readonly ObservedWorkload[] = [];
 
-/** Each value that means the same stays the same object, and so does a table in which all do. `isPlain`: whether a value can be compared; an error cannot. */
+/** Interns values and tables of values. `isPlain`: whether a value can be compared; an error cannot. */
 function settleEach<Key, Value>(
   before: ReadonlyMap<Key, Value>,
   after: ReadonlyMap<Key, Value>,

@@ -1,4 +1,4 @@
-/** The histories of all workloads: one part of the tracker. What an observation means for a history is decided in `decide/facts/workload-history.ts`. */
+/** Histories of all workloads, a part of the tracker; `decide/facts/workload-history.ts` interprets observations. */
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { Origin } from '../decide/facts/actions.ts';
 import {
@@ -21,7 +21,7 @@ export interface WorkloadHistories {
   readonly all: ReadonlyMap<WorkloadId, TrackedHistory>;
   /** Everything that was started before this call shows in the next observation. */
   beginObservation(): void;
-  /** Merges an observation; forgets workloads that are gone, and returns those of them that were not expected to go. A stop outlasts a restart. */
+  /** Merges an observation, forgets workloads that are gone, and returns those not expected to go. */
   observe(
     seen: readonly SeenWorkload[],
     originOf: (seen: SeenWorkload) => Origin | undefined,

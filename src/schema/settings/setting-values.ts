@@ -49,7 +49,7 @@ export const PortRange = z
   .transform((text) => ({ first: Number(text.slice(0, text.indexOf('-'))), last: Number(text.slice(text.indexOf('-') + 1)) }))
   .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
-/** A list separated by commas or spaces. `parse` returns undefined for an entry that is not valid; `rule` says what is. */
+/** A list separated by commas or spaces. `parse` returns undefined for an invalid entry; `rule` is the rule. */
 export const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
   z
     .string()

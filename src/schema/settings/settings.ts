@@ -209,7 +209,7 @@ export type ParsedSettings =
 /** Read by the installer, by `svcctl` and by tests, which may run in the same environment. */
 const OF_OTHERS = /^SVC_(?:(?:ADMIN_USER|ADMIN_PASSWORD|HOSTNAME|TLS_EMAIL|TOKEN)$|TEST_|TESTBED|SYSTEMD)/;
 
-/** Parses the `SVC_*` variables of an environment and ignores all others. Messages never contain the value of a secret. Pure. */
+/** Parses the `SVC_*` variables of an environment, ignoring all others. Messages contain no secrets. Pure. */
 export function parseSettings(env: Readonly<Record<string, string | undefined>>): ParsedSettings {
   const own = Object.entries(env).filter(([key, value]) => key.startsWith('SVC_') && !OF_OTHERS.test(key) && value !== undefined);
   const isKnown = (key: string): boolean => Object.hasOwn(SettingsSchema.shape, key);

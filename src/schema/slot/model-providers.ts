@@ -16,7 +16,7 @@ export function celKnowsProvider(model: string, listOf: (ids: readonly string[])
   return `${model}.endsWith('${GGUF_ENDING}') || ${model} in ${listOf(Object.keys(PROVIDER_OF_MODEL))}`;
 }
 
-/** How the files of a split GGUF model are named, wherever they are: on the Hub, in the directories of other tools, and in the store. Pure. */
+/** File names of split GGUF models: on the Hub, in other tools' directories, and in the store. Pure. */
 
 const SHARD = /-(\d{5})-of-(\d{5})\.gguf$/i;
 

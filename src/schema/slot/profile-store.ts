@@ -1,13 +1,14 @@
 /**
- * A port, not an implementation: named sets of slots that can be exchanged as a whole. `host/slots/profile-directory.ts` keeps them in directories. Whether a profile is in force is
- * found by comparison whenever somebody asks, and is never stored.
+ * A port, not an implementation: named sets of slots that can be exchanged as a whole.
+ * `host/slots/profile-directory.ts` keeps them in directories. Whether a profile is in force is found by comparison
+ * whenever somebody asks, and is never stored.
  */
 import type { ProfileName, SlotName } from '../words/names.ts';
 import type { SpecProblem } from './spec-problem.ts';
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** What switching to a profile does with a slot. A slot that the profile does not have is disabled and keeps everything else. */
+/** Effect of a profile on a slot. A slot missing in the profile is disabled and keeps everything else. */
 export type ProfileChange = 'unchanged' | 'created' | 'updated' | 'disabled';
 
 export interface ProfileSlot {

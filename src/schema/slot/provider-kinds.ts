@@ -1,4 +1,4 @@
-/** The provider kinds with the backends and capabilities of each. Specs are checked against these facts without importing a provider. */
+/** Provider kinds with their backends and capabilities. Specs are checked against them without loading a provider. */
 
 export const BACKENDS = ['vulkan', 'rocm', 'cuda', 'cpu', 'npu'] as const;
 export type Backend = (typeof BACKENDS)[number];
@@ -67,6 +67,6 @@ export const MODEL_KINDS = [
   'image',
 ] as const satisfies readonly ModelKind[];
 
-/** What requests can ask of a model beyond what its kind says: calls of tools, thinking before the answer, images as input. */
+/** Features a request may need beyond the model's kind: tool calls, reasoning, image input. */
 export const MODEL_ABILITIES = ['tools', 'thinking', 'vision'] as const;
 export type ModelAbility = (typeof MODEL_ABILITIES)[number];

@@ -1,4 +1,4 @@
-/** A port, not an implementation: how the API, `svcctl` and the dashboard edit desired state. There is no other way to start or stop a slot. */
+/** A port: how the API, `svcctl` and the dashboard edit desired state. There is no other way to change a slot. */
 import type { SlotName } from '../words/names.ts';
 import type { SpecProblem } from './slot-spec.ts';
 import { isTable } from '../words/key-case.ts';
@@ -9,7 +9,7 @@ export interface StoredSlot {
   readonly document: Readonly<Record<string, unknown>> | undefined;
   /** Opaque; changes whenever the text changes. */
   readonly resourceVersion: string;
-  /** Set if the storage fills in defaults, as an API server does: the document then means the same as one without them. */
+  /** Set if the storage fills in defaults, as an API server does: the document then means the same without them. */
   readonly defaultsFilled?: true;
 }
 
@@ -59,11 +59,11 @@ export type TextEdits =
 
 /** Writes texts of slots as they are, where slots are files. */
 export interface SlotTextEditor {
-  /** All or none: nothing is written unless every file can be written and has the text that its edit was made from. A pass sees all of them, or none. */
+  /** All or nothing: writes only if every file is writable and unchanged since its edit. A pass sees all or none. */
   putTexts(edits: readonly TextEdit[]): Promise<TextEdits>;
 }
 
-/** Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a key, any other value replaces the old one. */
+/** Applies a JSON merge patch (RFC 7396): merges objects, `null` removes a key, other values replace. */
 
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isTable(patch)) return patch;

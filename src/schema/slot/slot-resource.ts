@@ -134,7 +134,7 @@ export const SlotResourceStatus = z.object({
 });
 export type SlotResourceStatus = z.output<typeof SlotResourceStatus>;
 
-/** The status that an API server gives to a new slot, so that no tool takes it for reconciled before a controller has looked at it. */
+/** The status that an API server gives a new slot, so that no tool takes it for reconciled too early. */
 export const UNSEEN_STATUS = {
   observedGeneration: -1,
   summary: {

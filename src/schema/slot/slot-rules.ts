@@ -1,6 +1,7 @@
 /**
- * Rules about combinations of keys that the schema of a slot cannot express. The program checks files and requests with `holds`; an API
- * server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are where those are resolved.
+ * Rules about combinations of keys that the schema of a slot cannot express. The program checks files and requests with
+ * `holds`; an API server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are
+ * where those are resolved.
  */
 import type { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
@@ -60,7 +61,7 @@ export const SLOT_RULES: readonly SlotRule[] = [
   ...POD_AND_SLOT_RULES,
 ];
 
-/** Returns a refinement of the value at this path of a slot, with `*` for the entries of a list. It reports all rules that a valid value breaks. */
+/** Returns a refinement for the value at a path (`*`: list entries) that reports every violated rule. */
 export function rulesAt(path: string): (value: unknown, context: z.RefinementCtx) => void {
   const rules = SLOT_RULES.filter(({ at }) => at.join('.') === path);
   const keys = KEYED_LISTS.find(({ at }) => at.join('.') === path)?.keys ?? [];
@@ -86,8 +87,9 @@ function repeatedEntries(value: unknown, keys: readonly string[]): readonly numb
 }
 
 /**
- * Names that clients may send and that more than one slot claims. Requests still go somewhere: to the slot of that name, or to any of those that are ready.
- * Two slots with the same model are no conflict, and a slot that is not enabled takes part in none. Pure.
+ * Names that clients may send and that more than one slot claims. Requests still go somewhere: to the slot of that
+ * name, or to any of those that are ready. Two slots with the same model are no conflict, and a slot that is not
+ * enabled takes part in none. Pure.
  */
 
 export interface NamedSlot {

@@ -1,7 +1,8 @@
 /**
- * The schema of a slot. `SlotDocument` is what users write (TOML and JSON in snake_case, a SlotSpec resource in camelCase); `SlotSpec` is
- * what the program works with, with all defaults filled in and all units converted to numbers.
- * The CRD, the JSON Schema for editors, the schema of the Helm values and the reference page are generated from `SlotDocument`.
+ * The schema of a slot. `SlotDocument` is what users write (TOML and JSON in snake_case, a SlotSpec resource in
+ * camelCase); `SlotSpec` is what the program works with, with all defaults filled in and all units converted to
+ * numbers. The CRD, the JSON Schema for editors, the schema of the Helm values and the reference page are generated
+ * from `SlotDocument`.
  */
 import { z } from 'zod';
 import { ModelId, type SlotName } from '../words/names.ts';
@@ -136,7 +137,7 @@ type Parsed = z.output<typeof SlotDocument>;
 
 export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
-  /** What the document says; if it says nothing, the default of the provider, until the facts about the machine decide. */
+  /** The document's backend; if absent, the provider's default until the machine's facts decide. */
   readonly backend: Backend;
   readonly backendGiven: boolean;
   readonly model: Readonly<Parsed['model']>;
@@ -155,8 +156,8 @@ export type { SpecProblem };
 export type ParsedSlot = { readonly ok: true; readonly spec: SlotSpec } | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
 /**
- * Validates a document with camelCase keys and fills in the defaults that depend on the slot's name. Returns all problems at once.
- * `style` determines how messages name keys. Pure.
+ * Validates a document with camelCase keys and fills in the defaults that depend on the slot's name. Returns all
+ * problems at once. `style` determines how messages name keys. Pure.
  */
 export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = 'snake_case'): ParsedSlot {
   const checked = checkDocument(SlotDocument, document, style);

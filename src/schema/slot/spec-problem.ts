@@ -1,4 +1,4 @@
-/** Validates a slot document, a toolbox manifest or settings with a zod schema, and explains for each problem how to fix it. */
+/** Validates a slot document, toolbox manifest or settings with zod, and explains how to fix each problem. */
 import { z } from 'zod';
 import { pathToSnakeCase, renameKey, writeKeys, type KeyStyle } from '../words/key-case.ts';
 import { nearestWord, shorten } from '../words/nearest-word.ts';
@@ -21,7 +21,7 @@ export type CheckedDocument<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
-/** Looking for similar words takes time, and a document of one megabyte could hold a hundred thousand unknown keys: the rest is only counted. */
+/** Finding similar words takes time, and one megabyte may hold 100,000 unknown keys: the rest is only counted. */
 const MAX_UNKNOWN_KEYS = 50;
 /** Keeps a quoted value within one line. */
 const MAX_QUOTED_CHARACTERS = 80;
@@ -149,7 +149,7 @@ function unwrap(node: unknown): unknown {
   return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? unwrap(node.unwrap()) : node;
 }
 
-/** Keys of pod templates that users look for in the overlay of a slot and do not find there, with what to do instead. Pure. */
+/** Keys of pod templates that the overlay does not have, with what to do instead. Pure. */
 
 const HOST = 'the pods of a slot have a network and processes of their own, which the controller relies on';
 const PROBE =
@@ -198,7 +198,7 @@ const OF_CONTAINERS: Readonly<Record<string, string>> = {
   terminationMessagePolicy: 'the controller reads from it why a server ended',
 };
 
-/** Returns why this unknown key at a path of a slot is not available; undefined if it is not a key of pod templates. Keys in the text are as `writeKeys` expects them. */
+/** Returns why an unknown key at a path is unavailable; undefined if it is no key of pod templates. */
 function whyOwned([first, container, ...rest]: readonly (string | number)[], key: string): string | undefined {
   if (first !== 'pod' || rest.length > 0) return undefined;
   const table = container === undefined ? OF_PODS : container === 'server' || container === 'model' ? OF_CONTAINERS : {};

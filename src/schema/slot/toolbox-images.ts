@@ -1,6 +1,6 @@
 /**
- * The schema of toolbox manifests, which name the pinned image of each provider and backend. `manifests/toolboxes.toml` is shipped;
- * `<config>/toolboxes.toml` has the same structure and overrides its entries.
+ * The schema of toolbox manifests, which name the pinned image of each provider and backend. `manifests/toolboxes.toml`
+ * is shipped; `<config>/toolboxes.toml` has the same structure and overrides its entries.
  */
 import { z } from 'zod';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';

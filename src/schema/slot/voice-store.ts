@@ -1,4 +1,4 @@
-/** What is stored of a voice that models imitate, and how the rest of the program gets at it. `files/voice-files.ts` keeps it in the state directory. */
+/** A stored voice and its port. `files/voice-files.ts` keeps voices in the state directory. */
 import type { VoiceName } from '../words/names.ts';
 
 export interface StoredVoice {
@@ -20,7 +20,7 @@ export type AddedVoice =
   | { readonly kind: 'exists' }
   | { readonly kind: 'full'; readonly limit: number };
 
-/** Names are compared without regard to capitals. Every method rejects with the error of the system if the disk fails. */
+/** Names are case-insensitive. Every method rejects with the system's error if the disk fails. */
 export interface VoiceStore {
   /** Sorted by name. */
   list(): Promise<readonly StoredVoice[]>;

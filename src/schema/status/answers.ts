@@ -1,4 +1,4 @@
-/** The answers of `/api` as schemas: the source of the OpenAPI document and of the types that handlers return. Keys are in snake_case; unknown values are null. */
+/** Answers of `/api` as schemas, source of the OpenAPI document and handler types. Keys: snake_case; unknown: null. */
 import { z } from 'zod';
 import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../slot/provider-kinds.ts';
 import { SlotName } from '../words/names.ts';

@@ -1,10 +1,10 @@
-/** What a machine consists of, as far as models are concerned. `host/hardware/` reads it; the plan, `svcctl hardware` and `GET /api/hardware` use it. */
+/** Hardware as models need it. `host/hardware/` reads it; the plan, `svcctl hardware` and the API use it. */
 import { z } from 'zod';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
 
 /** What a pass knows of the machine. */
 export interface HostFacts {
-  /** Memory available to workloads: total RAM, or the limit of our own container. Undefined if unknown; admission then admits everything. */
+  /** Memory available to workloads: total RAM or our container's limit. Undefined: unknown; everything is admitted. */
   readonly memoryTotalBytes: number | undefined;
   readonly memoryAvailableBytes: number | undefined;
   /** Undefined if it is not known, or if the host does not decide, as in a cluster. */
@@ -16,9 +16,9 @@ export interface Hardware {
   readonly cpu: Cpu;
   /** As the kernel reports it, without limits of our own container. Undefined if it cannot be read. */
   readonly memory: MemoryAmount | undefined;
-  /** Sorted by kind and address: `gpu0` has the lowest PCI address, which is the order of `CUDA_DEVICE_ORDER=PCI_BUS_ID`. */
+  /** Sorted by kind and address: `gpu0` has the lowest PCI address, as with `CUDA_DEVICE_ORDER=PCI_BUS_ID`. */
   readonly devices: readonly Device[];
-  /** Set where devices cannot be seen, as in a container, and why. Then `devices` is empty and says nothing about the machine. */
+  /** Why devices cannot be seen, as in a container. `devices` is then empty and says nothing about the machine. */
   readonly devicesHidden?: string;
   /** What the model servers that run on the host itself report, by provider. Without an entry, the devices decide. */
   readonly programs: Readonly<Partial<Record<ProviderKind, ProgramBackends>>>;
@@ -65,7 +65,7 @@ export interface Device {
   readonly path?: string;
   /** Never `cpu`. Empty if no backend can use it. */
   readonly backends: readonly Backend[];
-  /** Why a backend that devices of this vendor are used with is not among `backends`: a clause, such as `the GPU uses the driver "nouveau"`. */
+  /** Why a usual backend of this vendor is missing in `backends`, as a clause: `the GPU uses the driver "nouveau"`. */
   readonly unavailable?: Readonly<Partial<Record<Backend, string>>>;
   /** Undefined if it cannot be read. */
   readonly memory: DeviceMemory | undefined;
@@ -74,22 +74,23 @@ export interface Device {
 }
 
 export interface DeviceMemory {
-  /** What the device can use. With a unified device, this is `dedicatedBytes` and the part of the host's memory that it may use. */
+  /** Usable memory. For a unified device: `dedicatedBytes` plus the part of host memory that it may use. */
   readonly totalBytes: number;
   /** For a unified device at most the host's available memory plus the free part of `dedicatedBytes`. */
   readonly freeBytes: number;
   /** The driver does not report used memory: `freeBytes` equals `totalBytes`. */
   readonly useUnknown?: true;
   /**
-   * With a unified device: what the firmware sets aside for it, which `Hardware.memory` does not contain (`mem_info_vram_total` of amdgpu). Only the rest of
-   * `totalBytes` counts against the memory of the host. Default: 0. With other devices, all of the memory is its own, and this is undefined.
+   * With a unified device: what the firmware sets aside for it, which `Hardware.memory` does not contain
+   * (`mem_info_vram_total` of amdgpu). Only the rest of `totalBytes` counts against the memory of the host. Default: 0.
+   * With other devices, all of the memory is its own, and this is undefined.
    */
   readonly dedicatedBytes?: number;
   /** The part of `dedicatedBytes` that is not in use. */
   readonly dedicatedFreeBytes?: number;
 }
 
-/** The part of `Hardware` that stays the same while servers come and go: everything except how much memory is free. What is decided once for many passes looks at nothing else. */
+/** The part of `Hardware` without free memory, which stays the same while servers come and go. */
 export interface Machine extends Omit<Hardware, 'memory' | 'devices'> {
   readonly memory: Pick<MemoryAmount, 'totalBytes'> | undefined;
   readonly devices: readonly MachineDevice[];
@@ -107,8 +108,9 @@ export interface ProgramBackends {
 }
 
 /**
- * A recording of a machine: everything that the hardware probe read from it, as JSON. `svcctl hardware record` writes one, and `SVC_HARDWARE_FILE` puts one in
- * the place of the machine. It contains no serial numbers, no UUIDs and no host name, because the probe does not keep them.
+ * A recording of a machine: everything that the hardware probe read from it, as JSON. `svcctl hardware record` writes
+ * one, and `SVC_HARDWARE_FILE` puts one in the place of the machine. It contains no serial numbers, no UUIDs and no
+ * host name, because the probe does not keep them.
  */
 
 const MAX_ENTRIES = 5000;

@@ -1,12 +1,13 @@
 /**
- * Every reason there is: why a slot is as it is, and why an operation failed. Findings, failures, conditions, Events, timeline causes and log
- * lines all use these words, and `docs/reference/conditions.md` is generated from them. A reason outside of the table does not compile.
+ * Every reason there is: why a slot is as it is, and why an operation failed. Findings, failures, conditions, Events,
+ * timeline causes and log lines all use these words, and `docs/reference/conditions.md` is generated from them. A
+ * reason outside of the table does not compile.
  */
 import { AT_REST_REASONS, PROBLEM_REASONS, PROGRESS_REASONS, reason, stalling } from './slot-reasons.ts';
 
 /**
- * The reasons that only occur in a cluster, or that end up in the log only. Kubernetes' own words are kept where it has one, so that they
- * can be searched for. Each text is a row of `docs/reference/conditions.md`.
+ * The reasons that only occur in a cluster, or that end up in the log only. Kubernetes' own words are kept where it has
+ * one, so that they can be searched for. Each text is a row of `docs/reference/conditions.md`.
  */
 
 /** Why a pod of a slot does not start, run or stay. */

@@ -1,4 +1,4 @@
-/** The observed status of a slot, as users and programs see it. Each pass derives it from facts; nothing is decided by reading it back. */
+/** The observed status of a slot for users and programs. Derived in each pass; never read back to decide. */
 import type { ModelId, SlotName } from '../words/names.ts';
 import type { Reason } from './reasons.ts';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
@@ -6,7 +6,7 @@ import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
 
-/** The conditions of kstatus and our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
+/** Conditions of kstatus and our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
 export const CONDITION_TYPES = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
@@ -61,15 +61,16 @@ export interface SlotStatus {
   /** Number of restarts since the first start of this generation. */
   readonly restarts: number;
   /**
-   * Failures since the last edit, other than of `replicas`, that count towards a crash loop, oldest first, at most ten: what the next controller must know of them, since what failed is
-   * gone. Absent where there are none.
+   * Failures since the last edit, other than of `replicas`, that count towards a crash loop, oldest first, at most ten:
+   * what the next controller must know of them, since what failed is gone. Absent where there are none.
    */
   readonly failures?: readonly RecordedFailure[];
-  /** Hash of the failed spec without its number of replicas; set if there are failures. They still count after the slot was scaled while no controller ran. */
+  /** Hash of the failed spec without replicas; failures keep counting if only the scale changed meanwhile. */
   readonly failedSpec?: string;
   /**
-   * Set where a slot may have several replicas: those of the workload that answers, or else of the one that is to answer. `selector` selects exactly these in a
-   * cluster, so that an autoscaler does not count the pods of two workloads during a swap.
+   * Set where a slot may have several replicas: those of the workload that answers, or else of the one that is to
+   * answer. `selector` selects exactly these in a cluster, so that an autoscaler does not count the pods of two
+   * workloads during a swap.
    */
   readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
   /** Unix milliseconds since which the slot is in `state`. */
@@ -108,8 +109,9 @@ export interface TimelineEntry {
 export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures' | 'failedSpec'>;
 
 /**
- * Reads back the one thing that is stored and decides something: failures, which the world cannot show again. Called when a controller begins to act. Rejects
- * if nothing can be read, and leaves out a slot whose record is missing or damaged. Both mean that its failures are counted from zero.
+ * Reads back the one thing that is stored and decides something: failures, which the world cannot show again. Called
+ * when a controller begins to act. Rejects if nothing can be read, and leaves out a slot whose record is missing or
+ * damaged. Both mean that its failures are counted from zero.
  */
 export interface FailureRecords {
   read(signal: AbortSignal): Promise<ReadonlyMap<SlotName, RecordedFailures>>;

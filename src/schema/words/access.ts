@@ -1,8 +1,8 @@
 /** Who may call what: the classes of routes, the scopes of credentials, and which scope covers which class. */
 
 /**
- * `open`: anyone. `any`: every credential, for images that were drawn for a client. `read`: what shows states and lists without secrets. `v1`: the routes of OpenAI's API. `all`: reads that show more
- * than lists. `admin`: everything else.
+ * `open`: anyone. `any`: every credential, for images that were drawn for a client. `read`: what shows states and lists
+ * without secrets. `v1`: the routes of OpenAI's API. `all`: reads that show more than lists. `admin`: everything else.
  */
 export const ACCESS_CLASSES = ['open', 'any', 'read', 'v1', 'all', 'admin'] as const;
 export type Access = (typeof ACCESS_CLASSES)[number];
@@ -10,7 +10,7 @@ export type Access = (typeof ACCESS_CLASSES)[number];
 export const SCOPES = ['admin', 'all', 'v1-only', 'read-only'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** What each scope covers, besides routes that are open. A scope that is not here does not compile, and a class that is not in its list is denied. */
+/** What each scope covers besides open routes. Omitting a scope does not compile; an unlisted class is denied. */
 export const GRANTS: Readonly<Record<Scope, readonly Access[]>> = {
   admin: ['any', 'read', 'v1', 'all', 'admin'],
   all: ['any', 'read', 'v1', 'all'],

@@ -1,6 +1,6 @@
 /**
- * Every error code that a client of the HTTP API can receive: the source of the documentation and of the error handler. Where the gateway decides on each
- * `slot.*` and `server.*` code is listed in `gateway/route/decide/route.ts`.
+ * Every error code that a client of the HTTP API can receive: the source of the documentation and of the error handler.
+ * Where the gateway decides on each `slot.*` and `server.*` code is listed in `gateway/route/decide/route.ts`.
  */
 
 interface ErrorFacts {

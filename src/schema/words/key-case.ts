@@ -1,7 +1,8 @@
 /**
- * Converts the keys of a slot document between snake_case (TOML and the API) and camelCase (the SlotSpec resource and the program).
- * The conversion is lossless: it is its own inverse (`_x` becomes `X`, `X` becomes `_x`), so a key in the wrong case stays wrong.
- * Keys below `env`, `nodeSelector` and the tables of labels, annotations and resources in `pod` belong to users and are never changed.
+ * Converts the keys of a slot document between snake_case (TOML and the API) and camelCase (the SlotSpec resource and
+ * the program). The conversion is lossless: it is its own inverse (`_x` becomes `X`, `X` becomes `_x`), so a key in the
+ * wrong case stays wrong. Keys below `env`, `nodeSelector` and the tables of labels, annotations and resources in `pod`
+ * belong to users and are never changed.
  */
 
 /** Tables of a slot with keys of the user's choice, in either style. */
@@ -58,7 +59,7 @@ export function isTable(value: unknown): value is Readonly<Record<string, unknow
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** Returns a deep copy with other keys, made of plain objects whatever prototype a parser gave its tables. `path` undefined: below a table with own keys. */
+/** Returns a deep copy with other keys, made of plain objects. `path` undefined: below a table with its own keys. */
 function renameKeys(value: unknown, path: Path | undefined): unknown {
   if (Array.isArray(value)) return value.map((entry, index) => renameKeys(entry, path && [...path, index]));
   if (!isTable(value)) return value;

@@ -1,4 +1,4 @@
-/** What names of slots and models look like, for schemas and for programs that cannot wait for zod to load. `names.ts` has the schemas. Pure. */
+/** Rules for names of slots and models, for programs that cannot wait for zod. Schemas: `names.ts`. Pure. */
 
 /** A DNS label without `--`, so that `svc-slot-<slot>--<revision>` is a valid and unambiguous object name. */
 export const SLOT_NAME_PATTERN = '^[a-z](?:-?[a-z0-9])*$';

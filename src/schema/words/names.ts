@@ -33,7 +33,7 @@ export const ModelId = z
   .brand('ModelId');
 export type ModelId = z.output<typeof ModelId>;
 
-/** Identifies a workload within its runtime: a container id, a process id with its start time, or the uid of a Deployment. Opaque outside the runtime. */
+/** Identifies a workload within its runtime: container id, process id with start time, Deployment uid. Opaque. */
 export const WorkloadId = z.string().min(1).brand('WorkloadId');
 export type WorkloadId = z.output<typeof WorkloadId>;
 
@@ -47,7 +47,7 @@ export type Revision = z.output<typeof Revision>;
 export const VOICE_NAME_RULE =
   'A voice name consists of letters, digits, "-" and "_", starts with a letter or a digit and has at most 64 characters';
 
-/** The name of a stored voice. It is one part of a path at most, and never `.` or `..`. Capitals and small letters count as the same. */
+/** Name of a stored voice: one path segment, never `.` or `..`, case-insensitive. */
 export const VoiceName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, VOICE_NAME_RULE)

@@ -45,7 +45,7 @@ function editDistance(left: string, right: string): number {
   return last[right.length] ?? 0;
 }
 
-/** Returns the text, or its first `most` UTF-16 units and `…` if it is longer. A character is never cut in half: what is then left of it goes as well. */
+/** Returns the text, cut to `most` UTF-16 units plus `…` if longer, never within a character. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);

@@ -1,4 +1,4 @@
-/** Durations (`15m`) and sizes (`9Gi`) as users write them. Their schemas are in `quantity-schemas.ts`: `svcctl` needs them for few verbs, and loading zod takes longer than most verbs. */
+/** Durations (`15m`) and sizes (`9Gi`) as users write them. Without zod, which loads slower than most verbs run. */
 
 export const DURATION_PATTERN = '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$';
 export const SIZE_PATTERN = '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$';
@@ -21,7 +21,7 @@ export const SIZE_RULE = 'Write a size as a number and a unit: "512Mi", "9Gi" (p
 /** API servers need an upper bound to estimate the cost of validation rules. */
 export const QUANTITY_LENGTH = 24;
 
-/** Metadata of a schema: the limits of a duration or a size, from which the generators make rules for API servers and references. */
+/** Schema metadata: limits of a duration or size, from which generators make rules and references. */
 export interface Limits {
   readonly least: string;
   readonly most: string;

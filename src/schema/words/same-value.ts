@@ -1,4 +1,4 @@
-/** Whether two values mean the same, whatever the order of their keys; a key that is undefined counts as absent. For plain data: a `Map` equals only itself. Pure. */
+/** Deep equality regardless of key order; an undefined key counts as absent. Plain data only: no `Map`. Pure. */
 import { isTable } from './key-case.ts';
 
 export function isSameValue(left: unknown, right: unknown): boolean {

@@ -9,7 +9,7 @@ import type { PoolBytes } from './memory-pools.ts';
 /** The operation that failed. */
 export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
 
-/** A failure of a workload, for which it is stopped or counted. `drift`: somebody altered it, so that it is replaced; this counts as a repair. */
+/** A failure that stops a workload or counts. `drift`: altered from outside and replaced, counted as a repair. */
 export interface Fault extends Finding {
   readonly kind: AttemptKind | 'drift';
 }
@@ -30,7 +30,7 @@ export interface ActionArgs {
   apply: {
     readonly workload: Workload;
     readonly origin: Origin;
-    /** The workload that is updated in place; undefined where a new one is started. `altered`: somebody altered it, so this is a repair. */
+    /** The workload to update in place; undefined: start a new one. `altered`: from outside, so this is a repair. */
     readonly updatesInPlace?: { readonly workload: WorkloadId; readonly altered: boolean };
   };
   probe: {
@@ -41,7 +41,7 @@ export interface ActionArgs {
     readonly model: ModelFacts;
     /** How long to keep trying until it passes; 0: try once. */
     readonly patienceMs: number;
-    /** Since when the first pass is awaited, in monotonic milliseconds: the pauses between attempts grow with this age. */
+    /** Start of the wait for the first pass, in monotonic milliseconds; pauses between attempts grow with this age. */
     readonly since: number;
     /** Endpoints that have passed before; any other endpoint gets the readiness check. */
     readonly passedEndpoints: readonly Endpoint[];

@@ -1,7 +1,7 @@
 /**
- * What a slot computes with on this machine. Its provider judges the backends. A spec without a backend gets the first one that the machine can run; a backend that was
- * asked for and is not available is refused. Without facts about devices (in a cluster, where the devices that pods request decide) every backend counts as
- * available. Pure.
+ * What a slot computes with on this machine. Its provider judges the backends. A spec without a backend gets the first
+ * one that the machine can run; a backend that was asked for and is not available is refused. Without facts about
+ * devices (in a cluster, where the devices that pods request decide) every backend counts as available. Pure.
  */
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
@@ -10,7 +10,7 @@ import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
-/** The same slots, each with its backend; the same object for each slot whose backend stays as it is. Asks each provider once. `give`: as `giveBackend`, or one that remembers. */
+/** The same slots with their backends; unchanged slots stay the same object. Asks each provider once. */
 export function withBackends<Name>(
   slots: ReadonlyMap<Name, DesiredSlot>,
   { providers, give = giveBackend }: { readonly providers: ProviderRegistry; readonly give?: typeof giveBackend },
@@ -30,7 +30,7 @@ export function giveBackend(slot: DesiredSlot, backend: Backend): DesiredSlot {
   return { ...slot, spec: { ...slot.spec, backend } };
 }
 
-/** What a provider judges of its backends on this machine. A provider that fails holds up the slots that use it, and not all of them. */
+/** A provider's verdicts on its backends. A provider that fails holds up only the slots that use it. */
 export type Judgement = { readonly verdicts: readonly BackendVerdict[] } | { readonly error: unknown };
 
 export function judge(provider: Provider, hardware: Machine | undefined): Judgement {
@@ -56,7 +56,7 @@ function isUsable({ missing }: BackendVerdict): boolean {
   return missing === undefined;
 }
 
-/** Why the backend of a spec cannot be used; undefined where it can, or where that is not known. Throws if the provider failed. */
+/** Why the spec's backend cannot be used; undefined if it can, or if unknown. Throws if the provider failed. */
 export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefined): Finding | undefined {
   const verdicts = verdictsOf(judged);
   const why = whyMissing(backend, verdicts);
@@ -67,8 +67,8 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
 }
 
 /**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot names its backend. Nobody
- * has to act on it.
+ * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot
+ * names its backend. Nobody has to act on it.
  */
 export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
   const { defaultBackend } = PROVIDER_KINDS[provider];

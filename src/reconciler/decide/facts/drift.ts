@@ -1,4 +1,4 @@
-/** Differences between a workload and its template, and between a workload and its spec, as the runtime reports it. Pure. */
+/** Differences between a workload and its template or spec, as its runtime reports them. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
@@ -28,8 +28,8 @@ export function compareWorkload(
 }
 
 /**
- * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not repeated.
- * `imageId` is the id that the wanted image stands for now; undefined where it is not known.
+ * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not
+ * repeated. `imageId` is the id that the wanted image stands for now; undefined where it is not known.
  */
 function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
@@ -57,7 +57,7 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
-/** Runtimes do not report variables that the image or they themselves set, so any unwanted variable was added by somebody else. */
+/** Runtimes leave out variables of the image and their own, so an unwanted variable was added from outside. */
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
@@ -77,15 +77,17 @@ function mountText({ source, target, readOnly }: Mount): string {
 }
 
 /**
- * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers. Servers use all devices that they see, so
- * this matters only where there are several. Which ones is decided when a server is started, so that the variable is no part of its revision. Pure.
+ * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers.
+ * Servers use all devices that they see, so this matters only where there are several. Which ones is decided when a
+ * server is started, so that the variable is no part of its revision. Pure.
  */
 
 type Variables = Readonly<Record<string, string>>;
 
 /**
- * `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide), `HIP_VISIBLE_DEVICES` (ROCm documentation), `GGML_VK_VISIBLE_DEVICES` (ggml-vulkan.cpp). With CUDA, the
- * numbers follow the PCI addresses only if `CUDA_DEVICE_ORDER` says so.
+ * `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide), `HIP_VISIBLE_DEVICES` (ROCm documentation),
+ * `GGML_VK_VISIBLE_DEVICES` (ggml-vulkan.cpp). With CUDA, the numbers follow the PCI addresses only if
+ * `CUDA_DEVICE_ORDER` says so.
  */
 const VARIABLES: Readonly<Partial<Record<Backend, { readonly name: string; readonly more: Variables }>>> = {
   cuda: { name: 'CUDA_VISIBLE_DEVICES', more: { CUDA_DEVICE_ORDER: 'PCI_BUS_ID' } },
@@ -100,7 +102,7 @@ export function saysPlacement(variable: string): boolean {
   return NAMES.has(variable);
 }
 
-/** What to add to the environment of a server; nothing where it sees one device at most, or where its slot sets the variable itself. */
+/** Variables to add to a server's environment; none with one device at most, or if the slot sets the variable. */
 export function placementVariables(placement: PoolBytes, machine: Machine | undefined, backend: Backend, env: Variables): Variables {
   const { own } = poolsOfBackend(machine, backend);
   const variables = VARIABLES[backend];

@@ -47,7 +47,7 @@ export interface Desired {
 
 export interface Observed {
   readonly traits: RuntimeTraits;
-  /** Whether this controller executes its plans. A follower sees the same workloads, but not what the leader remembers about them. */
+  /** Whether this controller executes its plans. A follower lacks the leader's memory of the workloads. */
   readonly leads: boolean;
   readonly runtime:
     | { readonly kind: 'reachable'; readonly facts: RuntimeFacts }

@@ -127,7 +127,7 @@ function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pul
   return { applies, stops, probes, crashNotes, pulls, stopping };
 }
 
-/** The hardware without what other programs change all the time, so that a slot need not be planned again because somebody allocated memory. Pure. */
+/** The hardware without free memory, so that another program's allocation causes no new plan. Pure. */
 
 /** Undefined if the hardware is unknown. */
 function machineOf(hardware: Hardware | undefined): Machine | undefined {

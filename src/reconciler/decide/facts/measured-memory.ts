@@ -1,7 +1,8 @@
 /**
- * What a server was measured to use corrects what it was estimated to need: the most that was ever measured counts, where that is more than a tenth above the
- * estimate. It is never corrected downwards, since a server takes all of its memory only when it is busy. Measured for one revision, so for one model with its settings;
- * an edit of them begins with the estimate again. Pure.
+ * What a server was measured to use corrects what it was estimated to need: the most that was ever measured counts,
+ * where that is more than a tenth above the estimate. It is never corrected downwards, since a server takes all of its
+ * memory only when it is busy. Measured for one revision, so for one model with its settings; an edit of them begins
+ * with the estimate again. Pure.
  */
 import type { MemoryDemand } from '../../../providers/provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
@@ -37,7 +38,7 @@ export function measure(before: MeasuredMemory | undefined, { revision, memoryBy
 export function correctDemand(estimate: MemoryDemand, spec: SlotSpec, measured: MeasuredMemory | undefined): MemoryDemand {
   if (measured === undefined) return estimate;
   const { host, mapped = 0, device = 0 } = measured.memory;
-  // On the CPU, the weights are mapped, and a device is opened at most to look at it; on a device, the file is mapped only while the weights are copied there.
+  // The CPU backend maps the weights and hardly opens a device; a device backend maps the file only while copying.
   const used = computesWith(spec) === 'cpu' ? { hostBytes: host + mapped, deviceBytes: 0 } : { hostBytes: host, deviceBytes: device };
   const isMore = (now: number, before: number): boolean => now > before * TOLERANCE;
   if (!isMore(used.hostBytes, estimate.hostBytes) && !isMore(used.deviceBytes, estimate.deviceBytes)) return estimate;

@@ -1,6 +1,7 @@
 /**
- * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A device that computes in the memory of the
- * host has at most a small pool, for what the firmware sets aside for it; whatever is beyond that counts against the host. Pure.
+ * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A
+ * device that computes in the memory of the host has at most a small pool, for what the firmware sets aside for it;
+ * whatever is beyond that counts against the host. Pure.
  */
 import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -20,7 +21,7 @@ export interface MemoryPool {
   readonly id: PoolId;
   /** What workloads may use together; undefined where it is not known, and then everything fits. */
   readonly budgetBytes: number | undefined;
-  /** The part of the budget that other programs of the machine use. What runs keeps its memory; what is started has to fit beside them. */
+  /** Memory used by other programs. Running workloads keep theirs; new ones must fit beside it. */
   readonly othersBytes: number;
 }
 
@@ -60,7 +61,7 @@ export interface MemoryVerdict {
   readonly keptFor?: SlotName;
   /** The admitted slots before it, in order; at most ten. */
   readonly ahead: readonly SlotName[];
-  /** The slots that share the memory, where it is short: those without memory first, then the others in order; at most ten of each. */
+  /** Slots that compete for the memory: those without it first, then the others in order; at most ten of each. */
   readonly candidates: readonly MemoryCandidate[];
 }
 
@@ -74,7 +75,7 @@ export interface PoolsOfBackend {
 
 /** The share of a device's memory that models may use; the rest is for its driver and the screen. */
 const SHARE_OF_DEVICE = 0.95;
-/** Other programs are counted in such parts of a memory, so that a plan does not change with every page that somebody allocates. */
+/** Granularity of other programs' memory, so that a plan does not change with every allocated page. */
 const PARTS = 32;
 
 export interface PoolFacts {
@@ -129,7 +130,7 @@ export function poolsOfBackend(machine: Machine | undefined, backend: Backend): 
   return discrete.length > 0 ? { own: discrete.map(({ id }) => id), dedicated: [] } : { own: [], dedicated: devices.map(({ id }) => id) };
 }
 
-/** The total memory of the largest discrete device of a backend; undefined where there is none, or where that is not known. */
+/** Total memory of the backend's largest discrete device; undefined without one, or if unknown. */
 export function largestDeviceBytes(machine: Machine | undefined, backend: Backend): number | undefined {
   const discrete = (machine?.devices ?? []).filter((device) => !device.unified && device.backends.includes(backend));
   const sizes = discrete.flatMap(({ memory }) => memory?.totalBytes ?? []);

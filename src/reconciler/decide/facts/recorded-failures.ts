@@ -1,6 +1,6 @@
 /**
- * Failures that outlive a controller: recorded in the status of their slot, and read back by the next controller. Only those that count towards a crash loop
- * are recorded; whatever else fails, one attempt shows again. Pure.
+ * Failures that outlive a controller: recorded in the status of their slot, and read back by the next controller. Only
+ * those that count towards a crash loop are recorded; whatever else fails, one attempt shows again. Pure.
  */
 import { CRASH_KINDS, type RecordedFailures, type RecordedFailure } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -32,7 +32,7 @@ export function recordFailures(failures: readonly Attempt[], before: readonly Re
   return counted.slice(-MOST_RECORDED);
 }
 
-/** The failures of each slot that count still: of its present generation, or of the same spec with another number of replicas. On a clock that shows `now` when it is `wallNow`. */
+/** Failures that still count: of this generation, or of the same spec at another scale. Times on the clock of `now`. */
 export function recallFailures(
   records: ReadonlyMap<SlotName, RecordedFailures>,
   slots: ReadonlyMap<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>,
@@ -56,15 +56,16 @@ export function recallFailures(
 }
 
 /**
- * Whether the facts that a pass decided on were overtaken while it was interrupted. A pass over many slots pauses between its parts, and meanwhile requests begin and end, and actions report
- * their results. For a slot that stays as it is, that makes no difference: what has happened wakes the loop for another pass. A slot that the pass changes must be changed because of what is
- * true now; otherwise a workload could be stopped that a request has just entered. Pure.
+ * Whether the facts that a pass decided on were overtaken while it was interrupted. A pass over many slots pauses
+ * between its parts, and meanwhile requests begin and end, and actions report their results. For a slot that stays as
+ * it is, that makes no difference: what has happened wakes the loop for another pass. A slot that the pass changes must
+ * be changed because of what is true now; otherwise a workload could be stopped that a request has just entered. Pure.
  */
 
 /** The facts that do not wait for an observation to change. */
 export type PassingFacts = Pick<Observed, 'activity' | 'demand' | 'attempts' | 'histories' | 'running' | 'takenPorts'>;
 
-/** Whether requests of a slot go elsewhere than before, or nowhere. What people see of a slot may be as old as a pass: the next one corrects it. */
+/** Whether requests go elsewhere than before, or nowhere. Status may be one pass old: the next pass corrects it. */
 export function isTreatedOtherwise(before: Decision | undefined, after: Decision): boolean {
   if (before === undefined) return after.targets.length > 0 || after.draining.length > 0;
   const { admission, targets, draining } = before;

@@ -1,11 +1,11 @@
 /**
- * What changed in a slot since it was last seen. Autoscalers edit the number of replicas every few seconds, which says nothing about why the slot failed and is
- * no request for it:
+ * What changed in a slot since it was last seen. Autoscalers edit the number of replicas every few seconds, which says
+ * nothing about why the slot failed and is no request for it:
  *
- *     nothing                                           unchanged
- *     the number of replicas alone                      scaled        failures, repairs and the idle time count on
- *     the number of replicas alone, and it was zero     scaled-up     as above, and it counts as a use: somebody wants the slot to run
- *     anything else, or the slot was made again         edited        failures and repairs are counted from zero, and it counts as a use
+ *     nothing                          unchanged
+ *     replicas only                    scaled       failures, repairs and the idle time keep counting
+ *     replicas only, from zero         scaled-up    as above, and it counts as a use: the slot should run
+ *     anything else, or made again     edited       failures and repairs count from zero, and it counts as a use
  *
  * Pure.
  */
@@ -30,7 +30,7 @@ function isSameButScaled(before: SlotSpec, after: SlotSpec): boolean {
   return isSameExcept(before, after, 'cluster') && isSameExcept(before.cluster, after.cluster, 'replicas');
 }
 
-/** Sixteen hexadecimal digits, the same for two specs that differ only in the number of replicas. With it, a later controller decides whether recorded failures count. */
+/** Sixteen hex digits, equal for specs that differ only in replicas. Decides whether recorded failures count. */
 export function hashUnscaled({ cluster: { replicas: _replicas, ...cluster }, ...spec }: SlotSpec): string {
   return createHash('sha256')
     .update(JSON.stringify({ ...spec, cluster }, sortKeys))

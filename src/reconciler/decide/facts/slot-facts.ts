@@ -1,6 +1,6 @@
 /**
- * The facts of one slot, looked up in the facts of a pass. A view is made of `SlotFacts` and the time, and of nothing else, so that a slot whose facts are the same objects as
- * in an earlier pass needs no new view. Pure.
+ * The facts of one slot, looked up in the facts of a pass. A view is made of `SlotFacts` and the time, and of nothing
+ * else, so that a slot whose facts are the same objects as in an earlier pass needs no new view. Pure.
  */
 import type { ModelFacts } from '../../../providers/provider.ts';
 import type { WorkloadId } from '../../../schema/words/names.ts';
@@ -18,7 +18,7 @@ export interface WorkloadFacts {
   readonly fact: ObservedWorkload;
   readonly known: WorkloadHistory;
   readonly inFlight: number;
-  /** When the last bytes of an answer came from it, in monotonic milliseconds; only where its last probe was not answered, as it is of no use otherwise. */
+  /** When bytes of an answer last arrived, in monotonic milliseconds; set only if the last probe got no answer. */
   readonly heardAt: number | undefined;
   /** It has had a request. */
   readonly used: boolean;
@@ -27,7 +27,7 @@ export interface WorkloadFacts {
   readonly crashNoteUnderWay: boolean;
 }
 
-/** Everything that the view of a slot is made of, except the time. Two that are the same field by field, and workload by workload, give the same view. */
+/** Inputs of a slot's view except the time. Equal field by field and workload by workload means an equal view. */
 export interface SlotFacts {
   readonly circumstances: Circumstances;
   readonly slot: DesiredSlot;
@@ -63,7 +63,7 @@ export interface SlotFacts {
   readonly lastGaveWay: boolean;
 }
 
-/** Everything that the facts of a slot are read from, except its workloads. Where each of these is the same object, so is every fact. */
+/** Sources of a slot's facts, except its workloads. Identical sources mean identical facts. */
 export interface SlotSources {
   readonly shared: SharedFacts;
   readonly slot: DesiredSlot;
@@ -92,7 +92,7 @@ export function sourcesOf(slot: DesiredSlot, { shared, observed, underWay }: Gat
   };
 }
 
-/** Where each fact of a slot comes from. What is made and what is compared is read here, so that no fact can be forgotten. */
+/** Source of each fact of a slot. Construction and comparison both read this table, so no fact can be forgotten. */
 const READ: { readonly [Key in keyof Omit<SlotFacts, 'workloads'>]: (sources: SlotSources) => SlotFacts[Key] } = {
   circumstances: ({ shared }) => shared.circumstances,
   slot: ({ slot }) => slot,
@@ -123,7 +123,7 @@ const READ: { readonly [Key in keyof Omit<SlotFacts, 'workloads'>]: (sources: Sl
   lastServing: ({ last }) => last?.serving,
   lastCapabilities: ({ last }) => last?.capabilities,
   lastServedModel: ({ last }) => last?.servedModel,
-  // Only what a view needs of it: a slot that was published with another place in the order of the memory is no other slot.
+  // Only the parts that a view needs: another place in the memory order is no other slot.
   lastUnserved: ({ last }) =>
     last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
   lastGaveWay: ({ last }) => last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
@@ -211,8 +211,9 @@ const SLOT_KEYS = keysOf(READ);
 const WORKLOAD_KEYS = keysOf(READ_WORKLOAD);
 
 /**
- * Whether facts of an earlier pass hold in this one: each is the same object, or an equal number or text. One that was made again counts as another one. `before`: what
- * they are known to follow from; the sooner the same as `after`, the less is compared.
+ * Whether facts of an earlier pass hold in this one: each is the same object, or an equal number or text. One that was
+ * made again counts as another one. `before`: what they are known to follow from; the sooner the same as `after`, the
+ * less is compared.
  */
 export function stillHolds(facts: SlotFacts, before: SlotSources, after: SlotSources, gathered: Gathered): boolean {
   if (!hasSameParts(before, after)) for (const key of SLOT_KEYS) if (facts[key] !== READ[key](after)) return false;

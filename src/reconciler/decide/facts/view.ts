@@ -1,4 +1,4 @@
-/** A slot with everything that a rule may look at, made of its facts and the time: sums and comparisons, no decisions. Pure. */
+/** A slot with everything that rules may look at, from its facts and the time: sums and comparisons only. Pure. */
 import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';

@@ -1,4 +1,4 @@
-/** What a controller knows of a workload beyond what its runtime says, and how each new observation changes that. Pure. */
+/** A controller's knowledge of a workload beyond its runtime's report, and how observations update it. Pure. */
 import type { Endpoint, Health } from '../../../providers/provider.ts';
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { reuse } from '../../../schema/words/same-value.ts';
@@ -8,7 +8,7 @@ import type { Origin } from './actions.ts';
 export interface WorkloadHistory {
   /** When this controller first saw it. */
   readonly seenAt: number;
-  /** When its start time began to count; undefined while it does not count, because the workload waits for something else. */
+  /** When its start time began to count; undefined while the workload waits for something else. */
   readonly startCountsFrom: number | undefined;
   readonly probe: ProbeFact | undefined;
   /** Since when it is being drained. */
@@ -25,7 +25,7 @@ export interface WorkloadHistory {
 
 export interface ProbeFact {
   readonly status: Health['kind'];
-  /** Since when `status` holds; a change between the three that are not passing does not count. Monotonic milliseconds. */
+  /** Start of `status`, in monotonic milliseconds; changes between the three failing values do not count. */
   readonly since: number;
   readonly lastAt: number;
   readonly consecutiveFailures: number;
@@ -134,7 +134,7 @@ function afterRestart(before: TrackedHistory, seen: SeenWorkload, now: number): 
   return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
 }
 
-/** It runs, and the exit is older than this controller's knowledge of it, or shows only because its other replicas are gone. */
+/** It runs, and the exit predates this controller's knowledge or shows only because other replicas are gone. */
 function isOldExit(before: TrackedHistory | undefined, { exitId: id, alone, running }: SeenWorkload): boolean {
   if (id === undefined || !running || id === before?.exitId) return false;
   return before === undefined || (alone && !before.alone);

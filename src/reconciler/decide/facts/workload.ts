@@ -1,6 +1,7 @@
 /**
- * From a slot to its workload, with all arguments. A template is a workload without a port: ports are chosen when it is applied, so its
- * revision is a hash over a symbolic port. Pure; the loop remembers the results, since this costs the most.
+ * From a slot to its workload, with all arguments. A template is a workload without a port: ports are chosen when it is
+ * applied, so its revision is a hash over a symbolic port. Pure; the loop remembers the results, since this costs the
+ * most.
  */
 import { createHash } from 'node:crypto';
 import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
@@ -89,7 +90,7 @@ function demandOf({ hostBytes, deviceBytes }: MemoryDemand, { resources }: SlotS
   return { hostBytes: Math.max(hostBytes, (resources.memoryBytes ?? 0) - deviceBytes), deviceBytes };
 }
 
-/** Pods have model stores of their own. Where this replica keeps its files must not change a revision, or replicas would not agree on it. */
+/** Pods have their own model stores. The path on this replica must not change a revision: replicas would disagree. */
 function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
   if (modelsTarget === undefined) return [];
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
@@ -159,10 +160,10 @@ function pathInWorkload(hostPath: string, root: string, target: string | undefin
   return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
 }
 
-/** What a slot has that uses none of the cluster's keys. Hashed outside of clusters, where the keys have no effect, so that revisions stay as they were. */
+/** Cluster keys of a slot that sets none. Hashed outside of clusters too, so that revisions stay as they were. */
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
-/** Where a pod runs, what it sees and its times: all of it is fixed for the life of a pod. Without the number of pods, which is updated in place. */
+/** Placement, mounts and times of a pod: fixed for its life. Excludes the number of pods, which is updated in place. */
 function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
   const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));

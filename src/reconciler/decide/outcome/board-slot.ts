@@ -33,7 +33,7 @@ export function boardSlot(
 
 /** Which slots serve a model name that a client sends. Pure. */
 
-/** A slot has its own name, the model that answers, the wanted model and the aliases. Its own name takes precedence over what other slots have. */
+/** A slot's names: its own, the answering model, the wanted model, its aliases. Its own name wins over other slots'. */
 export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
   const names = new Map<string, SlotName[]>();
   const add = (key: string, slot: SlotName): void => {

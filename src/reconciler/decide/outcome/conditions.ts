@@ -1,6 +1,6 @@
 /**
- * A decision as conditions that Kubernetes tools understand (kstatus): `Reconciling` only while work is under way or due, `Stalled` only where
- * somebody must act; a slot that is at rest on purpose is neither. Pure.
+ * A decision as conditions that Kubernetes tools understand (kstatus): `Reconciling` only while work is under way or
+ * due, `Stalled` only where somebody must act; a slot that is at rest on purpose is neither. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { AT_REST, type Condition, type ConditionType } from '../../../schema/status/slot-status.ts';
@@ -56,7 +56,7 @@ export function heldUpConditions(view: SlotView, serves: boolean, because: Findi
   ];
 }
 
-/** Adds the times: `lastTransitionAt` moves only when the status does. A condition that did not change stays the same object. */
+/** Adds times: `lastTransitionAt` moves only with the status. An unchanged condition stays the same object. */
 export function stampConditions(
   inputs: readonly ConditionInput[],
   published: readonly Condition[],
@@ -149,8 +149,9 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
 }
 
 /**
- * The condition `UpToDate`: what answers is what the newest spec says. It is derived from the other conditions, so that waiting for this one alone is
- * enough: it is true only if nothing is stalled, nothing is under way, and the slot answers or rests on purpose. Pure.
+ * The condition `UpToDate`: what answers is what the newest spec says. It is derived from the other conditions, so that
+ * waiting for this one alone is enough: it is true only if nothing is stalled, nothing is under way, and the slot
+ * answers or rests on purpose. Pure.
  */
 
 interface UpToDateFacts {

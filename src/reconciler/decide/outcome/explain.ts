@@ -1,4 +1,4 @@
-/** A decision as text, for `svcctl plan`, `svcctl explain`, the timeline and tests. Times are relative to `now`. Pure. */
+/** A decision as text, for `svcctl plan` and `explain`, the timeline and tests. Times are relative to `now`. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
@@ -155,7 +155,7 @@ function quoted(values: readonly string[]): string {
   return values.map((value) => `"${value}"`).join(', ');
 }
 
-/** How memory was shared out, as text: what a slot needs, of which budget, and which of the slots that want it gets it, and why. Pure. */
+/** Memory sharing as text: what a slot needs, of which budget, which competing slot gets it, and why. Pure. */
 
 /** One line for the slot, and one for each slot that shares the memory, where it is short. */
 function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {

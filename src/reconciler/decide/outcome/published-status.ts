@@ -89,8 +89,9 @@ function conditionChanges(conditions: PublishedSlot['conditions'], before: Publi
 }
 
 /**
- * Answers the question: has a swap begun or ended? Compares which revision answered last with the one that is wanted and the one that answers now. Restarts of
- * one revision, updates in place, and slots that were at rest in between are no swaps. Pure.
+ * Answers the question: has a swap begun or ended? Compares which revision answered last with the one that is wanted
+ * and the one that answers now. Restarts of one revision, updates in place, and slots that were at rest in between are
+ * no swaps. Pure.
  *
  *     answered last   wanted   answers now    entry
  *     a               a        a, or nothing  none

@@ -1,4 +1,4 @@
-/** Since when what an earlier controller published has been true: a restart of the service is no transition of a slot. Pure. */
+/** How long an earlier controller's publications have been true: a restart is no transition of a slot. Pure. */
 import type { Condition, SlotState } from '../../../schema/status/slot-status.ts';
 
 /** What an earlier controller published of a slot. Times are Unix milliseconds. */
@@ -21,8 +21,9 @@ interface Before {
 }
 
 /**
- * Gives the times back to what became again as it was. A time in the future means that the clock was set back since; it counts as now, and remains so when the
- * clock is set forward again, because what did not change since `before` keeps its time.
+ * Gives the times back to what became again as it was. A time in the future means that the clock was set back since; it
+ * counts as now, and remains so when the clock is set forward again, because what did not change since `before` keeps
+ * its time.
  */
 export function resumeTimes(
   present: Times,
@@ -41,7 +42,7 @@ export function resumeTimes(
   return { since: resumes ? Math.min(earlier.since, now) : present.since, conditions };
 }
 
-/** The slot is as ready as it was before the restart, so that nothing more is to be resumed. Until then its workload may only not have been probed yet. */
+/** The slot is as ready as before the restart; until then its workload may just not have been probed yet. */
 export function hasResumed(conditions: readonly Condition[], earlier: EarlierStatus): boolean {
   const statusOf = (all: EarlierStatus['conditions']) => all.find(({ type }) => type === 'Ready')?.status;
   return statusOf(conditions) === statusOf(earlier.conditions);

@@ -7,7 +7,7 @@ import { isAmong } from '../facts/workload-history.ts';
 import type { Roles } from './assign-roles.ts';
 import type { Gate } from './gates.ts';
 
-/** Leaves out an endpoint that did not pass its last probe, or that has not passed one yet, while there is another one. */
+/** Leaves out an endpoint whose last probe failed, or that was never probed, while another one passes. */
 export function targetsOf(serving: WorkloadView | undefined): readonly Target[] {
   if (serving === undefined) return [];
   const { id, endpoints } = serving.fact;
@@ -28,8 +28,8 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
 }
 
 /**
- * Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. One that loads on demand and is scaled to zero waits for an
- * autoscaler, which must see requests wait to scale it up.
+ * Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. One that loads on
+ * demand and is scaled to zero waits for an autoscaler, which must see requests wait to scale it up.
  */
 export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {

@@ -1,6 +1,6 @@
 /**
- * Hands out ports and memory to the slots of one plan. An allocation is a value: what the plan of one slot takes is missing from the
- * allocation that the next slot is planned with. Pure.
+ * Hands out ports and memory to the slots of one plan. An allocation is a value: what the plan of one slot takes is
+ * missing from the allocation that the next slot is planned with. Pure.
  */
 import type { Action } from '../facts/actions.ts';
 import type { Desired, Observed } from '../facts/facts.ts';
@@ -65,7 +65,7 @@ interface Used {
   readonly memory: PoolBytes;
 }
 
-/** Ports in use, and memory in use by what is not a workload of a desired slot: orphans, and workloads that are being started. */
+/** Ports and memory in use by anything but workloads of desired slots: orphans, and workloads being started. */
 export function findUsed(desired: Desired, observed: Observed): Used {
   const ports = new Set(observed.takenPorts);
   const hasHostPorts = observed.traits.network !== 'pods';

@@ -19,7 +19,7 @@ import { findFault, isPassing, whyGivenUp } from './workload-faults.ts';
 export interface Draining {
   readonly workload: WorkloadView;
   readonly because: Finding;
-  /** What counts as a failure of this generation; undefined where the workload drains for another reason than a fault of its own. */
+  /** The failure to count in this generation; undefined if the workload drains for another reason. */
   readonly failure: Fault | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface Roles {
   readonly serving: WorkloadView | undefined;
   /** Is the wanted workload and does not answer yet. */
   readonly starting: WorkloadView | undefined;
-  /** Is not the wanted workload, and was found rather than started: its first probe decides whether it may serve until it is replaced. */
+  /** Found, not started, and not the wanted workload: its first probe decides whether it serves until replaced. */
   readonly unprobed: WorkloadView | undefined;
   readonly draining: readonly Draining[];
   /** A workload is to be started in this pass. */
@@ -122,7 +122,7 @@ function roomNeeded({ fact }: WorkloadView): Finding {
   return { reason: 'RoomNeeded', message: `The old workload makes room for the new one${why}` };
 }
 
-/** A drain that has begun is continued, so that a fluctuating amount of free memory does not change the decision back and forth. */
+/** A drain once begun continues, so that fluctuating free memory does not flip the decision. */
 function swapsBeside(view: SlotView, rules: RoleRules, old: WorkloadView): boolean {
   if (old.known.drainingSince !== undefined) return false;
   const { swap } = view.spec.lifecycle;
@@ -139,7 +139,7 @@ function isCurrent(workload: WorkloadView, view: SlotView): boolean {
   return workload.standing === 'current';
 }
 
-/** Prefers a workload that passes, then one that nobody altered, then the one that served before, then one that does not drain, then the oldest. */
+/** Prefers a workload that passes, then unaltered, then last serving, then not draining, then the oldest. */
 function pickBest(workloads: readonly WorkloadView[], view: SlotView): WorkloadView | undefined {
   if (workloads.length <= 1) return workloads[0];
   const rank = (workload: WorkloadView): readonly number[] => [
@@ -188,8 +188,8 @@ function drain(workload: WorkloadView, because: Finding): Draining {
 }
 
 /**
- * Whether a fault counts against this generation of the slot: the workload must be the wanted one, and must not have been asked to leave. A
- * workload counts once, unless its runtime restarts it.
+ * Whether a fault counts against this generation of the slot: the workload must be the wanted one, and must not have
+ * been asked to leave. A workload counts once, unless its runtime restarts it.
  */
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
   const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';

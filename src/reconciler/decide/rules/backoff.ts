@@ -2,13 +2,13 @@
 import type { Failure } from '../../../schema/words/failure.ts';
 import type { Attempt } from '../facts/facts.ts';
 
-/** The delay doubles from the first to the longest: long enough to spare a broken machine, short enough that a repair shows soon. */
+/** The delay doubles up to the longest: it spares a broken machine, and a repair still shows soon. */
 const FIRST_DELAY_MS = 1000;
 export const LONGEST_DELAY_MS = 300_000;
 /** So many crashes within the window are a crash loop: the slot stalls. */
 export const CRASH_LIMIT = 5;
 export const CRASH_WINDOW_MS = 600_000;
-/** It costs nothing to try another port, so that the next one is tried at once; but only so often, as the ports may fail for another reason. */
+/** Another port costs nothing, so it is tried at once; but only so often, as ports may fail for another reason. */
 const FREE_PORT_TRIES = 8;
 /** After so long without a failure, a ready slot forgets its earlier failures. */
 export const STABLE_MS = 600_000;
@@ -40,7 +40,7 @@ export function isCrashLoop(failures: readonly Attempt[]): boolean {
   });
 }
 
-/** The last failure after which somebody must act; a failed pull no longer counts once its image or model is present. */
+/** The last failure that requires a user; a failed pull no longer counts once its image or model is present. */
 export function finalFailure(
   failures: readonly Attempt[],
   present: { readonly image: boolean; readonly model: boolean },

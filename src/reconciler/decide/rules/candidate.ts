@@ -1,4 +1,4 @@
-/** A slot before memory is shared out: whether it should run, what prevents that, and how much memory it claims. Pure. */
+/** A slot before memory is shared: whether it should run, what prevents that, and its memory claim. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId, type MemoryVerdict } from '../facts/memory-pools.ts';

@@ -1,4 +1,4 @@
-/** Which of the eight states a slot is in: one total function of a few facts. A state is never stored to decide anything. Pure. */
+/** Which of the eight states a slot is in: one total function of few facts, never stored to decide. Pure. */
 import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from './assign-roles.ts';
@@ -54,7 +54,7 @@ export function stateFactsOf(view: SlotView, roles: Roles): Omit<StateFacts, 'ap
   };
 }
 
-/** The workload that represents the slot: the one that serves, or else one that may serve soon. A running one comes first, as it may pass any moment. */
+/** The workload that represents the slot: the serving one, or else one that may serve soon, running ones first. */
 export function findSubject(view: SlotView, { serving, starting, draining }: Roles): WorkloadView | undefined {
   if (serving !== undefined) return serving;
   const staying = view.workloads.filter((workload) => workload.alive && draining.every((each) => each.workload !== workload));

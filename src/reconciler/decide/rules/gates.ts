@@ -1,5 +1,6 @@
 /**
- * What prevents a workload from being started. All gates must be open; where several are shut, the most serious one comes first:
+ * What prevents a workload from being started. All gates must be open; where several are shut, the most serious one
+ * comes first:
  *
  *     stalled   somebody must act: a missing provider, device, image or model, a final failure, a crash loop
  *     memory    as above: the slot does not fit into memory
@@ -170,7 +171,7 @@ function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
 
 /** Whether any discrete device of the machine is as large as a model requires. Pure. */
 
-/** `leastBytes`: what the model requires in total. `largestBytes`: what the largest device has. Undefined where one of them is not known, or where it is enough. */
+/** `leastBytes`: total required by the model. `largestBytes`: of the largest device. Undefined if unknown or enough. */
 export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {
   if (leastBytes === undefined || largestBytes === undefined || largestBytes >= leastBytes) return undefined;
   const message = `Choose a smaller model, or a GPU with more memory: "${model}" needs one with at least ${formatGigabytes(leastBytes)}, and the largest here has ${formatGigabytes(largestBytes)}`;

@@ -19,8 +19,9 @@ export interface ActivityFacts {
 }
 
 /**
- * Monotonic milliseconds. Requests count, those that only asked for the slot included. So do, as reasons not to unload it yet, an edit of a slot that
- * is always loaded (other than a change of its replicas), a load that has not finished, one that failed and will be tried again, and a workload that was found running.
+ * Monotonic milliseconds. Requests count, those that only asked for the slot included. So do, as reasons not to unload
+ * it yet, an edit of a slot that is always loaded (other than a change of its replicas), a load that has not finished,
+ * one that failed and will be tried again, and a workload that was found running.
  */
 export function deriveLastActive(facts: ActivityFacts): number | undefined {
   const { slot, now, before, traffic, workloads } = facts;

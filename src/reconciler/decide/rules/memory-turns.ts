@@ -1,8 +1,10 @@
 /**
- * Who comes first where memory is short. Slots that load on demand take turns: one that is loaded keeps its memory for as long as it took to load (1 s to 30 s)
- * while requests come, also when a slot of higher priority is asked for; then it gives way to the one whose requests wait, of the highest priority first, or for
- * longer than 30 s. So every slot that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest priority first, then
- * what is read from the disk fastest, then what was not used for longest. What is always loaded gives way to a higher priority only. Pure.
+ * Who comes first where memory is short. Slots that load on demand take turns: one that is loaded keeps its memory for
+ * as long as it took to load (1 s to 30 s) while requests come, also when a slot of higher priority is asked for; then
+ * it gives way to the one whose requests wait, of the highest priority first, or for longer than 30 s. So every slot
+ * that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest
+ * priority first, then what is read from the disk fastest, then what was not used for longest. What is always loaded
+ * gives way to a higher priority only. Pure.
  */
 import { HOST, type MemoryGroup, type PoolBytes, type PoolId, type PoolsOfBackend } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -10,7 +12,7 @@ import type { MemoryDemand } from '../../../providers/provider.ts';
 
 export interface Turn {
   readonly group: MemoryGroup;
-  /** Until then the place holds unless requests come or end, in monotonic milliseconds; undefined where time does not change it. */
+  /** Monotonic milliseconds until which the place holds unless requests come or end; undefined without a limit. */
   readonly until: number | undefined;
 }
 
@@ -33,7 +35,7 @@ export interface MemoryRequest {
 
 const SHORTEST_TURN_MS = 1000;
 const LONGEST_TURN_MS = 30_000;
-/** Without a request for this part of its turn, a slot is idle: a client that sends one request after another pauses for less. */
+/** A slot without requests for this part of its turn is idle; sequential clients pause for less. */
 const PAUSE = 1 / 4;
 /** Requests that have waited for so long come before those of higher priority. */
 const OVERDUE_MS = 30_000;
@@ -68,7 +70,7 @@ export function turnOf(facts: TurnFacts): Turn {
   return { group: busy ? 'served' : 'idle', until: undefined };
 }
 
-/** The order in which memory is given out. `earlier`: requests in an earlier order, which changes nothing in the result, and saves most comparisons. */
+/** The order in which memory is given out. `earlier`: a previous order, which only saves comparisons. */
 export function inOrder<Request extends MemoryRequest>(requests: readonly Request[], earlier: readonly Request[] = []): readonly Request[] {
   const ranked = rankOf(requests);
   const ranks = new Map(requests.map((request) => [request.slot, ranked(request)]));
@@ -90,7 +92,7 @@ function nearlyInOrder<Request extends MemoryRequest>(requests: readonly Request
   return [...known, ...rest.values()];
 }
 
-/** The priority that counts for a slot that loads on demand: what others wait for raises it during its turn, and lowers it afterwards. */
+/** Effective priority of a slot loaded on demand: waiting requests raise it during its turn and lower it afterwards. */
 function rankOf(requests: readonly MemoryRequest[]): (request: MemoryRequest) => number {
   const prioritiesOf = (has: (request: MemoryRequest) => boolean): readonly number[] =>
     requests.filter(has).map(({ priority }) => priority);
@@ -138,8 +140,8 @@ function compareNames(a: SlotName, b: SlotName): number {
 }
 
 /**
- * In which memories of the machine a server is placed: on one device where it fits, the fullest one in which it does; split over as few as possible otherwise.
- * Pure.
+ * Places a server in the pools of the machine: on the fullest device where it fits, else split over as few as
+ * possible. Pure.
  */
 
 export interface PlacementQuestion {
@@ -150,8 +152,8 @@ export interface PlacementQuestion {
 }
 
 /**
- * `freeBytes` says what is left of a pool; infinite where that has no budget. Returns a placement also where nothing fits: the one that lacks least, so that the
- * numbers of a refusal mean something.
+ * `freeBytes` says what is left of a pool; infinite where that has no budget. Returns a placement also where nothing
+ * fits: the one that lacks least, so that the numbers of a refusal mean something.
  */
 export function placeMemory({ demand, pools, gpus }: PlacementQuestion, freeBytes: (pool: PoolId) => number): PoolBytes {
   const { hostBytes, deviceBytes } = demand;

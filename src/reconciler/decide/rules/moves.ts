@@ -1,6 +1,7 @@
 /**
- * All moves from one state to another, with what causes each, or `never`. A move may skip states that began and ended between two passes. It never
- * skips `warming`: only a pass that has seen a workload has it probed, and only a pass that has published it lets requests in. Pure.
+ * All moves from one state to another, with what causes each, or `never`. A move may skip states that began and ended
+ * between two passes. It never skips `warming`: only a pass that has seen a workload has it probed, and only a pass
+ * that has published it lets requests in. Pure.
  */
 import type { SlotState } from '../../../schema/status/slot-status.ts';
 

@@ -1,10 +1,10 @@
 /**
- * What is done about a workload that somebody altered, in one of two ways: it is updated in place where its runtime can do so, and replaced otherwise.
+ * Repair of workloads altered from outside: updated in place if the runtime can, replaced otherwise.
  *
- *     "drift" is "repair"           repaired without end, with the back-off of failures, however often it is altered again
- *     "drift" is "warn", "ignore"   left as it is
- *     it keeps the slot from        stalled: at once where it is left as it is, and once the back-off has reached its longest
- *     answering                     delay where it is repaired, because then somebody must stop who alters it
+ *     drift = "repair"             repaired without end, with the back-off of failures
+ *     drift = "warn", "ignore"     left as it is
+ *     it keeps the slot from       stalled: at once where it is left as it is, else once the back-off has reached
+ *     answering                    its longest delay, because then a user must stop the cause
  *
  * Pure.
  */
@@ -29,7 +29,7 @@ export function describeAltered({ drift }: Pick<WorkloadView, 'drift'>, view: Sl
   return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}${repairsText(view)}` };
 }
 
-/** Why the slot does not answer though its workload was or is repaired, or must not be; undefined where nobody has to act. */
+/** Why the slot does not answer despite a repair, or without one; undefined if no action is needed. */
 export function findUnrepairable(
   view: SlotView,
   { serving, starting }: { readonly serving: WorkloadView | undefined; readonly starting: WorkloadView | undefined },

@@ -1,4 +1,4 @@
-/** Which slots get memory, in which memories of the machine, with everything that led to each verdict. Decided again in each pass. Pure. */
+/** Which slots get memory, in which pool, with the reasons of each verdict. Decided again in each pass. Pure. */
 import {
   addBytes,
   HOST,
@@ -28,7 +28,7 @@ export interface MemoryClaim extends MemoryRequest {
 export interface MemoryShares {
   readonly verdicts: ReadonlyMap<SlotName, MemoryVerdict>;
   readonly admitted: PoolBytes;
-  /** When the passage of time alone changes the order, in monotonic milliseconds; undefined where that changes nothing. */
+  /** Monotonic milliseconds at which time alone changes the order; undefined if it never does. */
   readonly changesAt: number | undefined;
   /** How the shares came about, claim by claim; empty where there is no order. */
   readonly turns: readonly ShareTurn[];
@@ -68,10 +68,12 @@ interface Share {
 const MOST_NAMES = 10;
 
 /**
- * Admits claims in order while the budgets last. A claim that is too large does not block smaller ones that run already, but it blocks those that are still to be
- * started: else small models would keep a large one from its turn indefinitely. Other programs of the machine only limit what is started.
+ * Admits claims in order while the budgets last. A claim that is too large does not block smaller ones that run
+ * already, but it blocks those that are still to be started: else small models would keep a large one from its turn
+ * indefinitely. Other programs of the machine only limit what is started.
  *
- * `last` changes no value of the result. A claim that is the same object, and finds what it found then, gets the same object, and nothing is computed for it.
+ * `last` changes no value of the result. A claim that is the same object, and finds what it found then, gets the same
+ * object, and nothing is computed for it.
  */
 export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[], last?: MemoryShares): MemoryShares {
   if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims, last);
@@ -203,7 +205,7 @@ function roomIn(pool: MemoryPool | undefined, usedBytes: number, besideOthers: b
   return pool.budgetBytes - (besideOthers ? pool.othersBytes : 0) - usedBytes;
 }
 
-/** Whether it fits once all slots before it that load on demand have released their memory; what is loaded always does not. */
+/** Whether it fits once all earlier on-demand slots have released their memory; `always` slots never do. */
 function mayFit({ needs, held }: MemoryClaim, placement: PoolBytes, { firm, pools }: Share, besideOthers: boolean): boolean {
   const room = (id: PoolId): number => roomIn(pools.get(id), firm[id] ?? 0, besideOthers);
   return lacking(held === undefined ? placeMemory(needs, room) : placement, room) === undefined;

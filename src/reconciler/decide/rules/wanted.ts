@@ -3,8 +3,8 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView } from '../facts/view.ts';
 
 /**
- * How long a load goes on after its last waiting request has left. A client whose attempt timed out tries again within this time: the SDKs of OpenAI wait 8 s at
- * most. A longer time would keep memory from slots that are asked for.
+ * How long a load goes on after its last waiting request has left. A client whose attempt timed out tries again within
+ * this time: the SDKs of OpenAI wait 8 s at most. A longer time would keep memory from slots that are asked for.
  */
 const ABANDONED_MS = 10_000;
 
@@ -44,7 +44,7 @@ function gaveWay(view: SlotView): Finding | undefined {
   };
 }
 
-/** When the load of a slot on demand, for which no request waits any more, is given up. Monotonic milliseconds; undefined where it is not. */
+/** Monotonic milliseconds at which an on-demand load is abandoned because no request waits; undefined if it is not. */
 export function abandonedAt(view: SlotView): number | undefined {
   if (view.spec.load !== 'on-demand' || !view.lastUnserved || view.lastAskedAt === undefined) return undefined;
   return isInUse(view) || hasLoaded(view) ? undefined : view.lastAskedAt + ABANDONED_MS;

@@ -18,13 +18,13 @@ import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { exitId } from '../facts/workload-history.ts';
 import { crashLooping, failedFinally } from './gates.ts';
 
-/** So many failed probes in a row make a workload unhealthy; so many without any answer do so whether it has requests or not. */
+/** Failed probes in a row that make a workload unhealthy; without any answer, whether it has requests or not. */
 const UNHEALTHY_AFTER = 3;
-/** Hundreds of requests that arrive at once can keep a server from accepting the connection of a probe; then its answers still flow. Less than three probes take. */
+/** A burst of requests may delay a probe's connection while answers still flow. Shorter than three probes. */
 const HEARD_MS = 10_000;
-/** A server that computes one answer at a time may fail a probe until it is done, so this much is tolerated with requests in flight. */
+/** A server that computes one answer at a time may fail probes; tolerated this long with requests in flight. */
 const BUSY_PATIENCE_MS = 120_000;
-/** A server that is alive and answers nothing gets as long as a request may wait for its first byte, while it has requests. */
+/** A live server without answers gets as long as a request may wait for its first byte, while it has requests. */
 const STUCK_PATIENCE_MS = 600_000;
 
 /** Why the workload must be stopped; undefined where it may stay. */
@@ -37,7 +37,7 @@ export function isPassing(workload: WorkloadView, view: SlotView): boolean {
   return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
 }
 
-/** It answered once and answers nothing at all now, however cheap: it is frozen or gone, and will not finish a request either. */
+/** It answered before and no longer does, however cheap the request: frozen or gone, as are its requests. */
 export function isSilent({ fact, known: { probe }, heardAt }: WorkloadView, now: number): boolean {
   if (fact.endpoints.length === 0 || probe?.passed !== true || probe.consecutiveSilences < UNHEALTHY_AFTER) return false;
   return heardAt === undefined || now - heardAt >= HEARD_MS;
@@ -49,7 +49,7 @@ export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): 
   return { kind: 'crash', exitId: exitId(exit), ...describeExit(exit) };
 }
 
-/** Why a workload that its runtime keeps restarting is stopped after all; undefined while it is not, or once it answers. */
+/** Why a workload that its runtime keeps restarting is stopped; undefined if it is not, or once it answers. */
 export function whyGivenUp({ fact, known }: WorkloadView, view: SlotView): Finding | undefined {
   if (known.probe?.passed === true) return undefined;
   const crashed = view.failures.some(({ workload, restartedInPlace }) => restartedInPlace === true && workload === fact.id);
@@ -67,10 +67,10 @@ function exited({ fact: { phase, exit } }: WorkloadView): Fault | undefined {
   return phase === 'exited' ? { kind: 'crash', ...describeExit(exit) } : undefined;
 }
 
-/** A server that could not be asked for longer than this is asked again before it is given up: it may have become ready while its runtime did not answer. */
+/** A server unreachable for longer is probed again before it is given up: it may have become ready meanwhile. */
 const STALE_PROBE_MS = 5000;
 
-/** It has never passed. Trying longer would not change what it computes, and it might keep memory that what served before needs. */
+/** It has never passed. Waiting would not change its answers, and it may hold memory that the old workload needs. */
 function answersNonsense({ fact, known: { probe } }: WorkloadView): Fault | undefined {
   if (fact.phase !== 'running' || fact.endpoints.length === 0 || probe?.status !== 'nonsense' || probe.passed) return undefined;
   return { kind: 'probe', reason: 'ModelAnswersNonsense', message: probe.message };

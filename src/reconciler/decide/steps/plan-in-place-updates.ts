@@ -1,6 +1,6 @@
 /**
- * What is corrected without a new workload, where the runtime can do so: a workload that somebody altered, and one that an edit changes in
- * place. It serves in the meantime. Pure.
+ * What is corrected without a new workload, where the runtime can do so: a workload that somebody altered, and one that
+ * an edit changes in place. It serves in the meantime. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { HOST } from '../facts/memory-pools.ts';

@@ -8,7 +8,7 @@ import { joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
 /** The interval of the probes of a workload that passes. */
 const LIVENESS_MS = 10_000;
-/** A pass that takes place up to this much earlier probes too, so that the probes of several slots come to share their passes. */
+/** A pass up to this much earlier probes too, so that probes of several slots share passes. */
 const LIVENESS_SLACK_MS = 3000;
 /** A failed probe is repeated sooner, so that three in a row take only seconds. */
 const DOUBT_MS = 2000;
@@ -26,7 +26,7 @@ export function planProbes(view: SlotView, roles: Roles): TimedActions {
   return joinTimed([...kept, ...draining].map((workload) => planProbe(workload, view, workload === roles.unprobed)));
 }
 
-/** The pause between two attempts while a workload warms up: a twentieth of its age, so that waiting adds no more than that; 5 ms to 1 s. */
+/** Pause between attempts while a workload warms up: a twentieth of its age, 5 ms to 1 s. */
 export function warmingPauseMs(ageMs: number): number {
   return Math.min(Math.max(ageMs / 20, 5), 1000);
 }
@@ -56,8 +56,8 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
 }
 
 /**
- * The leader replaces a server whose model fails, so that a follower only has to know whether it reaches the pod itself. Where one of several pods fails, nobody replaces it, and each
- * replica of the gateway finds out which one.
+ * The leader replaces a server whose model fails, so that a follower only has to know whether it reaches the pod
+ * itself. Where one of several pods fails, nobody replaces it, and each replica of the gateway finds out which one.
  */
 function asksModel({ fact, known: { probe } }: WorkloadView, { leads, network }: SlotView): boolean {
   return leads || network !== 'pods' || fact.endpoints.length > 1 || probe?.status !== 'passing';

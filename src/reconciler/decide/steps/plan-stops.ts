@@ -1,7 +1,8 @@
 /**
- * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or its drain time is over. One that only gives
- * way to others that need its memory has no such time. A silent one
- * finishes nothing, so it is killed at once; this resets its connections, and requests whose answer had not begun are sent again. Pure.
+ * When a draining workload is stopped: at once where it has no requests; otherwise when its last request has ended or
+ * its drain time is over. One that only gives way to others that need its memory has no such time. A silent one
+ * finishes nothing, so it is killed at once; this resets its connections, and requests whose answer had not begun are
+ * sent again. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
@@ -16,7 +17,7 @@ import { isSilent } from '../rules/workload-faults.ts';
 
 /** Grace for the shutdown of the server itself; its requests have ended by then. */
 const STOP_GRACE_MS = 10_000;
-/** It has exited and has no requests; should its runtime restart it in the meantime, that needs no patience. Or it is frozen, and does not notice that it is to end. */
+/** It has exited without requests, where a restart in the meantime needs no patience; or it is frozen. */
 const SHORT_GRACE_MS = 1000;
 /** The default drain time, because the setting of a removed slot is no longer known. */
 const ORPHAN_DRAIN_MS = 30_000;
@@ -70,8 +71,8 @@ function isRemoved(slot: SlotName, { slots, refused }: Desired): boolean {
 }
 
 /**
- * A start or an update might bring the workload back, and its last log lines are read before it is removed: all of them end first. What is stopped during
- * its start would also seem to have vanished, because the start ends after the stop.
+ * A start or an update might bring the workload back, and its last log lines are read before it is removed: all of them
+ * end first. What is stopped during its start would also seem to have vanished, because the start ends after the stop.
  */
 function isBeingChanged(workload: WorkloadView, view: SlotView): boolean {
   const isUpdated = view.applying?.args.updatesInPlace?.workload === workload.fact.id;
