@@ -14,9 +14,9 @@ const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => J
   hardware: async () => (await import('./pages/hardware.tsx')).HardwarePage,
   settings: async () => (await import('./pages/settings.tsx')).SettingsPage,
 };
-const loadSignIn = async () => (await import('./parts/sign-in.tsx')).SignIn;
-const loadDrawer = async () => (await import('./parts/slot-drawer.tsx')).SlotDrawer;
-const loadChange = async () => (await import('./parts/change-dialog.tsx')).ChangeDialog;
+const loadSignIn = async () => (await import('./pages/tokens.tsx')).SignIn;
+const loadDrawer = async () => (await import('./slots/slot-drawer.tsx')).SlotDrawer;
+const loadChange = async () => (await import('./slots/change-dialog.tsx')).ChangeDialog;
 
 export function Shell(): JSX.Element {
   const { place, needsToken, change } = useApp();

@@ -1,9 +1,8 @@
 /** What cards and rows offer and show, and how often they are drawn. */
 import { expect, test } from '@jest/globals';
-import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/draw-pace.ts';
+import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
-import { describePod } from '../../dashboard/src/decide/pods.ts';
-import { offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
+import { describePod, offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { AT_REST_REASONS } from '../../src/schema/slot-reasons.ts';

@@ -2,9 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer, requestBody } from '../../dashboard/src/decide/chat.ts';
-import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/form-fields.ts';
-import { addToGallery, cachedUrls, readGallery } from '../../dashboard/src/decide/gallery.ts';
-import { extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/image-events.ts';
+import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/slot-document.ts';
+import { addToGallery, cachedUrls, readGallery, extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/images.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
 import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
 import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';

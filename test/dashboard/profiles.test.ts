@@ -1,6 +1,6 @@
 /** Which profile the dashboard shows. */
 import { describe, expect, test } from '@jest/globals';
-import { differentSlots, nearestProfile } from '../../dashboard/src/decide/profiles.ts';
+import { differentSlots, nearestProfile } from '../../dashboard/src/decide/slot-facts.ts';
 import type { ProfileEntry } from '../../dashboard/src/types.ts';
 import { ProfileName, SlotName } from '../../src/schema/names.ts';
 

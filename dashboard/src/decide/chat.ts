@@ -1,5 +1,5 @@
 /** A conversation as the page keeps it, and how the events of an answer extend it. Pure. */
-import { at, listOf, parseJson, textOf } from './json.ts';
+import { at, listOf, parseJson, textOf } from './untrusted.ts';
 import type { Table } from './patch.ts';
 
 export interface ChatMessage {

@@ -1,6 +1,6 @@
 /** What a card shows of a slot, and what can be done with it now. Pure. */
 import type { AT_REST_REASONS } from '../../../src/schema/slot-reasons.ts';
-import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
+import type { Condition, Pod, ProfileEntry, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** Conditions for which a person must act come first: they are shown on top of the card. */
 export function needsPerson(slot: Slot): Condition | undefined {
@@ -109,4 +109,27 @@ export function matchesEntry({ slot, kind, message, cause }: TimelineEntry, sear
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
+}
+
+/** How a pod is, in one word; `tone` is the class of its tag. */
+export function describePod({ terminating, ready, reason, phase }: Pod): { readonly word: string; readonly tone: 'good' | 'bad' | '' } {
+  if (terminating) return { word: 'Terminating', tone: '' };
+  if (ready) return { word: 'Ready', tone: 'good' };
+  if (reason !== null) return { word: reason, tone: 'bad' };
+  return { word: phase, tone: phase === 'Failed' ? 'bad' : '' };
+}
+
+type Judged = Pick<ProfileEntry, 'name' | 'active' | 'problems' | 'slots'>;
+
+/** Names of the slots that a switch would change. */
+export function differentSlots({ slots }: Pick<Judged, 'slots'>): readonly string[] {
+  return slots.filter(({ result }) => result !== 'unchanged').map(({ name }) => name);
+}
+
+/** The profile to show: the one that is in force, else the one that differs in the fewest slots. Undefined without profiles. */
+export function nearestProfile<Profile extends Judged>(profiles: readonly Profile[]): Profile | undefined {
+  const active = profiles.find((profile) => profile.active);
+  const usable = profiles.filter(({ problems }) => problems.length === 0);
+  const [nearest] = usable.toSorted((left, right) => differentSlots(left).length - differentSlots(right).length);
+  return active ?? nearest ?? profiles[0];
 }

@@ -1,6 +1,6 @@
 /** The live connection to the service: it resumes after the last event, and notices silence, so that the page never shows an old state as the present one. */
-import { SILENCE_MS, retryDelayMs, type Freshness } from '../decide/freshness.ts';
-import { readEvents, SSE_BEGIN, type ServerEvent } from '../decide/sse.ts';
+import { SILENCE_MS, retryDelayMs, type Freshness } from '../decide/pace.ts';
+import { readEvents, SSE_BEGIN, type ServerEvent } from '../decide/stream-text.ts';
 import type { Client } from './client.ts';
 
 export interface EventStreamDeps {

@@ -1,8 +1,7 @@
 /** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
 import { batch, signal, type Signal } from '@preact/signals';
-import { drawPauseMs } from '../decide/draw-pace.ts';
-import type { Freshness } from '../decide/freshness.ts';
-import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { drawPauseMs, type Freshness } from '../decide/pace.ts';
+import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import { ApiProblem, type Client } from './client.ts';

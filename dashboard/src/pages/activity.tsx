@@ -6,7 +6,7 @@ import { formatSeconds, formatTime } from '../decide/format.ts';
 import { hashOf, PARTS, type ActivityPart } from '../decide/route.ts';
 import { matchesEntry } from '../decide/slot-facts.ts';
 import { EntryList } from '../parts/entry-list.tsx';
-import { LogsTab } from '../parts/logs-tab.tsx';
+import { LogsTab } from '../slots/logs-tab.tsx';
 import { PartTabs } from '../parts/part-tabs.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';

@@ -6,8 +6,8 @@ import { drawAdmission, memoriesOf, type DeviceMemory } from '../decide/memory-s
 import { hashOf } from '../decide/route.ts';
 import { isWanted } from '../decide/slot-facts.ts';
 import type { Client } from '../io/client.ts';
-import { AdmissionChart } from '../parts/admission-chart.tsx';
-import { ClusterPanels } from '../parts/pods.tsx';
+import { AdmissionChart } from './admission-chart.tsx';
+import { ClusterPanels } from '../slots/pods.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { A } from '../texts-activity.ts';
 import { PAGE_NAMES, T } from '../texts.ts';

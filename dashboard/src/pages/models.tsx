@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesModel, splitModels } from '../decide/model-facts.ts';
-import { ModelRow } from '../parts/model-row.tsx';
+import { ModelRow } from './model-row.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';

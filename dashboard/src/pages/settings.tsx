@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
 import { messageOf } from '../io/client.ts';
-import { CreateToken, NewToken } from '../parts/create-token.tsx';
+import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { Modal } from '../parts/modal.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';

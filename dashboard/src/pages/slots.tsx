@@ -2,18 +2,17 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { cardsInView } from '../decide/draw-pace.ts';
+import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
 import { Lazy } from '../parts/lazy.tsx';
-import { SlotCard } from '../parts/slot-card.tsx';
-import { useGrowing } from '../parts/use-growing.ts';
-import { useNear } from '../parts/use-near.ts';
+import { SlotCard } from '../slots/slot-card.tsx';
+import { useGrowing, useNear } from '../slots/long-list.ts';
 import { usePart } from '../parts/use-part.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 
-const loadProfiles = async () => (await import('../parts/profile-bar.tsx')).ProfileBar;
-const loadFirstRun = async () => (await import('../parts/first-run.tsx')).FirstRun;
+const loadProfiles = async () => (await import('../slots/profile-bar.tsx')).ProfileBar;
+const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
   const { store } = useApp();

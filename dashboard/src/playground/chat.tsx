@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
-import { parseJson } from '../decide/json.ts';
+import { parseJson } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { P } from '../texts-playground.ts';
 import type { Models } from '../types.ts';

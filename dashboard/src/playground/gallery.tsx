@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import type { KeptImage } from '../decide/gallery.ts';
+import type { KeptImage } from '../decide/images.ts';
 import { P } from '../texts-playground.ts';
 
 interface GalleryProps {

@@ -2,8 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { addToGallery, cachedUrls, readGallery, type KeptImage } from '../decide/gallery.ts';
-import { extendDrawing, NOTHING_DRAWN, type Drawing } from '../decide/image-events.ts';
+import { addToGallery, cachedUrls, readGallery, type KeptImage, extendDrawing, NOTHING_DRAWN, type Drawing } from '../decide/images.ts';
 import type { Table } from '../decide/patch.ts';
 import { P } from '../texts-playground.ts';
 import { Gallery } from './gallery.tsx';

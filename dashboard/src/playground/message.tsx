@@ -1,7 +1,7 @@
 /** One message of a conversation. */
 import type { JSX } from 'preact';
 import type { ChatMessage } from '../decide/chat.ts';
-import { Markdown } from '../parts/markdown.tsx';
+import { Markdown } from './markdown.tsx';
 import { P } from '../texts-playground.ts';
 import { Waiting } from './slot-choice.tsx';
 

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, listOf } from '../decide/json.ts';
+import { at, listOf } from '../decide/untrusted.ts';
 import { linesOf, similarity } from '../decide/vectors.ts';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { RunButton } from './run-button.tsx';

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, listOf, textOf } from '../decide/json.ts';
+import { at, listOf, textOf } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { RunButton } from './run-button.tsx';

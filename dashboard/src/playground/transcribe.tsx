@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, textOf } from '../decide/json.ts';
+import { at, textOf } from '../decide/untrusted.ts';
 import { P } from '../texts-playground.ts';
 import { startRecording, type Recording } from './record.ts';
 import { RunButton } from './run-button.tsx';

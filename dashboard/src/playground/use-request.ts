@@ -1,6 +1,6 @@
 /** One request at a time, which a person can stop, and which ends with the page. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { readEvents, SSE_BEGIN } from '../decide/sse.ts';
+import { readEvents, SSE_BEGIN } from '../decide/stream-text.ts';
 import { messageOf } from '../io/client.ts';
 
 export interface RunningRequest {

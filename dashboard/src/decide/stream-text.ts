@@ -1,13 +1,13 @@
-/** Server-sent events, as pieces of text become events. https://html.spec.whatwg.org/multipage/server-sent-events.html Pure. */
+/** Text that arrives in pieces: server-sent events, and the lines of a log. Pure. */
 
 export interface ServerEvent {
   readonly event: string;
   readonly data: string;
-  /** The last id that the stream has sent, also with an earlier event. */
+  /** The last id of the stream, possibly sent with an earlier event. */
   readonly id: string;
 }
 
-/** What of a stream has not yet become an event. */
+/** The part of a stream that is not yet a complete event. */
 export interface SseRest {
   readonly text: string;
   readonly id: string;
@@ -15,7 +15,7 @@ export interface SseRest {
 
 export const SSE_BEGIN: SseRest = { text: '', id: '' };
 
-/** Takes the next piece of a stream. Returns the events that are complete now, and the rest for the next call. */
+/** Returns the events that `piece` completes, and the rest for the next call. https://html.spec.whatwg.org/multipage/server-sent-events.html */
 export function readEvents(rest: SseRest, piece: string): { readonly events: readonly ServerEvent[]; readonly rest: SseRest } {
   const joined = rest.text + piece;
   // A "\r" at the end may be half of a "\r\n".
@@ -41,4 +41,25 @@ function field(line: string): readonly [string, string] {
   if (colon < 0) return [line, ''];
   const value = line.slice(colon + 1);
   return [line.slice(0, colon), value.startsWith(' ') ? value.slice(1) : value];
+}
+
+export interface LogLines {
+  readonly lines: readonly string[];
+  /** The last line, without its line break yet. */
+  readonly open: string;
+}
+
+export const NO_LINES: LogLines = { lines: [], open: '' };
+const MOST_LINES = 5000;
+
+export function addText({ lines, open }: LogLines, text: string): LogLines {
+  const parts = (open + text).split('\n');
+  const rest = parts.pop() ?? '';
+  return { lines: [...lines, ...parts].slice(-MOST_LINES), open: rest };
+}
+
+/** Indices of the lines that contain the text, in any case. */
+export function matchesOf(lines: readonly string[], search: string): readonly number[] {
+  const wanted = search.trim().toLowerCase();
+  return wanted === '' ? [] : lines.flatMap((line, index) => (line.toLowerCase().includes(wanted) ? [index] : []));
 }

@@ -2,10 +2,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/log-lines.ts';
+import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/stream-text.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
-import type { TabProps } from './tab-props.ts';
 
 const WRAP_KEY = 'svc.logs.wrap';
 /** Within this of the end counts as being there. */
@@ -16,7 +15,7 @@ interface Log extends LogLines {
   readonly done: boolean;
 }
 
-export function LogsTab({ name }: TabProps): JSX.Element {
+export function LogsTab({ name }: { readonly name: string }): JSX.Element {
   const log = useLog(name);
   const [search, setSearch] = useState('');
   const [wrap, setWrap] = useState(() => localStorage.getItem(WRAP_KEY) !== 'no');

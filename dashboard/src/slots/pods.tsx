@@ -2,14 +2,14 @@
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatAge, secondsSince } from '../decide/format.ts';
-import { describePod } from '../decide/pods.ts';
+import { describePod } from '../decide/slot-facts.ts';
 import { hashOf } from '../decide/route.ts';
 import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Cluster, Pod } from '../types.ts';
-import { FactList } from './fact-list.tsx';
-import { useLoaded, type Loaded } from './use-loaded.ts';
-import { usePart } from './use-part.ts';
+import { FactList } from '../parts/fact-list.tsx';
+import { useLoaded, type Loaded } from '../parts/use-loaded.ts';
+import { usePart } from '../parts/use-part.ts';
 
 const EVERY_SECONDS = 5;
 /** Those that do not run come first. */

@@ -6,10 +6,9 @@ import { toneOf } from '../decide/slot-facts.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
 import { SlotPods } from './pods.tsx';
-import type { TabProps } from './tab-props.ts';
-import { useLoaded } from './use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.ts';
 
-export function ExplainTab({ name }: TabProps): JSX.Element {
+export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
   const { client, store } = useApp();
   const slot = store.of(name)?.slot.value;
   const loaded = useLoaded((signal) => client.ask<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }), [name, slot]);

@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import { P } from '../texts-profiles.ts';
-import { Modal } from './modal.tsx';
+import { Modal } from '../parts/modal.tsx';
 
 interface SaveProfileProps {
   readonly slots: readonly string[];

@@ -3,13 +3,13 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
-import { at, textOf } from '../decide/json.ts';
+import { at, textOf } from '../decide/untrusted.ts';
 import { hashOf } from '../decide/route.ts';
 import { messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { InstallState } from '../types.ts';
-import { useLoaded } from './use-loaded.ts';
-import { usePart } from './use-part.ts';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { usePart } from '../parts/use-part.ts';
 
 /** Steps are done elsewhere, by commands or on other pages. */
 const EVERY_SECONDS = 3;

@@ -2,15 +2,15 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change } from '../app-context.ts';
-import { differentSlots, nearestProfile } from '../decide/profiles.ts';
+import { differentSlots, nearestProfile } from '../decide/slot-facts.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import { P } from '../texts-profiles.ts';
 import type { ProfileEntry, Profiles, SwitchedProfile } from '../types.ts';
-import { Modal } from './modal.tsx';
+import { Modal } from '../parts/modal.tsx';
 import { SaveProfile } from './save-profile.tsx';
-import { useLoaded } from './use-loaded.ts';
-import { usePart } from './use-part.ts';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { usePart } from '../parts/use-part.ts';
 
 /** In a cluster there are none, and nothing is shown. */
 export function ProfileBar(): JSX.Element | null {

@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks';
 import { useApp, type Change, type PlannedChange } from '../app-context.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
-import { Modal } from './modal.tsx';
-import { PlanView } from './plan-view.tsx';
-import { useLoaded } from './use-loaded.ts';
+import { Modal } from '../parts/modal.tsx';
+import { PlanView } from '../parts/plan-view.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
 
 export function ChangeDialog(): JSX.Element | null {
   const { change } = useApp();

@@ -4,14 +4,14 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
-import { safeLink } from '../decide/safe-link.ts';
+import { safeLink } from '../decide/untrusted.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
-import { DownloadBar } from './download-bar.tsx';
+import { DownloadBar } from '../parts/download-bar.tsx';
 import { FitCheck } from './fit-check.tsx';
-import { loadChange } from './slot-actions.ts';
+import { loadChange } from '../slots/slot-actions.ts';
 
 interface ModelRowProps {
   readonly model: ModelEntry;

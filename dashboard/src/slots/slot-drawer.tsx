@@ -2,15 +2,16 @@
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { hashOf, SLOT_TABS, type SlotTab } from '../decide/route.ts';
-import { TAB_NAMES } from '../texts.ts';
+import { EntryList } from '../parts/entry-list.tsx';
+import { Modal } from '../parts/modal.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
+import { T, TAB_NAMES } from '../texts.ts';
+import type { Timeline } from '../types.ts';
 import { EditTab } from './edit-tab.tsx';
 import { ExplainTab } from './explain-tab.tsx';
 import { LogsTab } from './logs-tab.tsx';
-import { Modal } from './modal.tsx';
-import type { TabProps } from './tab-props.ts';
-import { TimelineTab } from './timeline-tab.tsx';
 
-const TABS: Readonly<Record<SlotTab, (props: TabProps) => JSX.Element>> = {
+const TABS: Readonly<Record<SlotTab, (props: { readonly name: string }) => JSX.Element>> = {
   explain: ExplainTab,
   timeline: TimelineTab,
   logs: LogsTab,
@@ -33,5 +34,21 @@ export function SlotDrawer(): JSX.Element | null {
       </nav>
       <Tab key={tab} name={slot} />
     </Modal>
+  );
+}
+
+/** Newest first. New entries appear as they happen. */
+function TimelineTab({ name }: { readonly name: string }): JSX.Element {
+  const { client, store } = useApp();
+  const last = store.of(name)?.lastEvent.value?.seq;
+  const path = `/api/slots/${encodeURIComponent(name)}/timeline?limit=300`;
+  const loaded = useLoaded((signal) => client.ask<Timeline>(path, { signal }), [name, last]);
+  return (
+    <div class="tab">
+      {loaded.kind === 'loading' && <p role="status">{T.loading}</p>}
+      {loaded.kind === 'failed' && <p role="alert">{loaded.message}</p>}
+      {loaded.kind === 'done' && loaded.value.entries.length === 0 && <p>{T.noTimeline}</p>}
+      {loaded.kind === 'done' && <EntryList entries={loaded.value.entries.toReversed()} withSlot={false} />}
+    </div>
   );
 }

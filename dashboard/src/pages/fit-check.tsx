@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { T } from '../texts.ts';
 import type { FitAnswer, ModelEntry } from '../types.ts';
-import { useLoaded } from './use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.ts';
 
 interface FitCheckProps {
   readonly model: ModelEntry;

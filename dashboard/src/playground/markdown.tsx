@@ -2,7 +2,7 @@
 import { lexer, type Token } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { safeLink } from '../decide/safe-link.ts';
+import { safeLink } from '../decide/untrusted.ts';
 
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
   const tokens = useMemo(() => lexer(text), [text]);

@@ -1,4 +1,4 @@
-/** What the cards show of the metrics: the text format of Prometheus, of which two histograms are read. Pure. */
+/** Token rates of the slots, read from two histograms in the Prometheus text format, and their sparkline. Pure. */
 
 /** Totals since the service started. */
 export interface SlotTotals {
@@ -8,7 +8,7 @@ export interface SlotTotals {
 }
 
 export interface SlotRates {
-  /** Undefined where no request was answered in the time. */
+  /** Undefined if no request was answered in the interval. */
   readonly firstTokenSeconds: number | undefined;
   readonly tokensPerSecond: number;
 }
@@ -35,7 +35,7 @@ export function readTotals(text: string): ReadonlyMap<string, SlotTotals> {
   return totals;
 }
 
-/** What happened between two readings. A counter that went back was started again, so all of it is new. */
+/** A counter that decreased was reset, so its whole value counts. */
 export function ratesBetween(before: SlotTotals | undefined, after: SlotTotals, seconds: number): SlotRates {
   const grown = (field: keyof SlotTotals): number => {
     const old = before?.[field] ?? 0;
@@ -46,4 +46,18 @@ export function ratesBetween(before: SlotTotals | undefined, after: SlotTotals, 
     firstTokenSeconds: answers > 0 ? grown('firstTokenSeconds') / answers : undefined,
     tokensPerSecond: seconds > 0 ? grown('outputTokens') / seconds : 0,
   };
+}
+
+/** Points of an SVG polyline, the newest value at the right edge. Empty without values. */
+export function sparklinePoints(
+  values: readonly number[],
+  { width, height, most }: { readonly width: number; readonly height: number; readonly most: number },
+): string {
+  const shown = values.slice(-most);
+  const highest = Math.max(1, ...shown);
+  const step = width / Math.max(1, most - 1);
+  const first = width - step * (shown.length - 1);
+  return shown
+    .map((value, index) => `${(first + index * step).toFixed(1)},${(height - 1 - (value / highest) * (height - 2)).toFixed(1)}`)
+    .join(' ');
 }

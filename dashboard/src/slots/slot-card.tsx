@@ -6,13 +6,13 @@ import { useApp } from '../app-context.ts';
 import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
 import { hashOf, type SlotTab } from '../decide/route.ts';
 import { canEdit, needsPerson, offersOf, waitsFor } from '../decide/slot-facts.ts';
-import { sparklinePoints } from '../decide/sparkline.ts';
+import { sparklinePoints } from '../decide/token-rates.ts';
 import { MOST_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
-import { DownloadBar } from './download-bar.tsx';
-import { FactList, type NamedFact } from './fact-list.tsx';
-import type { WatchNear } from './use-near.ts';
-import { usePart } from './use-part.ts';
+import { DownloadBar } from '../parts/download-bar.tsx';
+import { FactList, type NamedFact } from '../parts/fact-list.tsx';
+import type { WatchNear } from './long-list.ts';
+import { usePart } from '../parts/use-part.ts';
 import { changeOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {

@@ -8,11 +8,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Undefined where there is no such key or index. */
+/** Undefined if `value` has no such key or index. */
 export function at(value: unknown, key: string | number): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
 }
 
+/** An empty string for anything else. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
@@ -20,4 +21,10 @@ export function textOf(value: unknown): string {
 /** An empty list for anything else. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** Undefined for anything but web and mail addresses: a link such as `javascript:` would run in the page. */
+export function safeLink(href: string): string | undefined {
+  const trimmed = href.trim();
+  return /^(?:https?:\/\/|mailto:)/i.test(trimmed) ? trimmed : undefined;
 }

@@ -3,20 +3,18 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { applyPatch, diffTables, listChanges, type ChangedKey, type Table } from '../decide/patch.ts';
-import { lineOfKey } from '../decide/locate-key.ts';
+import { lineOfKey } from '../decide/slot-document.ts';
 import { ApiProblem, messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { Plan, Slot } from '../types.ts';
-import { PlanView } from './plan-view.tsx';
+import { PlanView } from '../parts/plan-view.tsx';
 import { SlotForm } from './slot-form.tsx';
-import type { TabProps } from './tab-props.ts';
-import { TomlField } from './toml-field.tsx';
-import type { TextMark, TomlTools } from './toml-tools.ts';
-import { useLoaded } from './use-loaded.ts';
+import { TomlField, type TextMark, type TomlTools } from './toml-field.tsx';
+import { useLoaded } from '../parts/use-loaded.ts';
 
 const TYPING_MS = 350;
 
-export function EditTab({ name }: TabProps): JSX.Element {
+export function EditTab({ name }: { readonly name: string }): JSX.Element {
   const { client } = useApp();
   const [round, setRound] = useState<{ readonly count: number; readonly patch: Table }>({ count: 0, patch: {} });
   const loaded = useLoaded(

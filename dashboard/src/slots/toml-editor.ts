@@ -9,7 +9,7 @@ import { tags } from '@lezer/highlight';
 import { parse, stringify, TomlError } from 'smol-toml';
 import { isTable } from '../decide/patch.ts';
 import { T } from '../texts.ts';
-import type { TomlTools } from './toml-tools.ts';
+import type { TomlTools } from './toml-field.tsx';
 
 const COLORS = HighlightStyle.define([
   { tag: tags.comment, color: 'var(--muted)' },

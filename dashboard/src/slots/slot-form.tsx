@@ -1,6 +1,6 @@
 /** The usual keys of a slot as a form, beside its text: each shows what is entered in the other. */
 import type { JSX } from 'preact';
-import { FORM_FIELDS, readField, writeField, type FormField } from '../decide/form-fields.ts';
+import { FORM_FIELDS, readField, writeField, type FormField } from '../decide/slot-document.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 

@@ -1,11 +1,11 @@
-/** Creates a token, and shows it once. */
+/** Signing in with a token, creating one, and showing it once. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { messageOf } from '../io/client.ts';
 import { SCOPE_MEANINGS, T } from '../texts.ts';
 import type { CreatedToken, Scope } from '../types.ts';
-import { Modal } from './modal.tsx';
+import { Modal } from '../parts/modal.tsx';
 
 const SCOPES: readonly Scope[] = ['v1-only', 'read-only', 'all', 'admin'];
 
@@ -81,5 +81,30 @@ export function NewToken({ token, onClose }: { readonly token: CreatedToken; rea
         </button>
       </footer>
     </Modal>
+  );
+}
+
+/** Shown where authentication is on and no proxy has signed the user in. */
+export function SignIn(): JSX.Element {
+  const { client, store, needsToken } = useApp();
+  const [token, setToken] = useState('');
+  const use = (event: Event): void => {
+    event.preventDefault();
+    client.useToken(token);
+    needsToken.value = false;
+    store.retryNow();
+  };
+  return (
+    <form class="panel narrow" onSubmit={use}>
+      <h1>{T.signIn}</h1>
+      <p>{T.signInWhy}</p>
+      <label>
+        {T.token}
+        <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+      </label>
+      <button type="submit" class="main">
+        {T.useToken}
+      </button>
+    </form>
   );
 }
