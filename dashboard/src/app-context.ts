@@ -39,6 +39,6 @@ export const AppContext = createContext<App | undefined>(undefined);
 
 export function useApp(): App {
   const app = useContext(AppContext);
-  if (app === undefined) throw new Error('Render this part inside of "AppContext.Provider"');
+  if (app === undefined) throw new Error('useApp() is called outside "AppContext.Provider"');
   return app;
 }

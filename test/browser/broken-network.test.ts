@@ -34,7 +34,7 @@ describeWithBrowser('a part of the page that is loaded later', () => {
     const { page, close } = await visit(browser, 'about:blank');
     await page.route(PART, (route) => route.abort('internetdisconnected'));
     await page.goto(world.url);
-    const again = page.getByRole('button', { name: 'Load the page again' });
+    const again = page.getByRole('button', { name: 'Reload page' });
     await again.waitFor();
     await page.unroute(PART);
     await again.click();

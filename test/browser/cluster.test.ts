@@ -68,7 +68,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
     await gateway.getByText('svc-7f64d9c8b4-q2m5n').waitFor();
     expect(await gateway.textContent()).toContain('svc-7f64d9c8b4-tx9zk');
     expect(await page.locator('.pods li').count()).toBe(5);
-    await page.getByText('2 of 5 get requests').waitFor();
+    await page.getByText('2 of 5 ready').waitFor();
     await page.locator('.pods').getByRole('link', { name: 'embed' }).click();
     await page.getByRole('dialog', { name: 'embed' }).locator('.pods li').first().waitFor();
   }, 60_000);
@@ -78,14 +78,14 @@ describeWithBrowser('the dashboard of a cluster', () => {
     const pods = visitor.page.getByRole('dialog', { name: 'primary' }).locator('.pods li');
     await pods.first().waitFor();
     expect(await pods.allTextContents()).toEqual([
-      expect.stringMatching(/bbbbb Crashed.*exited with code 3.*worker-1.*restarted 4 times/),
-      expect.stringMatching(/ccccc Unschedulable.*Insufficient nvidia.com\/gpu.*on no node yet/),
+      expect.stringMatching(/bbbbb Crashed.*exited with code 3.*worker-1.*4 restarts/),
+      expect.stringMatching(/ccccc Unschedulable.*Insufficient nvidia.com\/gpu.*Not scheduled/),
       expect.stringContaining('ddddd Terminating'),
       expect.stringContaining('aaaaa Ready'),
     ]);
     const { cluster } = world;
     if (cluster !== undefined) world.cluster = { ...cluster, pods: [pod(PRIMARY, 'fffff')] };
-    await visitor.page.getByText('1 of 1 gets requests').waitFor();
+    await visitor.page.getByText('1 of 1 ready').waitFor();
     world.cluster = cluster;
   }, 60_000);
 
@@ -129,7 +129,7 @@ describeWithBrowser('the dashboard of a machine', () => {
     const { page, faults } = await visit(browser, `${world.url}/#/slots/primary/explain`);
     await page.getByRole('heading', { name: 'Conditions' }).waitFor();
     await page.evaluate(`location.hash = '#/hardware'`);
-    await page.getByRole('heading', { name: 'What can run here' }).waitFor();
+    await page.getByRole('heading', { name: 'Providers' }).waitFor();
     expect(await page.locator('.pods, .gateways').count()).toBe(0);
     await browser.close();
     await world.close();

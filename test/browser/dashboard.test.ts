@@ -81,7 +81,7 @@ describeWithBrowser('the dashboard', () => {
     const page = await open('');
     await page.getByText('Live', { exact: true }).waitFor();
     await service.kill('SIGTERM');
-    await page.getByText('what you see may be old').waitFor();
+    await page.getByText('data may be out of date').waitFor();
     await page.locator('.grid.stale').waitFor();
     await picture(page, 'stale');
     await service.start();
@@ -113,10 +113,10 @@ describeWithBrowser('the dashboard', () => {
     expect(await visitor.accessibilityFaults()).toEqual([]);
     await service.save('primary', `priority = 7\n${PRIMARY}`);
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Somebody else has changed this slot').waitFor();
+    await page.getByText('Someone else has changed this slot').waitFor();
     expect(await page.getByRole('alert').textContent()).toContain('priority');
     await picture(page, 'edit-conflict');
-    await page.getByRole('button', { name: 'Put my changes on top of theirs' }).click();
+    await page.getByRole('button', { name: 'Reapply my changes' }).click();
     await page.locator('.plan li').first().waitFor();
     await page.getByRole('button', { name: 'Apply' }).click();
     await until((slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
@@ -135,10 +135,10 @@ describeWithBrowser('the dashboard', () => {
     await page.keyboard.press('Escape');
     expect(await secret.inputValue()).toMatch(/^svc_/);
     await picture(page, 'token');
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('button', { name: 'Revoke laptop' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('No token exists yet').waitFor();
+    await page.getByText('No tokens yet').waitFor();
   }, 60_000);
 
   const places = [
@@ -173,7 +173,7 @@ describeWithBrowser('the dashboard', () => {
       await page.locator('.card').first().waitFor();
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
-        await eventually('the page has settled', async () => (await page.getByText(/^Loading( the editor)?$/).count()) === 0);
+        await eventually('the page has settled', async () => (await page.getByText(/^Loading( editor)?…$/).count()) === 0);
         if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);
@@ -188,7 +188,7 @@ describeWithBrowser('the dashboard', () => {
     await page.locator('[data-slot=primary]').waitFor();
     const focused = () => page.evaluate('document.activeElement.textContent');
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('Skip to the content');
+    expect(await focused()).toBe('Skip to content');
     await page.keyboard.press('Enter');
     const load = page.locator('[data-slot=primary]').getByRole('button', { name: 'Load', exact: true });
     for (let presses = 0; presses < 60 && !(await load.evaluate((button) => button === button.ownerDocument.activeElement)); presses += 1) {

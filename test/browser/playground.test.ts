@@ -39,8 +39,8 @@ describeWithBrowser('the playground of the dashboard', () => {
 
   test('leads through the first steps to a first answer, and is gone then', async () => {
     const page = await open('');
-    const steps = page.getByRole('region', { name: 'First steps' });
-    await steps.getByRole('button', { name: 'Ask for it' }).click();
+    const steps = page.getByRole('region', { name: 'Getting started' });
+    await steps.getByRole('button', { name: 'Send a test prompt' }).click();
     await steps.locator('blockquote').waitFor();
     await picture(page, 'first-steps');
     await steps.getByRole('button', { name: 'Finish' }).click();
@@ -61,8 +61,8 @@ describeWithBrowser('the playground of the dashboard', () => {
     const before = (await answer.textContent())?.length ?? 0;
     await eventually('the answer grows', async () => ((await answer.textContent())?.length ?? 0) > before);
     await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByText('stopped', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'New conversation' }).click();
+    await page.getByText('Stopped', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'New chat' }).click();
     await page.getByLabel('Message').fill('Who are you?');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.message.assistant', { hasText: 'owl' }).waitFor();
@@ -87,8 +87,8 @@ describeWithBrowser('the playground of the dashboard', () => {
 
   test('reads a text aloud, and transcribes what the microphone heard and what was uploaded', async () => {
     const page = await open('#/playground/speak');
-    await page.getByRole('button', { name: 'Speak', exact: true }).click();
-    const sound = page.getByLabel('What the slot said').locator('visible=true');
+    await page.getByRole('button', { name: 'Generate speech' }).click();
+    const sound = page.getByLabel('Speech', { exact: true }).locator('visible=true');
     await sound.waitFor({ timeout: 60_000 });
     const body = JSON.stringify({ model: 'tts', input: 'Hello there', response_format: 'wav' });
     const headers = { 'content-type': 'application/json' };
@@ -97,16 +97,16 @@ describeWithBrowser('the playground of the dashboard', () => {
     await picture(page, 'playground-speak-done');
 
     await page.getByRole('link', { name: 'Speech to text' }).click();
-    await page.getByLabel('Recording as a file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
+    await page.getByLabel('Audio file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
     await page.getByRole('button', { name: 'Transcribe' }).click();
-    await page.getByRole('heading', { name: 'What the slot heard' }).waitFor({ timeout: 60_000 });
+    await page.getByRole('heading', { name: 'Transcript' }).waitFor({ timeout: 60_000 });
     const heard = await page.locator('.result .plain').textContent();
     expect(heard?.length).toBeGreaterThan(0);
 
     await page.getByRole('button', { name: 'Record', exact: true }).click();
-    await page.getByText('Recording', { exact: true }).waitFor();
+    await page.getByText('Recording…', { exact: true }).waitFor();
     await page.waitForTimeout(700);
-    await page.getByRole('button', { name: 'End the recording' }).click();
+    await page.getByRole('button', { name: 'Stop recording' }).click();
     await page.getByLabel('recording.wav').waitFor();
     const [sent] = await Promise.all([page.waitForResponse(/transcriptions$/), page.getByRole('button', { name: 'Transcribe' }).click()]);
     expect(sent.status()).toBe(200);
@@ -118,7 +118,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('.matrix').waitFor();
     const cells = await page.locator('.matrix tbody td').allTextContents();
     expect([cells.length, cells[0], cells[4], cells[8]]).toEqual([9, '1.00', '1.00', '1.00']);
-    await page.getByText('The same request from a program').click();
+    await page.getByText('View code').click();
     await page.getByRole('button', { name: 'Python' }).click();
     expect(await page.locator('.snippets pre').textContent()).toContain('client.embeddings.create(');
     await service.chat({ model: 'nobody' });
@@ -140,14 +140,14 @@ describeWithBrowser('the playground of the dashboard', () => {
       else await route.fulfill({ json: { created: 1, data: [{ url: CACHED }] } });
     });
     await page.route(`**${CACHED}`, (route) => route.fulfill({ contentType: 'image/png', body: Buffer.from(PIXEL, 'base64') }));
-    await page.getByLabel('Description of the image').fill('A fox');
+    await page.getByLabel('Prompt').fill('A fox');
     await page.getByLabel('Seed').fill('7');
     await page.getByLabel('Steps').fill('4');
     await page.getByLabel('Size').selectOption('512x512');
-    await page.getByRole('button', { name: 'Draw' }).click();
+    await page.getByRole('button', { name: 'Generate' }).click();
     await page.locator('.drawn figure img').waitFor();
-    await page.getByLabel('Delivery').selectOption('gallery');
-    await page.getByRole('button', { name: 'Draw' }).click();
+    await page.getByLabel('Output').selectOption('gallery');
+    await page.getByRole('button', { name: 'Generate' }).click();
     await page.locator('.gallery img').waitFor();
     const wishes = { model: 'img', prompt: 'A fox', size: '512x512', seed: 7, steps: 4 };
     expect(asked).toEqual([
@@ -172,7 +172,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.getByLabel('Context').fill('');
     await page.getByLabel('Context').blur();
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Nothing is changed yet').waitFor();
+    await page.getByText('No changes').waitFor();
     const stored: unknown = await (await fetch(`${service.url}/api/slots/embed`)).json();
     expect(stored).toMatchObject({ spec: { priority: 5 } });
   }, 60_000);

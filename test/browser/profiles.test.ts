@@ -47,7 +47,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     const save = bar(page).getByRole('button', { name: 'Save as profile…' });
     await save.focus();
     await page.keyboard.press('Enter');
-    const dialog = page.getByRole('dialog', { name: 'Save the slots as a profile' });
+    const dialog = page.getByRole('dialog', { name: 'Save as profile' });
     await page.keyboard.press('Tab');
     await page.keyboard.type('Foxes');
     await page.keyboard.press('Enter');
@@ -64,8 +64,8 @@ describeWithBrowser('profiles in the dashboard', () => {
     await save.click();
     await dialog.getByLabel('Name').fill('foxes');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await dialog.getByText('A profile of this name exists already.').waitFor();
-    await dialog.getByRole('button', { name: 'Replace it' }).click();
+    await dialog.getByText('A profile with this name already exists').waitFor();
+    await dialog.getByRole('button', { name: 'Replace' }).click();
     await dialog.waitFor({ state: 'hidden' });
   }, 60_000);
 
@@ -79,20 +79,20 @@ describeWithBrowser('profiles in the dashboard', () => {
     await bar(page).getByRole('button', { name: 'Switch…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Switch to profile "owls"' });
     await dialog.locator('.plan li').first().waitFor();
-    expect(await dialog.locator('.results li').allTextContents()).toEqual(['night is created', 'primary is changed']);
-    await dialog.getByText('As they should be already: helper').waitFor();
+    expect(await dialog.locator('.results li').allTextContents()).toEqual(['night will be created', 'primary will be changed']);
+    await dialog.getByText('Unchanged: helper').waitFor();
     expect(await visitor.accessibilityFaults()).toEqual([]);
     await picture(page, 'profile-plan');
     // Somebody else edits a slot while the plan is read.
     await service.save('helper', slotOf('demo-owl', 'enabled = false\npriority = 3\n'));
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    await dialog.getByText('The profile or a slot has changed since you looked').waitFor();
+    await dialog.getByText('The profile or a slot has changed since this plan was made').waitFor();
     // The old plan must not be applied while the next one is awaited.
     await page.route('**/api/profiles/owls/apply', async (route) => {
       await pause(300);
       await route.continue();
     });
-    await dialog.getByRole('button', { name: 'Plan again' }).click();
+    await dialog.getByRole('button', { name: 'Refresh plan' }).click();
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await page.locator('[data-slot=night] .badge strong', { hasText: /^ready$/ }).waitFor();
@@ -109,7 +109,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     const page = await open();
     await bar(page).getByLabel('Profile').selectOption('broken');
     await bar(page).getByText('primary.toml:3').waitFor();
-    expect(await chosen(page).textContent()).toBe('broken · has a mistake');
+    expect(await chosen(page).textContent()).toBe('broken · invalid');
     await bar(page).getByRole('button', { name: 'Switch…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Switch to profile "broken"' });
     expect(await dialog.getByRole('alert').textContent()).toContain('primary.toml:3:1: model.default: Write a string in quotes, not 5');

@@ -30,19 +30,19 @@ describeWithBrowser('the dashboard with authentication', () => {
   test('shows no slot without a token, asks for one again if it is wrong, and keeps none', async () => {
     const visitor = await visit(browser, world.url);
     const { page } = visitor;
-    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+    await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
     expect(await page.locator('.card').count()).toBe(0);
     expect(await visitor.accessibilityFaults()).toEqual([]);
     await picture(page, 'sign-in');
     for (const token of ['svc_bad', 'svc_good']) {
       await page.getByLabel('Token').fill(token);
-      await page.getByRole('button', { name: 'Use this token' }).click();
-      if (token === 'svc_bad') await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      if (token === 'svc_bad') await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
     }
     await page.locator('[data-slot=primary]').waitFor();
     expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([0, 0, '']);
     await page.reload();
-    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+    await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
     await visitor.close();
     expect(visitor.faults).toEqual([]);
   }, 60_000);

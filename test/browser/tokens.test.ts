@@ -31,7 +31,7 @@ describeWithBrowser('tokens in the dashboard', () => {
     const { page, faults, close } = await visit(browser, `${service.url}/#/settings`);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByLabel('Token').fill(admin);
-    await page.getByRole('button', { name: 'Use this token' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('button', { name: 'Create token' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Label').fill('laptop');
@@ -40,15 +40,15 @@ describeWithBrowser('tokens in the dashboard', () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const token = String(await page.evaluate('navigator.clipboard.readText()'));
     expect(token).toBe(await page.getByRole('textbox', { name: 'laptop' }).inputValue());
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
 
     const row = page.getByRole('row', { name: 'laptop' });
-    expect(await row.textContent()).toContain('never');
+    expect(await row.textContent()).toContain('Never');
     await eventually('a chat with the token is answered', async () => (await chatStatus(token)) === 200);
     await page.getByRole('link', { name: 'Activity' }).click();
     await page.getByRole('link', { name: 'Settings' }).click();
     await row.waitFor();
-    expect(await row.textContent()).not.toContain('never');
+    expect(await row.textContent()).not.toContain('Never');
 
     await row.getByRole('button', { name: 'Revoke laptop' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();

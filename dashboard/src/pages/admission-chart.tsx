@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { formatBytes } from '../decide/format.ts';
 import { drawAdmission } from '../decide/memory-shares.ts';
 import { hashOf } from '../decide/route.ts';
-import { A, BECAUSE } from '../texts-activity.ts';
+import { A, ADMISSION_REASONS } from '../texts-activity.ts';
 import type { Explanation } from '../types.ts';
 
 export function AdmissionChart({ memory }: { readonly memory: NonNullable<Explanation['memory']> }): JSX.Element | null {
@@ -13,9 +13,9 @@ export function AdmissionChart({ memory }: { readonly memory: NonNullable<Explan
   return (
     <section class="admission">
       <h3>
-        {A.admission} ({drawn.memory})
+        {A.allocation} ({drawn.memory})
       </h3>
-      <p class="why">{A.admissionWhy}</p>
+      <p class="why">{A.allocationWhy}</p>
       <ol style={{ '--budget': share(drawn.budgetBytes) }}>
         {drawn.rows.map(({ slot, bytes, from, admitted, because, priority }) => (
           <li key={slot} class={admitted ? 'admitted' : 'waits'}>
@@ -24,9 +24,9 @@ export function AdmissionChart({ memory }: { readonly memory: NonNullable<Explan
               <span class="bar" aria-hidden="true" style={{ left: share(from), width: share(bytes) }} />
             </span>
             <span>
-              <strong>{admitted ? A.admitted : A.waits}</strong> {formatBytes(bytes)}
+              <strong>{admitted ? A.admitted : A.notAdmitted}</strong> {formatBytes(bytes)}
               <small>
-                {BECAUSE[because]}, {A.priority} {priority}
+                {ADMISSION_REASONS[because]}, {A.priority} {priority}
               </small>
             </span>
           </li>

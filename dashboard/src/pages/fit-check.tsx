@@ -44,15 +44,15 @@ function Fit({ id, onNeeded }: Pick<FitCheckProps, 'onNeeded'> & { readonly id: 
   return (
     <div class="fit" role="status">
       {room !== null && (
-        <meter aria-label={`${T.needs}: ${id}`} min={0} max={Math.max(room, needed)} high={room * 0.9} value={needed}>
+        <meter aria-label={`${T.memoryNeeded}: ${id}`} min={0} max={Math.max(room, needed)} high={room * 0.9} value={needed}>
           {formatBytes(needed)}
         </meter>
       )}
       <small>
         <strong class={fits ? '' : 'short'}>{fits ? (fitsNow ? T.fitsNow : T.fitsLater) : T.tooLarge}</strong>{' '}
-        {room !== null && `${formatBytes(needed)} ${T.ofRoom} ${formatBytes(room)}. `}
+        {room !== null && `${T.neededOf(formatBytes(needed), formatBytes(room))} `}
         {message}
-        {context !== null && ` ${T.largestContext} ${context.toLocaleString('en')} ${T.tokenUnit}.`}
+        {context !== null && ` ${T.maximumContext(context.toLocaleString('en'))}`}
       </small>
     </div>
   );

@@ -87,7 +87,7 @@ function Processor({ cpu }: { readonly cpu: NonNullable<Hardware['cpu']> }): JSX
 
 function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; readonly hardware: Hardware }): JSX.Element {
   const device = hardware.devices.find(({ id }) => id === memory.memory);
-  const title = device === undefined ? A.memoryOf.host : `${device.id}: ${device.name ?? device.vendor}`;
+  const title = device === undefined ? A.systemMemory : `${device.id}: ${device.name ?? device.vendor}`;
   const share = (bytes: number): string => `${(bytes / memory.totalBytes) * 100}%`;
   return (
     <section class="panel">
@@ -114,10 +114,10 @@ function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; read
           </li>
         ))}
         <li class="others">
-          {A.others} {formatBytes(memory.othersBytes)}
+          {A.otherPrograms} {formatBytes(memory.othersBytes)}
         </li>
         <li class="free">
-          {A.freeName} {formatBytes(memory.freeBytes)}
+          {A.freeMemory} {formatBytes(memory.freeBytes)}
         </li>
       </ul>
     </section>

@@ -49,13 +49,13 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
         {pull !== undefined && !pull.failed && <DownloadBar progress={pull} />}
         {pull?.failed === true && (
           <p class="why" role="alert">
-            {T.failed}: {pull.message}
+            {T.downloadFailed}: {pull.message}
           </p>
         )}
       </div>
       <dl class="facts">
         <Fact name={T.size} value={model.size_bytes === null ? T.unknown : formatBytes(model.size_bytes)} />
-        <Fact name={T.needs} value={needed === null ? T.unknown : formatBytes(needed)} kind={fit} />
+        <Fact name={T.memoryNeeded} value={needed === null ? T.unknown : formatBytes(needed)} kind={fit} />
         <Fact name={T.context} value={model.context === null ? T.none : model.context.toLocaleString('en')} />
       </dl>
       <ModelButtons model={model} pull={pull} target={target} onPull={onPull} />
@@ -99,7 +99,7 @@ function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
         {slots.length === 1 ? `${T.loadInto} ${slot}` : T.loadInto}
       </button>
       {slots.length > 1 && (
-        <select aria-label={`${T.loadWhere} ${model.id}`} value={slot} onChange={(event) => setChosen(event.currentTarget.value)}>
+        <select aria-label={`${T.slotFor} ${model.id}`} value={slot} onChange={(event) => setChosen(event.currentTarget.value)}>
           {slots.map((name) => (
             <option key={name}>{name}</option>
           ))}
@@ -136,7 +136,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
       )}
       {pulling && (
         <button type="button" onClick={() => send('DELETE', path)}>
-          {T.cancelDownload}
+          {T.cancel}
         </button>
       )}
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}

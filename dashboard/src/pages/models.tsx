@@ -6,6 +6,7 @@ import { formatBytes } from '../decide/format.ts';
 import { matchesModel, splitModels } from '../decide/model-facts.ts';
 import { ModelRow } from './model-row.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
+import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';
 
@@ -36,18 +37,8 @@ export function ModelsPage(): JSX.Element {
     <>
       <div class="page-head">
         <h1>{target === undefined ? PAGE_NAMES.models : `${T.changeModel}: ${target}`}</h1>
-        {typeof machine?.memory_available_bytes === 'number' && (
-          <p>
-            {formatBytes(machine.memory_available_bytes)} {T.available}
-          </p>
-        )}
-        <input
-          type="search"
-          aria-label={T.modelSearch}
-          placeholder={T.modelSearch}
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+        {typeof machine?.memory_available_bytes === 'number' && <p>{T.memoryAvailable(formatBytes(machine.memory_available_bytes))}</p>}
+        <SearchField label={T.modelSearch} value={search} onValue={setSearch} />
       </div>
       {models.kind === 'loading' && <p role="status">{T.loading}</p>}
       {models.kind === 'failed' && <p role="alert">{models.message}</p>}

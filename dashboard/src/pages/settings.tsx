@@ -3,10 +3,9 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
-import { messageOf } from '../io/client.ts';
 import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
-import { Modal } from '../parts/modal.tsx';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
@@ -49,7 +48,19 @@ export function SettingsPage(): JSX.Element {
         />
       )}
       {created !== undefined && <NewToken token={created} onClose={() => setCreated(undefined)} />}
-      {revoking !== undefined && <Revoke token={revoking} onClose={() => setRevoking(undefined)} onDone={again} />}
+      {revoking !== undefined && (
+        <ConfirmDialog
+          title={`${T.revokeTitle} "${revoking.label}"`}
+          text={T.revokeWhy}
+          action={T.revoke}
+          path={`/api/auth/tokens/${encodeURIComponent(revoking.id)}`}
+          onClose={() => setRevoking(undefined)}
+          onDone={() => {
+            setRevoking(undefined);
+            again();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -111,39 +122,5 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
         </tbody>
       </table>
     </div>
-  );
-}
-
-interface RevokeProps {
-  readonly token: TokenEntry;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-function Revoke({ token, onClose, onDone }: RevokeProps): JSX.Element {
-  const { client } = useApp();
-  const [failure, setFailure] = useState('');
-  const revoke = (): void => {
-    client.ask(`/api/auth/tokens/${encodeURIComponent(token.id)}`, { method: 'DELETE' }).then(
-      () => {
-        onClose();
-        onDone();
-      },
-      (error: unknown) => setFailure(messageOf(error)),
-    );
-  };
-  return (
-    <Modal kind="dialog" title={`${T.revokeTitle} "${token.label}"`} onClose={onClose}>
-      <p>{T.revokeWhy}</p>
-      {failure !== '' && <p role="alert">{failure}</p>}
-      <footer>
-        <button type="button" onClick={onClose}>
-          {T.cancel}
-        </button>
-        <button type="button" class="danger" onClick={revoke}>
-          {T.revoke}
-        </button>
-      </footer>
-    </Modal>
   );
 }

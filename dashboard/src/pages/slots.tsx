@@ -9,6 +9,7 @@ import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../slots/slot-card.tsx';
 import { useGrowing, useNear } from '../slots/long-list.ts';
 import { usePart } from '../parts/use-part.ts';
+import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
 const loadProfiles = async () => (await import('../slots/profile-bar.tsx')).ProfileBar;
@@ -21,18 +22,14 @@ function SummaryLine(): JSX.Element {
   );
   return (
     <ul class="summary">
-      {needPerson > 0 && <li class="needs">{T.needPerson(needPerson)}</li>}
+      {needPerson > 0 && <li class="needs">{T.needAttention(needPerson)}</li>}
       {states.map(({ state, count }) => (
         <li key={state} class={`state-${state}`}>
           <span class="dot" aria-hidden="true" />
           {count} {state}
         </li>
       ))}
-      {memoryBytes > 0 && (
-        <li>
-          {formatBytes(memoryBytes)} {T.inUse}
-        </li>
-      )}
+      {memoryBytes > 0 && <li>{T.memoryReserved(formatBytes(memoryBytes))}</li>}
     </ul>
   );
 }
@@ -63,13 +60,7 @@ export function SlotsPage(): JSX.Element {
         <SummaryLine />
       </div>
       <div class="slot-tools">
-        <input
-          type="search"
-          aria-label={T.search}
-          placeholder={T.search}
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+        <SearchField label={T.search} value={search} onValue={setSearch} />
         {names !== undefined && <Lazy load={loadProfiles} isQuiet />}
       </div>
       {names !== undefined && <Lazy load={loadFirstRun} isQuiet />}

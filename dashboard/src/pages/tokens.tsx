@@ -77,7 +77,7 @@ export function NewToken({ token, onClose }: { readonly token: CreatedToken; rea
           </button>
         )}
         <button type="button" class="main" onClick={onClose}>
-          {T.tokenStored}
+          {T.done}
         </button>
       </footer>
     </Modal>
@@ -96,14 +96,14 @@ export function SignIn(): JSX.Element {
   };
   return (
     <form class="panel narrow" onSubmit={use}>
-      <h1>{T.signIn}</h1>
+      <h1>{T.signInTitle}</h1>
       <p>{T.signInWhy}</p>
       <label>
         {T.token}
         <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
       </label>
       <button type="submit" class="main">
-        {T.useToken}
+        {T.signIn}
       </button>
     </form>
   );

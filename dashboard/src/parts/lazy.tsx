@@ -38,7 +38,7 @@ export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
   if (failed)
     return (
       <div class="panel" role="alert">
-        <p>{T.partGone}</p>
+        <p>{T.partFailed}</p>
         <button type="button" onClick={() => location.reload()}>
           {T.reloadPage}
         </button>

@@ -15,7 +15,7 @@ export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
             <li key={index}>
               <span class="tag">{action}</span> <strong>{slot}</strong> {message}
               <small>
-                {T.because} {because}
+                {T.reason} {because}
               </small>
             </li>
           ))}

@@ -38,7 +38,7 @@ export function Chat(): JSX.Element {
     <>
       <SlotBar choice={choice}>
         <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={clear}>
-          {P.clear}
+          {P.newChat}
         </button>
       </SlotBar>
       <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
@@ -54,7 +54,7 @@ export function Chat(): JSX.Element {
         onSend={() => send(prompt)}
         onStop={answer === undefined ? undefined : stop}
       >
-        {sees ? <Pictures images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.cannotSee}</p>}
+        {sees ? <Pictures images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.noVision}</p>}
       </AskForm>
       <ToolsField text={toolText} onText={setToolText} isWrong={tools === undefined} />
       <SameRequest kind="chat" body={body} />
@@ -153,12 +153,7 @@ function Pictures({ images, onImages }: PicturesProps): JSX.Element {
         <input type="file" accept="image/*" multiple onChange={({ currentTarget: { files } }) => void add(files)} />
       </label>
       {images.map((url, index) => (
-        <button
-          key={index}
-          type="button"
-          aria-label={`${P.removePicture} ${index + 1}`}
-          onClick={() => onImages(images.toSpliced(index, 1))}
-        >
+        <button key={index} type="button" aria-label={`${P.removeImage} ${index + 1}`} onClick={() => onImages(images.toSpliced(index, 1))}>
           <img src={url} alt="" />
         </button>
       ))}
@@ -197,7 +192,7 @@ function ToolsField({ text, onText, isWrong }: ToolsFieldProps): JSX.Element {
         value={text}
         onInput={(event) => onText(event.currentTarget.value)}
       />
-      {isWrong && <p role="alert">{P.toolsWrong}</p>}
+      {isWrong && <p role="alert">{P.toolsInvalid}</p>}
     </details>
   );
 }

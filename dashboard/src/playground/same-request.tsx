@@ -17,8 +17,8 @@ export function SameRequest({ kind, body }: SameRequestProps): JSX.Element {
   const needsToken = store.status.value?.auth_enabled === true;
   return (
     <details class="snippets">
-      <summary>{P.sameRequest}</summary>
-      <div class="buttons" role="group" aria-label={P.sameRequest}>
+      <summary>{P.viewCode}</summary>
+      <div class="buttons" role="group" aria-label={P.viewCode}>
         {SNIPPETS.map((each) => (
           <button key={each} type="button" aria-pressed={each === name} onClick={() => setName(each)}>
             {each}

@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { hashOf } from '../decide/route.ts';
+import { SelectField } from '../parts/fields.tsx';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { STATE_MEANINGS, T } from '../texts.ts';
 import { NO_SLOT, P } from '../texts-playground.ts';
@@ -38,20 +39,13 @@ export function SlotBar({ choice: { capability, slots, slot, choose }, children 
       <div class="panel empty">
         <p>{NO_SLOT[capability]}</p>
         <a class="button" href={hashOf({ page: 'models' })}>
-          {P.chooseModel}
+          {T.browseModels}
         </a>
       </div>
     );
   return (
     <div class="slot-bar">
-      <label class="inline">
-        {P.slot}
-        <select value={slot} onChange={(event) => choose(event.currentTarget.value)}>
-          {slots.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </label>
+      <SelectField label={P.slot} value={slot} options={slots} onValue={choose} isInline />
       <span class={`pill state-${status.state}`} title={STATE_MEANINGS[status.state]}>
         <span class="dot" aria-hidden="true" />
         {status.state}
@@ -69,7 +63,7 @@ export function Waiting({ slot }: { readonly slot: string }): JSX.Element {
   const isLoading = status !== undefined && !['ready', 'serving', 'idle'].includes(status.state);
   return (
     <div class="waiting" role="status">
-      <p class="why">{isLoading ? `${P.waitingFor}: ${STATE_MEANINGS[status.state]}` : P.answering}</p>
+      <p class="why">{isLoading ? `${P.pending}: ${STATE_MEANINGS[status.state]}` : P.processing}</p>
       {status?.progress !== null && status?.progress !== undefined && <DownloadBar progress={status.progress} />}
     </div>
   );

@@ -4,7 +4,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, listOf, textOf } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.ts';
+import { SelectField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
+import { T } from '../texts.ts';
 import { RunButton } from './run-button.tsx';
 import { SameRequest } from './same-request.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
@@ -51,16 +53,9 @@ export function Speak(): JSX.Element {
             {P.speed}
             <input type="number" min="0.25" max="4" step="0.25" value={speed} onInput={(event) => setSpeed(event.currentTarget.value)} />
           </label>
-          <label>
-            {P.format}
-            <select value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
-              {FORMATS.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <SelectField label={P.format} value={format} options={FORMATS} onValue={setFormat} />
         </div>
-        <RunButton request={request} label={P.speak} slot={choice.slot} canRun={choice.slot !== '' && input.trim() !== ''} />
+        <RunButton request={request} label={P.generateSpeech} slot={choice.slot} canRun={choice.slot !== '' && input.trim() !== ''} />
       </form>
       {spoken !== '' && <Spoken url={spoken} format={format} />}
       <SameRequest kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
@@ -71,10 +66,10 @@ export function Speak(): JSX.Element {
 function Spoken({ url, format }: { readonly url: string; readonly format: string }): JSX.Element {
   return (
     <section class="panel result">
-      <h2>{P.spoken}</h2>
-      <audio controls src={url} aria-label={P.spoken} />
+      <h2>{P.speech}</h2>
+      <audio controls src={url} aria-label={P.speech} />
       <a href={url} download={`speech.${format}`}>
-        {P.download}
+        {T.download}
       </a>
     </section>
   );
@@ -96,18 +91,13 @@ function VoiceField({ slot, voice, onVoice }: VoiceFieldProps): JSX.Element {
     },
     [slot],
   );
+  const known = voices.kind === 'done' ? voices.value : [];
   return (
-    <label>
-      {P.voice}
-      <select value={voice} onChange={(event) => onVoice(event.currentTarget.value)}>
-        <option value="">{P.voiceDefault}</option>
-        {voices.kind === 'done' &&
-          voices.value.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-      </select>
-    </label>
+    <SelectField
+      label={P.voice}
+      value={voice}
+      options={[['', P.modelDefault], ...known.map(({ id, name }) => [id, name] as const)]}
+      onValue={onVoice}
+    />
   );
 }

@@ -35,7 +35,7 @@ export function Transcribe(): JSX.Element {
       <form class="ask" onSubmit={run}>
         <Microphone onSound={setSound} />
         <label>
-          {P.upload}
+          {P.audioFile}
           <input type="file" accept="audio/*,video/webm" onChange={({ currentTarget: { files } }) => setSound(files?.[0])} />
         </label>
         {sound !== undefined && <Player sound={sound} />}
@@ -80,7 +80,7 @@ function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): J
         open.current = made;
         setRecording(made);
       },
-      () => setFailure(P.microphoneRefused),
+      () => setFailure(P.microphoneDenied),
     );
   };
   const end = async (): Promise<void> => {
@@ -97,7 +97,7 @@ function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): J
         </button>
       ) : (
         <button type="button" class="danger" onClick={() => void end()}>
-          {P.endRecording}
+          {P.stopRecording}
         </button>
       )}
       {recording !== undefined && <span role="status">{P.recording}</span>}

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change, type PlannedChange } from '../app-context.ts';
 import { ApiProblem, messageOf } from '../io/client.ts';
-import { T } from '../texts.ts';
+import { PAGE_NAMES, T } from '../texts.ts';
 import { Modal } from '../parts/modal.tsx';
 import { PlanView } from '../parts/plan-view.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
@@ -53,7 +53,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
         </button>
         {isConflict ? (
           <button type="button" class="main" onClick={again}>
-            {T.planAgain}
+            {T.refreshPlan}
           </button>
         ) : (
           <button type="button" class="main" disabled={!isPlanned || applying} onClick={() => void apply()}>
@@ -69,8 +69,8 @@ function SlotResults({ slots }: { readonly slots: NonNullable<PlannedChange['slo
   if (slots.length === 0) return null;
   const same = slots.filter(({ result }) => result === 'unchanged').map(({ name }) => name);
   return (
-    <section aria-label={T.slotResults}>
-      <h3>{T.slotResults}</h3>
+    <section aria-label={PAGE_NAMES.slots}>
+      <h3>{PAGE_NAMES.slots}</h3>
       <ul class="results">
         {slots.map(({ name, result }) =>
           result === 'unchanged' ? null : (

@@ -123,14 +123,14 @@ interface ConflictProps {
 function Conflict({ theirs, onKeep, onDrop }: ConflictProps): JSX.Element {
   return (
     <section class="alarm" role="alert">
-      <h3>{T.conflict}</h3>
+      <h3>{T.slotChanged}</h3>
       <ChangeList title={T.theirChanges} changes={theirs} />
       <div class="buttons">
         <button type="button" class="main" onClick={onKeep}>
-          {T.keepMine}
+          {T.reapplyMine}
         </button>
         <button type="button" onClick={onDrop}>
-          {T.takeTheirs}
+          {T.discardMine}
         </button>
       </div>
     </section>
@@ -140,7 +140,7 @@ function Conflict({ theirs, onKeep, onDrop }: ConflictProps): JSX.Element {
 function Mistake({ mark }: { readonly mark: TextMark }): JSX.Element {
   return (
     <div class="alarm">
-      <h3>{T.fixFirst}</h3>
+      <h3>{T.invalid}</h3>
       <p>
         {T.line} {mark.line}: {mark.message}
       </p>

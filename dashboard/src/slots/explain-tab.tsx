@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { toneOf } from '../decide/slot-facts.ts';
+import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
 import { SlotPods } from './pods.tsx';
@@ -20,7 +21,7 @@ export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
         <>
           {loaded.value.problems.length > 0 && (
             <section class="alarm">
-              <h3>{T.explainProblems}</h3>
+              <h3>{T.invalid}</h3>
               <ul>
                 {loaded.value.problems.map((problem) => (
                   <li key={problem}>{problem}</li>
@@ -51,9 +52,9 @@ function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memo
   const { short } = memory;
   if (short === null) return null;
   const parts = [
-    { kind: 'others', name: 'other programs', bytes: short.others_bytes },
-    { kind: 'promised', name: 'slots before this one', bytes: short.promised_bytes },
-    { kind: 'own', name: 'this slot', bytes: short.bytes },
+    { kind: 'others', name: A.otherPrograms, bytes: short.others_bytes },
+    { kind: 'promised', name: A.otherSlots, bytes: short.promised_bytes },
+    { kind: 'own', name: A.thisSlot, bytes: short.bytes },
   ];
   const whole = Math.max(
     1,
@@ -63,7 +64,7 @@ function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memo
   return (
     <section>
       <h3>
-        {T.memoryShort} ({short.memory}): {formatBytes(short.budget_bytes)}
+        {T.memoryBudget} ({short.memory}): {formatBytes(short.budget_bytes)}
       </h3>
       <div class="memory-bar" aria-hidden="true">
         {parts.map(({ kind, bytes }) => (

@@ -37,7 +37,7 @@ export function FirstRun(): JSX.Element | null {
           <li key={id} class={isDone ? 'done' : 'open'}>
             <strong>{titleOf(id)}</strong> <span class="tag">{isDone ? T.stepDone : T.stepOpen}</span>
             {!isDone && <small>{hint}</small>}
-            {!isDone && id === 'model' && <a href={hashOf({ page: 'models' })}>{T.changeModel}</a>}
+            {!isDone && id === 'model' && <a href={hashOf({ page: 'models' })}>{T.browseModels}</a>}
           </li>
         ))}
         <FirstAnswer canAsk={steps.every((step) => step.done)} onDone={() => setDone(true)} />
@@ -90,7 +90,7 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
       <div class="buttons">
         {answer === '' ? (
           <button type="button" class="main" disabled={!canAsk || slot === undefined || asking} onClick={() => void ask()}>
-            {asking ? T.asking : T.askFirst}
+            {asking ? T.sending : T.sendTestPrompt}
           </button>
         ) : (
           <button type="button" class="main" onClick={() => void finish()}>

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { useApp } from '../app-context.ts';
 import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/stream-text.ts';
 import { messageOf, type Client } from '../io/client.ts';
+import { SearchField } from '../parts/fields.tsx';
 import { T } from '../texts.ts';
 
 const WRAP_KEY = 'svc.logs.wrap';
@@ -36,18 +37,8 @@ export function LogsTab({ name }: { readonly name: string }): JSX.Element {
   return (
     <div class="tab logs">
       <div class="tools">
-        <input
-          type="search"
-          aria-label={T.logSearch}
-          placeholder={T.logSearch}
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
-        {search !== '' && (
-          <span role="status">
-            {matches.size} {T.matches}
-          </span>
-        )}
+        <SearchField label={T.logSearch} value={search} onValue={setSearch} />
+        {search !== '' && <span role="status">{T.matches(matches.size)}</span>}
         <Check label={T.logFollow} checked={follow} onChange={setFollow} />
         <Check label={T.logWrap} checked={wrap} onChange={changeWrap} />
       </div>

@@ -54,11 +54,11 @@ function AllPods(): JSX.Element {
     <>
       {loaded.kind === 'done' && (
         <section class="panel gateways">
-          <h2>{A.gateways}</h2>
+          <h2>{A.gateway}</h2>
           <FactList
             facts={[
-              [A.leader, loaded.value.leader ?? A.noLeader],
-              [A.answers, loaded.value.replica ?? T.none],
+              [A.leader, loaded.value.leader ?? T.none],
+              [A.servedBy, loaded.value.replica ?? T.none],
             ]}
           />
         </section>
@@ -100,8 +100,8 @@ function PodLine({ pod, withSlot }: { readonly pod: Pod; readonly withSlot: bool
   const { word, tone } = describePod(pod);
   const facts = [
     pod.node === null ? A.noNode : `${A.node} ${pod.node}`,
-    ...(pod.restarts > 0 ? [A.restarted(pod.restarts)] : []),
-    ...(age === undefined ? [] : [`${A.age} ${age} ${A.ago}`]),
+    ...(pod.restarts > 0 ? [A.restarts(pod.restarts)] : []),
+    ...(age === undefined ? [] : [A.created(age)]),
   ];
   return (
     <li>

@@ -3,11 +3,11 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change } from '../app-context.ts';
 import { differentSlots, nearestProfile } from '../decide/slot-facts.ts';
-import { ApiProblem, messageOf } from '../io/client.ts';
-import { T } from '../texts.ts';
+import { ApiProblem } from '../io/client.ts';
+import { SelectField } from '../parts/fields.tsx';
 import { P } from '../texts-profiles.ts';
 import type { ProfileEntry, Profiles, SwitchedProfile } from '../types.ts';
-import { Modal } from '../parts/modal.tsx';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { SaveProfile } from './save-profile.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { usePart } from '../parts/use-part.ts';
@@ -37,16 +37,13 @@ export function ProfileBar(): JSX.Element | null {
     <div class="profiles" role="group" aria-label={P.group}>
       {shown !== undefined && (
         <>
-          <label class="inline">
-            {P.profile}
-            <select value={shown.name} onChange={(event) => setChosen(event.currentTarget.value)}>
-              {profiles.map((profile) => (
-                <option key={profile.name} value={profile.name}>
-                  {profile.name} · {judgementOf(profile)}
-                </option>
-              ))}
-            </select>
-          </label>
+          <SelectField
+            label={P.profile}
+            value={shown.name}
+            options={profiles.map((profile) => [profile.name, `${profile.name} · ${judgementOf(profile)}`] as const)}
+            onValue={setChosen}
+            isInline
+          />
           <button type="button" disabled={shown.active} onClick={() => (change.value = switchTo(shown.name))}>
             {P.switch}
           </button>
@@ -90,7 +87,7 @@ function Differences({ profile }: { readonly profile: ProfileEntry }): JSX.Eleme
 }
 
 function judgementOf(profile: ProfileEntry): string {
-  if (profile.problems.length > 0) return P.mistake;
+  if (profile.problems.length > 0) return P.invalid;
   return profile.active ? P.active : P.differs(differentSlots(profile).length);
 }
 
@@ -112,32 +109,13 @@ function undefinedInCluster(error: unknown): undefined {
   throw error;
 }
 
-interface DeleteProps {
+interface DeleteProfileProps {
   readonly name: string;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
 
-function DeleteProfile({ name, onClose, onDone }: DeleteProps): JSX.Element {
-  const { client } = useApp();
-  const [failure, setFailure] = useState('');
-  const remove = (): void => {
-    client
-      .ask(`/api/profiles/${encodeURIComponent(name)}`, { method: 'DELETE' })
-      .then(onDone, (error: unknown) => setFailure(messageOf(error)));
-  };
-  return (
-    <Modal kind="dialog" title={`${P.deleteTitle} "${name}"`} onClose={onClose}>
-      <p>{P.deleteWhy}</p>
-      {failure !== '' && <p role="alert">{failure}</p>}
-      <footer>
-        <button type="button" onClick={onClose}>
-          {T.cancel}
-        </button>
-        <button type="button" class="danger" onClick={remove}>
-          {P.deleteAction}
-        </button>
-      </footer>
-    </Modal>
-  );
+function DeleteProfile({ name, ...rest }: DeleteProfileProps): JSX.Element {
+  const path = `/api/profiles/${encodeURIComponent(name)}`;
+  return <ConfirmDialog title={`${P.deleteTitle} "${name}"`} text={P.deleteWhy} action={P.deleteAction} path={path} {...rest} />;
 }

@@ -18,7 +18,7 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
   const path = `/api/slots/${encodeURIComponent(name)}`;
   return {
     title,
-    conflict: T.conflict,
+    conflict: T.slotChanged,
     async plan(client, signal) {
       const slot = await client.ask<Slot>(path, { signal });
       const spec = applyPatch(slot.spec, patch);
@@ -31,7 +31,7 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
 
 export function loadChange(slot: string, model?: string): Change {
   const chosen = model === undefined ? {} : { model: { default: model } };
-  const title = model === undefined ? `${T.planTitle.load} "${slot}"` : `${T.planTitle.model} "${slot}" to "${model}"`;
+  const title = model === undefined ? `${T.planTitle.load} "${slot}"` : T.loadModelTitle(model, slot);
   return slotChange({ slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title });
 }
 

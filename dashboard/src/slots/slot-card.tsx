@@ -71,7 +71,7 @@ function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
   return (
     <p class="alarm">
       <strong>
-        {T.needsYou}: {alarm.reason}
+        {T.needsAttention}: {alarm.reason}
       </strong>{' '}
       {alarm.message}
     </p>
@@ -111,11 +111,7 @@ function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
     <p class="badge" title={STATE_MEANINGS[state]}>
       <span class="dot" aria-hidden="true" />
       <strong>{state}</strong>
-      {age !== undefined && (
-        <small>
-          {T.since} {age}
-        </small>
-      )}
+      {age !== undefined && <small>{age}</small>}
     </p>
   );
 }
@@ -128,7 +124,7 @@ function Facts({ signals: { slot, line, rates } }: ReadProps): JSX.Element {
       [T.backend, backend ?? T.none],
       [T.memory, memory === null ? T.none : formatBytes(memory)],
       [T.inFlight, String(line.value.in_flight)],
-      [T.parked, String(line.value.parked)],
+      [T.pending, String(line.value.parked)],
       [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
       [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
       ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),

@@ -15,7 +15,7 @@ interface SlotFormProps {
 export function SlotForm({ document, onDocument, wrongKey }: SlotFormProps): JSX.Element {
   return (
     <fieldset class="slot-form" disabled={document === undefined}>
-      <legend>{document === undefined ? T.formWaits : T.form}</legend>
+      <legend>{document === undefined ? T.formInvalid : T.form}</legend>
       {FORM_FIELDS.map((field) => (
         <Field
           key={field.key}

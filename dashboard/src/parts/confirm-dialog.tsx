@@ -1,0 +1,38 @@
+/** Asks before something is deleted, and shows why it could not be. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { messageOf } from '../io/client.ts';
+import { T } from '../texts.ts';
+import { Modal } from './modal.tsx';
+
+interface ConfirmDialogProps {
+  readonly title: string;
+  readonly text: string;
+  /** Name of the button. */
+  readonly action: string;
+  /** What to send `DELETE` to. */
+  readonly path: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+export function ConfirmDialog({ title, text, action, path, onClose, onDone }: ConfirmDialogProps): JSX.Element {
+  const { client } = useApp();
+  const [failure, setFailure] = useState('');
+  const send = (): void => void client.ask(path, { method: 'DELETE' }).then(onDone, (error: unknown) => setFailure(messageOf(error)));
+  return (
+    <Modal kind="dialog" title={title} onClose={onClose}>
+      <p>{text}</p>
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <footer>
+        <button type="button" onClick={onClose}>
+          {T.cancel}
+        </button>
+        <button type="button" class="danger" onClick={send}>
+          {action}
+        </button>
+      </footer>
+    </Modal>
+  );
+}
