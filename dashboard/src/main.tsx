@@ -1,4 +1,4 @@
-/** Puts the page together. */
+/** Starts the dashboard. */
 import { signal } from '@preact/signals';
 import { render } from 'preact';
 import { AppContext, type App, type Change } from './app-context.ts';

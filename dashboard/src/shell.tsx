@@ -1,4 +1,4 @@
-/** The frame of every page: navigation, the state of the connection, and what lies above the page. */
+/** The frame of every page: navigation, connection state, drawer and dialogs. */
 import type { JSX } from 'preact';
 import { useApp } from './app-context.ts';
 import { hashOf, PAGES, type PageName } from './decide/route.ts';
@@ -6,7 +6,7 @@ import { SlotsPage } from './pages/slots.tsx';
 import { Lazy } from './parts/lazy.tsx';
 import { PAGE_NAMES, T } from './texts.ts';
 
-/** All but the first page. */
+/** Pages loaded on demand. */
 const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => JSX.Element>>> = {
   models: async () => (await import('./pages/models.tsx')).ModelsPage,
   playground: async () => (await import('./pages/playground.tsx')).PlaygroundPage,
@@ -54,7 +54,7 @@ export function Shell(): JSX.Element {
   );
 }
 
-/** The address after "#" is the page's, so the link moves the focus itself. */
+/** Moves the focus itself, because the fragment of the URL selects the page. */
 function skipToContent(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>('#content')?.focus();

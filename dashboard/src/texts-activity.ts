@@ -1,4 +1,4 @@
-/** The texts of the Activity and Hardware pages, and of pods, loaded with them. */
+/** Texts of the Activity and Hardware pages and of pods, loaded with them. */
 import type { ActivityPart } from './decide/route.ts';
 import type { AdmissionRow } from './decide/memory-shares.ts';
 

@@ -1,4 +1,4 @@
-/** The texts of the playground, loaded with it. */
+/** Texts of the playground, loaded with it. */
 import type { PlaygroundPart } from './decide/route.ts';
 import type { Capability } from './types.ts';
 

@@ -1,4 +1,4 @@
-/** The texts about profiles, loaded after the first cards. */
+/** Texts of profiles, loaded after the first cards. */
 export const P = {
   group: 'Profiles',
   profile: 'Profile',

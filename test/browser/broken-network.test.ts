@@ -1,4 +1,4 @@
-/** The dashboard where requests fail for a moment, as they do when the network of a machine changes. */
+/** The dashboard while requests fail briefly, as they do when the network changes. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { startWorld, type World } from '../api/manage/world.ts';

@@ -1,4 +1,4 @@
-/** What the dashboard shows of a cluster: who leads, and why pods do not run. */
+/** The dashboard in a cluster: the leader, and why pods do not run. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import type { PodListing } from '../../src/schema/cluster-listing.ts';

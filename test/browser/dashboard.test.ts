@@ -1,4 +1,4 @@
-/** The dashboard, from a user's point of view: a real service with a real model server, and a real browser. */
+/** The dashboard from the user's point of view: real service, real model server, real browser. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { z } from 'zod';
@@ -98,7 +98,7 @@ describeWithBrowser('the dashboard', () => {
     const replaceAll = async (text: string): Promise<void> => {
       await editor.click();
       await page.keyboard.press('ControlOrMeta+a');
-      // Chromium would otherwise give the new text the colours of the old one, by a style that the policy forbids.
+      // Otherwise Chromium copies the colours of the old text as inline styles, which the policy forbids.
       await page.keyboard.press('Delete');
       await page.keyboard.insertText(text);
     };
@@ -161,7 +161,7 @@ describeWithBrowser('the dashboard', () => {
     'hardware',
     'settings',
   ];
-  // The check of accessibility is slow, and these two have each theme and each width.
+  // The accessibility check is slow. Two looks cover both themes and both widths.
   const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
 
   test.each(LOOKS)(

@@ -1,4 +1,4 @@
-/** The dashboard of a real service in a browser. Whatever the page reports as an error, and everything that its policy blocks, is kept. */
+/** Opens the dashboard in a browser, and records errors of the page and violations of its policy. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,9 +10,9 @@ export type Theme = 'light' | 'dark';
 
 export interface Visitor {
   readonly page: Page;
-  /** Errors of the console, exceptions, failed requests to other addresses and violations of the policy, since the page was opened. */
+  /** Console errors, exceptions, requests to other origins and policy violations since the page was opened. */
   readonly faults: string[];
-  /** Resolves with what axe finds, one line for each finding. */
+  /** Resolves with the findings of axe, one string each. */
   accessibilityFaults(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface VisitorOptions {
   readonly height?: number;
 }
 
-/** Each page is looked at in both themes and in both sizes. */
+/** Both themes in both sizes. */
 export const LOOKS = [
   { theme: 'light', width: 1280, height: 900 },
   { theme: 'dark', width: 1280, height: 900 },
@@ -38,14 +38,14 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // A microphone that hums, and nobody who is asked for it.
+  // A fake microphone, without a permission prompt.
   '--use-fake-device-for-media-stream',
   '--use-fake-ui-for-media-stream',
 ];
-/** Chromium reports each answer with an error status; the page shows it to the user. */
+/** Chromium logs each response with an error status; the page handles them. */
 const ANSWERED = /Failed to load resource: the server responded with a status of 4\d\d/;
 
-/** Builds the dashboard if its sources have changed. Throws if that fails. */
+/** Builds the dashboard if its sources have changed. Throws if the build fails. */
 export function buildDashboard(): void {
   const built = spawnSync(process.execPath, ['scripts/build-dashboard.mjs'], { encoding: 'utf8' });
   if (built.status !== 0) throw new Error(`The dashboard was not built:\n${built.stderr}`);
@@ -91,7 +91,7 @@ async function watch(context: BrowserContext, page: Page, faults: string[], orig
   });
 }
 
-/** Keeps a picture where SVC_TEST_SCREENSHOTS names a directory. */
+/** Saves a screenshot in the directory `SVC_TEST_SCREENSHOTS`, if set. */
 export async function picture(page: Page, name: string): Promise<void> {
   const directory = process.env['SVC_TEST_SCREENSHOTS'] ?? '';
   if (directory === '') return;

@@ -1,4 +1,4 @@
-/** The dashboard with many slots that change all the time. */
+/** The dashboard with many slots that change constantly. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { SlotName } from '../../src/schema/names.ts';
@@ -9,7 +9,10 @@ import { buildDashboard, launch, picture, visit } from './dashboard.ts';
 
 const SLOTS = 200;
 const EVENTS = 2000;
-/** What these functions of the built page contain: the one with which the page asks for a card, and the one that draws a card. */
+/**
+ * Strings that identify two functions of the built page: the one that creates a card element, and the one that draws a
+ * card.
+ */
 const ASKS = 'isFirst:';
 const DRAWS = '"data-slot":';
 
@@ -41,7 +44,8 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator('.first-run').waitFor();
-    // The first cards are asked for before the others, and some at the edge of the window are drawn again: they are seen after all, or not.
+    // The first cards are drawn before the others. Some at the edge of the viewport are drawn twice, as their
+    // visibility changes.
     for (const count of await calls()) {
       expect(count).toBeGreaterThanOrEqual(SLOTS);
       expect(count).toBeLessThan(1.2 * SLOTS);
@@ -68,7 +72,7 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
       const slot = SlotName.parse(`slot-${String(index % SLOTS).padStart(3, '0')}`);
       world.feed.add({ at: Date.now(), slot, kind: 'action', message: `Event ${index}`, cause: 'test' });
     }
-    // Cards that nobody sees are not drawn: this one is, as soon as it is seen.
+    // Off-screen cards are not drawn until they are scrolled into view.
     await page.locator('[data-slot=slot-199]').scrollIntoViewIfNeeded();
     await page.getByText(`Event ${EVENTS - 1}`, { exact: true }).waitFor();
     await page.getByRole('searchbox').fill('slot-042 demo');

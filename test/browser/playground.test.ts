@@ -1,4 +1,7 @@
-/** What the dashboard lets a person try, and the first steps after an installation, with real model servers. Only the image server is a double, in the browser. */
+/**
+ * The playground and the checklist of a new installation, with real model servers. Only the image server is a double,
+ * in the browser.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { eventually } from '../support/eventually.ts';

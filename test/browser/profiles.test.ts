@@ -1,4 +1,4 @@
-/** Profiles in the dashboard of a real service: saving the slots under a name, the plan of a switch, the switch, and what is wrong with a profile. */
+/** Profiles in the dashboard of a real service: saving, planning a switch, switching, and invalid profiles. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -83,11 +83,11 @@ describeWithBrowser('profiles in the dashboard', () => {
     await dialog.getByText('Unchanged: helper').waitFor();
     expect(await visitor.accessibilityFaults()).toEqual([]);
     await picture(page, 'profile-plan');
-    // Somebody else edits a slot while the plan is read.
+    // Another client edits a slot while the plan is shown.
     await service.save('helper', slotOf('demo-owl', 'enabled = false\npriority = 3\n'));
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.getByText('The profile or a slot has changed since this plan was made').waitFor();
-    // The old plan must not be applied while the next one is awaited.
+    // The old plan must not be applicable while the next one loads.
     await page.route('**/api/profiles/owls/apply', async (route) => {
       await pause(300);
       await route.continue();
@@ -99,7 +99,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await service.until('primary', 'switched', (slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
     await isDefault(page, 'owls · active');
     expect(await bar(page).locator('option').allTextContents()).toEqual(['foxes · 3 slots differ', 'owls · active']);
-    // An edit shows at once that the profile is no longer in force.
+    // After an edit, the profile is no longer active.
     await service.save('night', slotOf('demo-owl', 'priority = 5\n'));
     await isDefault(page, 'owls · 1 slot differs');
   }, 60_000);

@@ -1,4 +1,4 @@
-/** The dashboard where authentication is on and no proxy has signed the user in. */
+/** The dashboard with authentication on and no proxy in front. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { REQUIRED } from '../../src/auth/decide/decide-access.ts';

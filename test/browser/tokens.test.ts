@@ -1,4 +1,4 @@
-/** A token from its creation in the dashboard to the first request that is refused, with the real service. */
+/** The life of a token, from its creation in the dashboard to the first rejected request, with the real service. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** The built dashboard: its size, and what is in it. */
+/** Size and contents of the built dashboard. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ beforeAll(() => {
   page = readFileSync(join(DIST, 'index.html'), 'utf8');
 }, 120_000);
 
-/** Everything that the browser loads before it shows the page: what the page names, and what those scripts import statically. */
+/** All scripts of the first load: those that the page names, and their static imports. */
 function firstScripts(): ReadonlySet<string> {
   const found = new Set<string>();
   const add = (path: string): void => {

@@ -1,4 +1,4 @@
-/** What cards and rows offer and show, and how often they are drawn. */
+/** Pure functions behind cards and rows. */
 import { expect, test } from '@jest/globals';
 import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
@@ -57,7 +57,7 @@ test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled')
   'a slot at rest (%s) has nothing to unload or to restart: it can be disabled',
   (reason) => {
     expect(offersOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
-    // It is being unloaded still.
+    // Still being unloaded.
     expect(offersOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
   },
 );

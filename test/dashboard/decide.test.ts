@@ -1,4 +1,4 @@
-/** What the dashboard decides without a browser. */
+/** Pure functions of the dashboard. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer } from '../../dashboard/src/decide/chat.ts';
@@ -57,7 +57,7 @@ describe('an edit as a patch', () => {
   test('turns one document into the other, as the service applies it', () => {
     fc.assert(
       fc.property(tables, tables, (from, to) => {
-        // A merge patch cannot say "an empty table in place of nothing with the same keys", and a slot does not need it.
+        // A merge patch cannot create an empty table, and slots do not need one.
         const patch = diffTables(from, to);
         expect(applyPatch(from, patch)).toEqual(mergePatch(from, patch));
         expect(listChanges(applyPatch(from, patch), to)).toEqual([]);

@@ -1,4 +1,4 @@
-/** What the playground and the page of hardware decide without a browser. */
+/** Pure functions of the playground, the Hardware page and the slot form. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer, requestBody } from '../../dashboard/src/decide/chat.ts';

@@ -1,4 +1,3 @@
-/** Which profile the dashboard shows. */
 import { describe, expect, test } from '@jest/globals';
 import { differentSlots, nearestProfile } from '../../dashboard/src/decide/slot-facts.ts';
 import type { ProfileEntry } from '../../dashboard/src/types.ts';

@@ -1,4 +1,7 @@
-/** Generated images: the events of a stream, and the gallery. The service caches the files; the browser keeps their URLs. Pure. */
+/**
+ * Generated images: the events of a stream, and the gallery. The service caches the files; the browser keeps their
+ * URLs. Pure.
+ */
 import { at, listOf, parseJson, textOf } from './untrusted.ts';
 
 export interface Drawing {

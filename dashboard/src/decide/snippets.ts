@@ -1,4 +1,4 @@
-/** The same request as programs write it. Pure. */
+/** Code samples for the requests of the playground. Pure. */
 import type { Table } from './patch.ts';
 
 export const SNIPPETS = ['curl', 'Python', 'TypeScript'] as const;
@@ -7,10 +7,10 @@ export type SnippetName = (typeof SNIPPETS)[number];
 export type CallKind = 'chat' | 'image' | 'speech' | 'transcription' | 'embedding' | 'rerank';
 
 export interface SnippetFacts {
-  /** Such as `http://127.0.0.1:8080`. */
+  /** Origin of the service: `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly kind: CallKind;
-  /** The body of the request; of a transcription, its fields besides the file. */
+  /** JSON body; for a transcription, the form fields except the file. */
   readonly body: Table;
   readonly needsToken: boolean;
 }
@@ -18,10 +18,10 @@ export interface SnippetFacts {
 interface Call {
   /** Below `/v1`. */
   readonly path: string;
-  /** Of OpenAI's clients; undefined where they have none. */
+  /** Method of OpenAI's clients; undefined if they have none. */
   readonly method: string | undefined;
   readonly shown: string;
-  /** What these clients do not know: they take it as additional fields. */
+  /** Fields unknown to these clients, which pass them as extra fields. */
   readonly own: readonly string[];
 }
 
@@ -85,12 +85,12 @@ function formatOf(body: Table): string {
   return typeof body['response_format'] === 'string' ? body['response_format'] : 'mp3';
 }
 
-/** One argument for a shell. */
+/** As one shell argument. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** JSON as Python writes it. */
+/** As a Python literal. */
 function pythonOf(value: unknown): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';

@@ -15,7 +15,10 @@ export interface SseRest {
 
 export const SSE_BEGIN: SseRest = { text: '', id: '' };
 
-/** Returns the events that `piece` completes, and the rest for the next call. https://html.spec.whatwg.org/multipage/server-sent-events.html */
+/**
+ * Returns the events that `piece` completes, and the rest for the next call.
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
 export function readEvents(rest: SseRest, piece: string): { readonly events: readonly ServerEvent[]; readonly rest: SseRest } {
   const joined = rest.text + piece;
   // A "\r" at the end may be half of a "\r\n".

@@ -1,6 +1,6 @@
-/** How alike texts are, from their vectors. Pure. */
+/** Similarity of embedded texts. Pure. */
 
-/** The cosine of the angle between two vectors, from -1 to 1; 0 if one of them has no direction. */
+/** Cosine similarity, -1 to 1; 0 if a vector is zero. */
 export function similarity(one: readonly number[], other: readonly number[]): number {
   let [product, ofOne, ofOther] = [0, 0, 0];
   for (const [index, value] of one.entries()) {
@@ -13,7 +13,7 @@ export function similarity(one: readonly number[], other: readonly number[]): nu
   return lengths === 0 ? 0 : Math.max(-1, Math.min(1, product / lengths));
 }
 
-/** The texts of a field with one text for each line, without empty ones. */
+/** Non-empty lines, trimmed. */
 export function linesOf(text: string): readonly string[] {
   return text
     .split('\n')

@@ -1,9 +1,12 @@
-/** A recording as a WAV file, which every speech server reads without further programs. Pure. https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
+/**
+ * Encodes recordings as WAV, which every speech server reads without ffmpeg. Pure.
+ * https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html
+ */
 
 const HEADER_BYTES = 44;
 const BITS = 16;
 
-/** One channel of samples from -1 to 1, as 16-bit PCM. */
+/** Mono 16-bit PCM from samples between -1 and 1. */
 export function encodeWave(samples: Float32Array, hertz: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(HEADER_BYTES + samples.length * 2);
   const view = new DataView(bytes.buffer);

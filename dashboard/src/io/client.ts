@@ -1,6 +1,6 @@
-/** Requests to the service, on the origin of the page alone. */
+/** HTTP client of the service, same origin only. */
 
-/** An answer other than success, in the words of the service. */
+/** An error response with the message of the service. */
 export class ApiProblem extends Error {
   readonly status: number;
   readonly code: string;
@@ -17,22 +17,25 @@ export class ApiProblem extends Error {
 
 export interface Sent {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Sent as JSON; a form as it is. */
+  /** Sent as JSON, except `FormData`. */
   readonly body?: unknown;
-  /** The resource version that an edit was made from. */
+  /** Resource version that the edit is based on. */
   readonly ifMatch?: string | null;
-  /** Creates only. */
+  /** Fails if the resource exists. */
   readonly ifNoneMatch?: '*';
   readonly lastEventId?: string;
   readonly signal?: AbortSignal;
 }
 
 export interface Client {
-  /** The body of the answer as JSON; undefined without one. Throws `ApiProblem`, or a `TypeError` if the service cannot be reached. */
+  /**
+   * Resolves with the JSON body; undefined if it is empty. Rejects with `ApiProblem`, or with `TypeError` if the
+   * service is unreachable.
+   */
   ask<Answer>(path: string, sent?: Sent): Promise<Answer>;
-  /** The answer, before its body is read. Throws as `ask` does. */
+  /** Resolves once the headers have arrived. Rejects as `ask` does. */
   open(path: string, sent?: Sent): Promise<Response>;
-  /** The token that a person typed; it is kept in memory only and is gone when the page is. */
+  /** Keeps the token in memory only. */
   useToken(token: string): void;
 }
 
@@ -44,7 +47,7 @@ export function createClient(onRefused: () => void): Client {
     const headers = new Headers();
     if (token !== '') headers.set('authorization', `Bearer ${token}`);
     const isForm = body instanceof FormData;
-    // The browser writes the type of a form, which has the boundary of its parts.
+    // The browser sets the content type of a form, with its boundary.
     if (body !== undefined && !isForm) headers.set('content-type', 'application/json');
     if (ifMatch !== undefined && ifMatch !== null) headers.set('if-match', `"${ifMatch}"`);
     if (ifNoneMatch !== undefined) headers.set('if-none-match', ifNoneMatch);
@@ -54,7 +57,7 @@ export function createClient(onRefused: () => void): Client {
     if (signal !== undefined) init.signal = signal;
     const response = await fetch(path, init);
     if (response.ok) return response;
-    // A request that was sent before a person typed a token says nothing about the token.
+    // A request sent before the token was entered says nothing about it.
     if (response.status === 401 && token === sentToken) onRefused();
     throw await problemOf(response);
   }
@@ -82,7 +85,7 @@ async function problemOf(response: Response): Promise<ApiProblem> {
       param: String(error.param ?? ''),
     });
   } catch {
-    // A proxy in between answers with a page of its own.
+    // A proxy may respond with a page of its own.
     return new ApiProblem(response.status, { code: '', message: `${response.status} ${response.statusText}`, param: '' });
   }
 }

@@ -1,4 +1,4 @@
-/** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
+/** The state of all slots. Each slot has its own signals, so that an event redraws only its card. */
 import { batch, signal, type Signal } from '@preact/signals';
 import { drawPauseMs, type Freshness } from '../decide/pace.ts';
 import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
@@ -18,25 +18,25 @@ export interface SlotSignals {
 }
 
 export interface Store {
-  /** Undefined until the first answer. */
+  /** Undefined until the first response. */
   readonly names: Signal<readonly string[] | undefined>;
   of(name: string): SlotSignals | undefined;
   readonly freshness: Signal<Freshness>;
   readonly status: Signal<Omit<Status, 'slots'> | undefined>;
-  /** Of all slots, newest first. */
+  /** Events of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
   readonly failure: Signal<string>;
   reload(): Promise<void>;
   retryNow(): void;
 }
 
-/** One request for many events: a slot that starts has several within a second. */
+/** Batches the events of a starting slot, which has several within a second, into one request. */
 const GATHER_MS = 200;
 const STATUS_MS = 2000;
 const METRICS_MS = 6000;
-/** From here on, one list costs less than single slots. */
+/** More changed slots than this are cheaper to read as one list. */
 const MANY = 5;
-/** Between two lists: states come with the events, and the rest can be a little older while a lot happens. */
+/** Least time between two lists. Under load, events deliver states at once; everything else may lag. */
 const LIST_MS = 2000;
 const MOST_RECENT = 500;
 export const MOST_HISTORY = 60;
@@ -59,7 +59,7 @@ export function createStore(client: Client): Store {
   function keep(slot: Slot): void {
     const signals = known.get(slot.name);
     if (signals !== undefined) {
-      // A list contains many slots that nothing has happened to: those are not drawn again.
+      // A list contains many unchanged slots, which must not redraw.
       if (JSON.stringify(signals.slot.peek()) !== JSON.stringify(slot)) signals.slot.value = slot;
     } else
       known.set(
@@ -113,7 +113,6 @@ export function createStore(client: Client): Store {
     }, pauseBefore(dirty.size));
   }
 
-  /** Many slots that change all the time cost one list every two seconds. */
   function pauseBefore(count: number): number {
     return known.size > MANY && count > 0 ? Math.max(GATHER_MS, listedAt + LIST_MS - performance.now()) : GATHER_MS;
   }
@@ -137,7 +136,7 @@ export function createStore(client: Client): Store {
         const signals = known.get(entry.slot);
         if (signals === undefined) continue;
         signals.lastEvent.value = entry;
-        // The state itself is shown at once; everything else about the slot is asked for.
+        // Shows the state at once; the rest of the slot is loaded.
         signals.slot.value = afterEntry(signals.slot.peek(), entry);
       }
     });
@@ -171,7 +170,7 @@ export function createStore(client: Client): Store {
         if (event === 'gap') void tell(failure, reload());
       },
       onOpen: () => {
-        // The stream repeats what has happened since the first list.
+        // The first stream repeats everything since the first list.
         if (hasBegun || failure.peek() !== '') void tell(failure, reload());
         hasBegun = true;
       },
@@ -179,7 +178,7 @@ export function createStore(client: Client): Store {
     });
   }
 
-  // What the first cards do not need comes after they have been drawn.
+  // Deferred until the first cards are drawn.
   void tell(failure, reload()).then(() =>
     afterNextFrame(() => {
       connect();
@@ -226,17 +225,17 @@ function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals
         const shown = next?.firstTokenSeconds ?? rates.peek()?.firstTokenSeconds;
         if (next !== undefined) rates.value = { ...next, firstTokenSeconds: shown };
         const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MOST_HISTORY);
-        // Nothing is drawn for a slot that has computed nothing.
+        // A slot that has generated nothing has no sparkline.
         if (values.some((value) => value > 0) || history.peek().some((value) => value > 0)) history.value = values;
       }
     });
   };
 }
 
-/** At once and then with a pause after each end, and not while nobody looks. */
+/** Runs at once, then `everyMs` after each run ends. Skips runs while the page is hidden. */
 function repeat(everyMs: number, work: () => Promise<void>): void {
   const run = async (): Promise<void> => {
-    // The live connection reports that the service cannot be reached.
+    // The event stream already reports an unreachable service.
     if (!document.hidden) await work().catch(() => undefined);
     setTimeout(() => void run(), everyMs);
   };

@@ -1,4 +1,4 @@
-/** What happens to all slots, as it happens: changes, repairs, requests that went wrong, and logs. */
+/** The Activity page: live events, drift, slow or failed requests, and logs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

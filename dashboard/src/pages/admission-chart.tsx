@@ -1,4 +1,4 @@
-/** The decision which slots have memory, as bars that begin where those before them end, with the budget as a line. */
+/** The admission of slots as a waterfall chart, with the budget as a line. */
 import type { JSX } from 'preact';
 import { formatBytes } from '../decide/format.ts';
 import { drawAdmission } from '../decide/memory-shares.ts';

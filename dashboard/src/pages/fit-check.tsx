@@ -1,4 +1,4 @@
-/** Whether a model fits here: what it needs against what there is, and the context that would fit. The service decides, which reads the model and knows the machine and the other slots. */
+/** Whether a model fits in memory, and its maximum context, as computed by the service. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -9,11 +9,11 @@ import { useLoaded } from '../parts/use-loaded.ts';
 
 interface FitCheckProps {
   readonly model: ModelEntry;
-  /** Called with the bytes that the model needs, when they are known. */
+  /** Called with the memory needed, in bytes, once known. */
   readonly onNeeded: (bytes: number) => void;
 }
 
-/** Files that are here are read at once; the header of another model has to be fetched, so a person asks for it. */
+/** Downloaded models are checked at once; others on request, because their header must be fetched. */
 export function FitCheck({ model, onNeeded }: FitCheckProps): JSX.Element {
   const [asked, setAsked] = useState(model.present);
   if (asked) return <Fit id={model.id} onNeeded={onNeeded} />;

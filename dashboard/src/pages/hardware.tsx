@@ -1,4 +1,4 @@
-/** What the machine has, and which slot has what of it. */
+/** The Hardware page: memory and its use, devices, providers, and the pods of a cluster. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
@@ -14,9 +14,9 @@ import { PAGE_NAMES, T } from '../texts.ts';
 import type { Explanation, Hardware, Providers, Slot } from '../types.ts';
 
 const EVERY_SECONDS = 10;
-/** Each costs a request. */
+/** Each explanation costs a request. */
 const MOST_EXPLAINED = 40;
-/** As many as the style sheet has colours. */
+/** Number of `--share-N` colours in the style sheet. */
 const COLORS = 6;
 
 export function HardwarePage(): JSX.Element {
@@ -69,7 +69,7 @@ async function readAll(client: Client, slots: readonly Slot[], signal: AbortSign
   const [hardware, providers, answers] = await Promise.all([
     client.ask<Hardware>('/api/hardware', { signal }),
     client.ask<Providers>('/api/providers', { signal }),
-    // A slot may be removed in between.
+    // A slot may have been removed meanwhile.
     Promise.allSettled(slots.slice(0, MOST_EXPLAINED).map(({ name }) => explain(name))),
   ]);
   const explanations = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));

@@ -1,4 +1,4 @@
-/** One model: what it is, what it needs, its licence, and what can be done with it. */
+/** A model with its size, memory, licence and actions. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -17,13 +17,13 @@ interface ModelRowProps {
   readonly model: ModelEntry;
   readonly machine: Hardware | undefined;
   readonly pulls: readonly Pull[];
-  /** The slot that gets another model, if the person came from its card. */
+  /** The slot to load the model into, if the user came from its card. */
   readonly target: string | undefined;
   readonly onPull: () => void;
 }
 
 export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProps): JSX.Element {
-  // The list knows it for files that were read; for others the service computes it when a person asks.
+  // The list has estimates for downloaded files only; for others the user requests one.
   const [computed, setComputed] = useState<number>();
   const needed = neededBytes(model, computed);
   const fit = fitOf(needed, machine?.memory_available_bytes ?? null, machine?.memory_total_bytes ?? null);
@@ -153,7 +153,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
   );
 }
 
-/** The service refuses restricted licences until a person accepts them. */
+/** Restricted licences must be accepted before the download. */
 function isLicenceRefusal(error: unknown, { license }: ModelEntry): boolean {
   return license !== null && error instanceof ApiProblem && error.code === 'model.unavailable' && error.message.includes('licence');
 }

@@ -1,4 +1,4 @@
-/** The models that are here and those that can be had, and into which slot each can be loaded. */
+/** The Models page: downloaded models, and those available to download. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -49,7 +49,7 @@ export function ModelsPage(): JSX.Element {
   );
 }
 
-/** Asks for the downloads as long as there are any, and for the models again when one has ended. */
+/** Polls the downloads. `round` changes when one has ended, and the models must be reloaded. */
 function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => void; readonly round: string } {
   const { client } = useApp();
   const [pulls, setPulls] = useState<readonly Pull[]>([]);

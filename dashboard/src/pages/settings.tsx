@@ -1,4 +1,4 @@
-/** Authentication and tokens, and what the service is. */
+/** The Settings page: authentication, tokens and the version of the service. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

@@ -1,4 +1,4 @@
-/** Every slot at a glance. */
+/** The Slots page: a card for each slot. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -34,7 +34,7 @@ function SummaryLine(): JSX.Element {
   );
 }
 
-/** Reads for itself whether the connection is lost, so that its cards are not drawn again for that. */
+/** Reads the freshness itself, so that a lost connection does not redraw the cards. */
 function Grid({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const { store } = useApp();
   const isStale = usePart(() => store.freshness.value === 'stale');

@@ -57,7 +57,7 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
   );
 }
 
-/** Neither Escape nor a click beside it closes this dialog: the token would be lost. */
+/** Neither Escape nor a click on the backdrop closes this dialog: the token would be lost. */
 export function NewToken({ token, onClose }: { readonly token: CreatedToken; readonly onClose: () => void }): JSX.Element {
   const [copied, setCopied] = useState(false);
   const canCopy = window.isSecureContext && 'clipboard' in navigator;
@@ -84,7 +84,7 @@ export function NewToken({ token, onClose }: { readonly token: CreatedToken; rea
   );
 }
 
-/** Shown where authentication is on and no proxy has signed the user in. */
+/** Shown if authentication is on and no proxy has signed the user in. */
 export function SignIn(): JSX.Element {
   const { client, store, needsToken } = useApp();
   const [token, setToken] = useState('');

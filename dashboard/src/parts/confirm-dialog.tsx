@@ -1,4 +1,4 @@
-/** Asks before something is deleted, and shows why it could not be. */
+/** Confirms a deletion, sends it, and shows its error. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -9,9 +9,9 @@ import { Modal } from './modal.tsx';
 interface ConfirmDialogProps {
   readonly title: string;
   readonly text: string;
-  /** Name of the button. */
+  /** Label of the button. */
   readonly action: string;
-  /** What to send `DELETE` to. */
+  /** Target of the `DELETE` request. */
   readonly path: string;
   readonly onClose: () => void;
   readonly onDone: () => void;

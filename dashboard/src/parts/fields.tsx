@@ -1,4 +1,4 @@
-/** Form fields that several pages have. */
+/** Form fields shared by several pages. */
 import type { JSX } from 'preact';
 
 interface FieldProps {
@@ -14,7 +14,7 @@ export function SearchField({ label, value, onValue }: FieldProps): JSX.Element 
 }
 
 interface SelectFieldProps extends FieldProps {
-  /** Values, or pairs of a value and its name. */
+  /** Values, or pairs of value and label. */
   readonly options: readonly (string | readonly [value: string, name: string])[];
   readonly isInline?: boolean;
 }

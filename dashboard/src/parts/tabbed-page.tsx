@@ -1,4 +1,4 @@
-/** A page of several parts, of which the first is the default. */
+/** A page with tabs, the first of which is the default. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { hashOf, type Place } from '../decide/route.ts';

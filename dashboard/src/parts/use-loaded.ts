@@ -1,4 +1,3 @@
-/** Loads something for a part of the page, again when one of the keys changes. */
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../io/client.ts';
 
@@ -7,7 +6,7 @@ export type Loaded<Value> =
   | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'done'; readonly value: Value };
 
-/** The last value stays until the next one is there, so that nothing flickers. */
+/** Loads a value, and reloads it when a key changes. Keeps the last value until the next one arrives. */
 export function useLoaded<Value>(load: (signal: AbortSignal) => Promise<Value>, keys: readonly unknown[]): Loaded<Value> {
   const [loaded, setLoaded] = useState<Loaded<Value>>({ kind: 'loading' });
   useEffect(() => {

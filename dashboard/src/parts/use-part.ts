@@ -1,8 +1,8 @@
-/** Reads a part of signals, so that what shows this part is drawn again only when the part is another one. */
+/** Selects from signals, so that a component redraws only when the selected value changes. */
 import { useComputed } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 
-/** `read` must use signals alone, and return something that JSON can express. */
+/** `read` may depend only on signals, and must return a JSON value. */
 export function usePart<Value>(read: () => Value): Value {
   const kept = useRef<{ readonly text: string | undefined; readonly value: Value }>(undefined);
   return useComputed(() => {

@@ -1,4 +1,4 @@
-/** A chat with any slot that can, with pictures where the model sees, and with calls of tools. */
+/** Chat with image input and tool calls, as far as the model supports them. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -67,7 +67,7 @@ interface AskFormProps {
   readonly setPrompt: (prompt: string) => void;
   readonly canSend: boolean;
   readonly onSend: () => void;
-  /** Set while an answer is being written. */
+  /** Defined while a response is being streamed. */
   readonly onStop: (() => void) | undefined;
   readonly children: ComponentChildren;
 }
@@ -106,7 +106,7 @@ function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFo
   );
 }
 
-/** Whether the model of the slot takes pictures, as far as its files or the catalogue say it. */
+/** Whether the model of the slot accepts images, according to its files or the catalogue. */
 function useSight(slot: string): boolean {
   const { client, store } = useApp();
   const model = store.of(slot)?.slot.value.status.model ?? '';
@@ -116,7 +116,7 @@ function useSight(slot: string): boolean {
   return entry?.kind === 'vision' || entry?.abilities?.includes('vision') === true;
 }
 
-/** Undefined if the text is no list. */
+/** Undefined if the text is not a JSON array. */
 function readTools(text: string): readonly unknown[] | undefined {
   if (text.trim() === '') return [];
   const parsed = parseJson(text);

@@ -1,4 +1,4 @@
-/** Markdown as elements of the page. No text of a model ever becomes HTML: what looks like HTML is shown as it was written, and pictures from elsewhere are links. */
+/** Renders Markdown as elements. Model output never becomes HTML: HTML is shown as text, and images become links. */
 import { lexer, type Token } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -32,7 +32,7 @@ function show(token: Token, key: number): ComponentChildren {
       return <Element key={key}>{inner(token)}</Element>;
     }
     case 'heading':
-      // The page has headings of its own, which these must not come before.
+      // A heading element would break the heading order of the page.
       return (
         <p key={key} class="heading">
           {inner(token)}

@@ -1,4 +1,3 @@
-/** One message of a conversation. */
 import type { JSX } from 'preact';
 import type { ChatMessage } from '../decide/chat.ts';
 import { Markdown } from './markdown.tsx';
@@ -7,7 +6,7 @@ import { Waiting } from './slot-choice.tsx';
 
 interface MessageProps {
   readonly message: ChatMessage;
-  /** The answer is still being written. */
+  /** The response is still being streamed. */
   readonly isOpen: boolean;
   readonly slot: string;
 }

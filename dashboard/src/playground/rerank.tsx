@@ -1,4 +1,4 @@
-/** Which texts fit a query, for a reranking model. */
+/** Ranks documents with a reranking model. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

@@ -1,4 +1,4 @@
-/** Starts a request, and stops it while it runs. Shows why it has failed. */
+/** Starts and stops a request, and shows its progress and error. */
 import type { JSX } from 'preact';
 import { P } from '../texts-playground.ts';
 import { Waiting } from './slot-choice.tsx';
@@ -11,7 +11,7 @@ interface RunButtonProps {
   readonly canRun: boolean;
 }
 
-/** Inside of a form, which it submits. */
+/** Submits the surrounding form. */
 export function RunButton({ request, label, slot, canRun }: RunButtonProps): JSX.Element {
   return (
     <>

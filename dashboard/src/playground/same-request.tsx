@@ -1,4 +1,4 @@
-/** The request of the playground as a program would send it. */
+/** Code samples for the request of a playground form. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

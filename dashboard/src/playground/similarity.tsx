@@ -1,4 +1,4 @@
-/** How alike texts are for an embedding model. */
+/** Compares texts with an embedding model. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

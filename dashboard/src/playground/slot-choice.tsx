@@ -1,4 +1,4 @@
-/** Which slot a part of the playground asks, and the state that it is in. */
+/** Selects the slot that a playground form uses, and shows its state. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -12,7 +12,7 @@ import type { Capability } from '../types.ts';
 export interface SlotChoice {
   readonly capability: Capability;
   readonly slots: readonly string[];
-  /** Empty if no slot can do it. */
+  /** Empty if no slot has the capability. */
   readonly slot: string;
   readonly choose: (slot: string) => void;
 }
@@ -29,7 +29,7 @@ interface SlotBarProps {
   readonly children?: ComponentChildren;
 }
 
-/** The choice itself, with the state of the slot: a first request may have to wait for a model to load. */
+/** The selection, with the state of the slot: a first request may wait for a model to load. */
 export function SlotBar({ choice: { capability, slots, slot, choose }, children }: SlotBarProps): JSX.Element | null {
   const { store } = useApp();
   if (store.names.value === undefined) return <p role="status">{T.loading}</p>;
@@ -56,7 +56,7 @@ export function SlotBar({ choice: { capability, slots, slot, choose }, children 
   );
 }
 
-/** What the slot does while a request waits for it. */
+/** Progress of the slot while a request is pending. */
 export function Waiting({ slot }: { readonly slot: string }): JSX.Element {
   const { store } = useApp();
   const status = store.of(slot)?.slot.value.status;

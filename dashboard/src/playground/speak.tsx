@@ -1,4 +1,4 @@
-/** Reads a text aloud. */
+/** Text to speech. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -12,7 +12,7 @@ import { SameRequest } from './same-request.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
 import { useRequest } from './use-request.ts';
 
-/** Every engine can answer with WAV; the others need ffmpeg beside it. */
+/** Every engine writes WAV; the other formats need ffmpeg on the server. */
 const FORMATS = ['wav', 'mp3', 'opus', 'flac'];
 
 export function Speak(): JSX.Element {

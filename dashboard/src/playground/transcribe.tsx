@@ -1,4 +1,4 @@
-/** Writes down what a recording says: one of the microphone, or a file. */
+/** Speech to text, from the microphone or a file. */
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -71,7 +71,7 @@ function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): J
   const [failure, setFailure] = useState('');
   const open = useRef<Recording>(null);
   useEffect(() => () => void open.current?.end(), []);
-  // Browsers hide the microphone from pages that came over plain HTTP from another machine.
+  // Browsers offer the microphone only over HTTPS and on localhost.
   if (!window.isSecureContext || !('mediaDevices' in navigator)) return <p class="note">{P.noMicrophone}</p>;
   const begin = (): void => {
     setFailure('');

@@ -1,4 +1,4 @@
-/** A conversation with a slot, and the answer that is being written. */
+/** The state of a conversation with a slot. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { EMPTY_ANSWER, extendAnswer, requestBody, type ChatMessage } from '../decide/chat.ts';
 import { messageOf, type Client } from '../io/client.ts';
@@ -14,7 +14,7 @@ export interface Question {
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
-  /** What is being written. */
+  /** The response being streamed; undefined if none is. */
   readonly answer: ChatMessage | undefined;
   ask(question: Question): void;
   stop(): void;
@@ -35,7 +35,6 @@ export function useConversation(client: Client): Conversation {
     setMessages([...asked, last]);
     setAnswer(undefined);
   };
-  // Nobody reads an answer on a page that is gone.
   useEffect(() => () => running.current?.abort(), []);
   return {
     messages,
@@ -46,7 +45,7 @@ export function useConversation(client: Client): Conversation {
   };
 }
 
-/** Calls back with the answer as it grows, at most once for each frame. Failures are part of the conversation. */
+/** Reports the growing response at most once per frame. An error becomes part of the conversation. */
 async function readAnswer(
   client: Client,
   body: object,

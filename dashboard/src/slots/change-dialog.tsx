@@ -1,4 +1,4 @@
-/** Shows what a change will do, and makes it once the person agrees. */
+/** Shows the plan of a change, and applies it on confirmation. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change, type PlannedChange } from '../app-context.ts';
@@ -19,7 +19,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
   const [applying, setApplying] = useState(false);
   const [failure, setFailure] = useState<unknown>(undefined);
   const planned = useLoaded(async (signal) => ({ ...(await change.plan(app.client, signal)), attempt }), [change, attempt]);
-  // The last plan stays in sight until the next one is there, and is not applied any more.
+  // While the next plan loads, the last one stays visible but cannot be applied.
   const isPlanned = planned.kind === 'done' && planned.value.attempt === attempt;
   const close = (): void => {
     app.change.value = undefined;

@@ -1,4 +1,4 @@
-/** The text of a slot, with the plan of what saving it would do beside it. */
+/** Edits a slot by form or as TOML, beside the plan of the edit. */
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -33,9 +33,9 @@ export function EditTab({ name }: { readonly name: string }): JSX.Element {
 interface EditingProps {
   readonly tools: TomlTools;
   readonly slot: Slot;
-  /** Edits that were made on an earlier version of the slot. */
+  /** Edits of an earlier version of the slot, to reapply. */
   readonly patch: Table;
-  /** Starts again from the present document, with these changes on top. */
+  /** Reloads the slot and applies the patch to it. */
   readonly begin: (patch: Table) => void;
 }
 
@@ -170,7 +170,7 @@ interface Judged {
   readonly text: string;
 }
 
-/** What saving this text would do, or where its mistake is. */
+/** Plans the edit, or locates its error. */
 async function judge({ client, tools, slot, text }: Judged, signal: AbortSignal): Promise<Outcome> {
   const parsed = tools.read(text);
   if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark, key: '' };

@@ -1,4 +1,4 @@
-/** The findings behind the state of a slot, its conditions, and how memory was shared out. */
+/** The findings behind the state of a slot, its pods, its conditions and the memory it competes for. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
@@ -47,7 +47,7 @@ export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
   );
 }
 
-/** What of the memory that decides is promised to others, used by other programs, and asked for. */
+/** Shares of the scarce memory: other programs, slots with precedence, and this slot. */
 function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memory']> }): JSX.Element | null {
   const { short } = memory;
   if (short === null) return null;

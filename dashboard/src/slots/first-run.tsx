@@ -1,4 +1,4 @@
-/** What is left to do until the first answer, for a service that was just installed. */
+/** The checklist of a new installation, which ends with a test prompt. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -11,7 +11,7 @@ import type { InstallState } from '../types.ts';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { usePart } from '../parts/use-part.ts';
 
-/** Steps are done elsewhere, by commands or on other pages. */
+/** Polled, because steps are done by commands or on other pages. */
 const EVERY_SECONDS = 3;
 
 export function FirstRun(): JSX.Element | null {
@@ -24,7 +24,7 @@ export function FirstRun(): JSX.Element | null {
       if (answer?.complete === true) setDone(true);
       return answer;
     },
-    // Nothing is asked for once the installation is complete.
+    // Stops polling once the installation is complete.
     [done || round],
   );
   if (state.kind !== 'done' || state.value === undefined || state.value.complete) return null;
@@ -50,7 +50,7 @@ function titleOf(id: string): string {
   return Object.entries(T.firstSteps).find(([name]) => name === id)?.[1] ?? id;
 }
 
-/** The last step: a question to a slot that chats. The installation is complete once a person has seen the answer. */
+/** The installation is complete once the user has seen a response. */
 function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly onDone: () => void }): JSX.Element {
   const { client, store } = useApp();
   const [answer, setAnswer] = useState('');

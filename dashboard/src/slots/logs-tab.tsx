@@ -1,4 +1,4 @@
-/** The output of a slot's server as it is written. Reading further up stops following; the view never moves away from what is being read. */
+/** The live output of a slot's server. Scrolling up stops following, so that the lines being read stay in place. */
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -8,7 +8,7 @@ import { SearchField } from '../parts/fields.tsx';
 import { T } from '../texts.ts';
 
 const WRAP_KEY = 'svc.logs.wrap';
-/** Within this of the end counts as being there. */
+/** Scrolled to the end, give or take this much. */
 const END_PX = 24;
 
 interface Log extends LogLines {

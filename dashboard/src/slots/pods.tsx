@@ -1,4 +1,4 @@
-/** The pods of one slot, or of all, and which gateway leads. */
+/** The pods of a cluster and the leading gateway. Renders nothing outside a cluster. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatAge, secondsSince } from '../decide/format.ts';
@@ -12,10 +12,10 @@ import { useLoaded, type Loaded } from '../parts/use-loaded.ts';
 import { usePart } from '../parts/use-part.ts';
 
 const EVERY_SECONDS = 5;
-/** Those that do not run come first. */
+/** The service lists unready pods first. */
 const MOST_PODS = 100;
 
-/** `slot`: default all. `changed`: ask again when it is another value. */
+/** Polls. Without `slot`: all pods. Another value of `changed` reloads at once. */
 function useCluster(slot: string | undefined, changed?: unknown): Loaded<Cluster> {
   const { client, now } = useApp();
   const round = usePart(() => Math.floor(now.value / 1000 / EVERY_SECONDS));
@@ -23,12 +23,11 @@ function useCluster(slot: string | undefined, changed?: unknown): Loaded<Cluster
   return useLoaded((signal) => client.ask<Cluster>(`/api/cluster?limit=${MOST_PODS}${ofSlot}`, { signal }), [slot, round, changed]);
 }
 
-/** Nothing, if the service does not run in a cluster. */
 export function SlotPods({ slot, changed }: { readonly slot: string; readonly changed: unknown }): JSX.Element | null {
   return useIsCluster() ? <PodsOfSlot slot={slot} changed={changed} /> : null;
 }
 
-/** The gateways and the pods of all slots. Nothing, if the service does not run in a cluster. */
+/** The gateway replicas and the pods of all slots. */
 export function ClusterPanels(): JSX.Element | null {
   return useIsCluster() ? <AllPods /> : null;
 }

@@ -1,4 +1,4 @@
-/** The profiles: which one is in force, switching to another one, and saving the present slots. */
+/** Lists the profiles, switches between them, and saves or deletes one. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change } from '../app-context.ts';
@@ -12,7 +12,7 @@ import { SaveProfile } from './save-profile.tsx';
 import { useLoaded } from '../parts/use-loaded.ts';
 import { usePart } from '../parts/use-part.ts';
 
-/** In a cluster there are none, and nothing is shown. */
+/** Renders nothing in a cluster, which has no profiles. */
 export function ProfileBar(): JSX.Element | null {
   const { client, store, change } = useApp();
   const [round, setRound] = useState(0);
@@ -21,7 +21,7 @@ export function ProfileBar(): JSX.Element | null {
   const versions = usePart(() => (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.resource_version}`));
   const listed = useLoaded(
     (signal) => client.ask<Profiles>('/api/profiles', { signal }).catch(undefinedInCluster),
-    // A profile is in force or not by what the slots say.
+    // An edit of any slot can change which profile is active.
     [versions, round],
   );
   if (listed.kind === 'loading' || (listed.kind === 'done' && listed.value === undefined)) return null;

@@ -1,4 +1,4 @@
-/** Saves the present slots as a profile, and asks before it replaces one. */
+/** Saves the slots as a profile, and asks before replacing one. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';

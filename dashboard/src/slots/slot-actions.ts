@@ -1,4 +1,4 @@
-/** The changes that cards offer, as what is planned and what is sent. */
+/** The changes that cards offer: the plan of each, and the request that applies it. */
 import type { Change } from '../app-context.ts';
 import { applyPatch, type Table } from '../decide/patch.ts';
 import type { Plan, Slot } from '../types.ts';
@@ -7,10 +7,10 @@ import { T } from '../texts.ts';
 interface SlotChange {
   readonly slot: string;
   readonly verb: 'load' | 'unload' | 'restart';
-  /** What the verb does to the document, for the plan. */
+  /** Effect of the verb on the document, for the plan. */
   readonly patch: Table;
   readonly title: string;
-  /** What is sent with the verb. Default: nothing. */
+  /** Request body. Default: empty. */
   readonly body?: Table;
 }
 
@@ -35,7 +35,7 @@ export function loadChange(slot: string, model?: string): Change {
   return slotChange({ slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title });
 }
 
-/** A slot at rest is disabled by the same verb that unloads others. */
+/** Disabling a resting slot is the verb `unload`, too. */
 export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
   if (what === 'load') return loadChange(slot);
   return slotChange({ slot, verb: 'unload', patch: { enabled: false }, title: `${T.planTitle[what]} "${slot}"` });

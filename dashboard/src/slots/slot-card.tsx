@@ -1,4 +1,4 @@
-/** One slot: the same card for each kind of model. */
+/** The card of a slot, the same for each kind of model. */
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -18,18 +18,21 @@ import { changeOf, restartChange } from './slot-actions.ts';
 interface CardProps {
   readonly name: string;
   readonly signals: SlotSignals;
-  /** Says when the card comes near to what is seen, or leaves it. */
+  /** Reports when the card comes near the viewport, and when it leaves. */
   readonly watch: WatchNear;
-  /** Drawn at once: it is among the first that are seen. */
+  /** The card is in the first viewport, so it is drawn at once. */
   readonly isFirst: boolean;
 }
 
-/** A card that nobody sees is its name alone, and is not drawn when its slot changes. Each part of a card reads for itself, so that an event draws only the parts that it changes. */
+/**
+ * Off-screen cards consist of their name only and ignore changes of their slot. Each part of a card reads its own
+ * signals, so that an event redraws only the parts it changes.
+ */
 export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Element {
   const item = useRef<HTMLLIElement>(null);
   const isNear = useSignal(isFirst);
   useEffect(() => (item.current === null ? undefined : watch(item.current, (next) => (isNear.value = next))), []);
-  // What is not read here does not draw the card again.
+  // Signals that are not read here do not redraw the card.
   const look = usePart(() => {
     if (!isNear.value) return 'far';
     const slot = signals.slot.value;

@@ -1,4 +1,4 @@
-/** Everything about one slot: why it is as it is, what happened to it, what its server says, and its text. */
+/** The drawer of a slot with its four tabs. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { hashOf, SLOT_TABS, type SlotTab } from '../decide/route.ts';

@@ -1,14 +1,14 @@
-/** The usual keys of a slot as a form, beside its text: each shows what is entered in the other. */
+/** The common keys of a slot as a form. Form and text show each other's edits. */
 import type { JSX } from 'preact';
 import { FORM_FIELDS, readField, writeField, type FormField } from '../decide/slot-document.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 
 interface SlotFormProps {
-  /** Undefined while the text cannot be read. */
+  /** Undefined while the TOML is invalid. */
   readonly document: Table | undefined;
   readonly onDocument: (document: Table) => void;
-  /** The key that the service refuses. */
+  /** The key that the service rejects; empty if none. */
   readonly wrongKey: string;
 }
 

@@ -1,4 +1,6 @@
-/** The TOML editor and parser. Only this file imports them, and it is loaded when somebody edits: together they weigh more than the rest of the page. */
+/**
+ * The TOML editor and parser, loaded on demand: they are larger than the rest of the page. No other file imports them.
+ */
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from '@codemirror/language';
 import { toml } from '@codemirror/legacy-modes/mode/toml';
@@ -20,7 +22,7 @@ const COLORS = HighlightStyle.define([
 
 const LOOK = EditorView.theme({
   '&': { minHeight: '18rem', maxHeight: '70dvh', background: 'var(--sunken)', color: 'var(--ink)', fontSize: 'var(--text-s)' },
-  // The element around it shows the focus, since the gutter would hide parts of an outline.
+  // The parent element shows the focus: the gutter would cover parts of an outline.
   '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--mono)' },
   '.cm-content': { caretColor: 'var(--ink)' },
@@ -45,7 +47,8 @@ export const TOML: TomlTools = {
     }
   },
   createEditor(parent, text, onText) {
-    // The editor brings its own styles. In a shadow tree they are style sheets made by script, which the policy of the page permits, and not elements, which it forbids.
+    // In a shadow tree, the editor creates its styles as constructed style sheets. The content security policy forbids
+    // the `style` elements that it would create otherwise.
     const root = parent.attachShadow({ mode: 'open' });
     const view = new EditorView({
       parent: root,
@@ -61,7 +64,7 @@ export const TOML: TomlTools = {
           StreamLanguage.define(toml),
           syntaxHighlighting(COLORS),
           LOOK,
-          // Tab is left to the page, so that the keyboard can leave the editor.
+          // Tab is not bound, so that keyboard users can leave the editor.
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorView.contentAttributes.of({ 'aria-label': T.editorLabel }),
           EditorView.updateListener.of((update) => {

@@ -1,4 +1,6 @@
-/** The TOML editor as a part of the page. The page knows the editor by these types only, because it is loaded on demand. */
+/**
+ * The TOML editor as a part of the page. The page knows the editor by these types only, because it is loaded on demand.
+ */
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Table } from '../decide/patch.ts';
@@ -25,7 +27,9 @@ export interface TomlTools {
 
 interface TomlFieldProps {
   readonly tools: TomlTools;
-  /** Another object replaces the editor's text. Typed text is only reported by `onText`, so that nothing overwrites it. */
+  /**
+   * Another object replaces the editor's text. Typed text is only reported by `onText`, so that nothing overwrites it.
+   */
   readonly shown: { readonly text: string };
   readonly onText: (text: string) => void;
   readonly mark: TextMark | undefined;
