@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
-import { describePod, offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
+import { describePod, actionsOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { AT_REST_REASONS } from '../../src/schema/slot-reasons.ts';
@@ -56,21 +56,21 @@ function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec']
 test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled'))(
   'a slot at rest (%s) has nothing to unload or to restart: it can be disabled',
   (reason) => {
-    expect(offersOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
+    expect(actionsOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
     // Still being unloaded.
-    expect(offersOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
   },
 );
 
 test('a disabled slot can be loaded; one that runs, waits or has failed can be unloaded and restarted', () => {
-  expect(offersOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
+  expect(actionsOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
   for (const [state, reason] of [
     ['serving', 'ProbePassed'],
     ['warming', 'Warming'],
     ['offline', 'CrashLoop'],
     ['offline', 'NotEnoughMemory'],
   ] as const)
-    expect(offersOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
 });
 
 test.each([

@@ -5,12 +5,12 @@ import { EMPTY_ANSWER, extendAnswer } from '../../dashboard/src/decide/chat.ts';
 import { formatAge, formatBytes, formatSeconds } from '../../dashboard/src/decide/format.ts';
 import { retryDelayMs } from '../../dashboard/src/decide/pace.ts';
 import { lineOfKey } from '../../dashboard/src/decide/slot-document.ts';
-import { addText, matchesOf, NO_LINES, readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/stream-text.ts';
+import { appendText, matchesOf, NO_LINES, readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/stream-text.ts';
 import { ratesBetween, readTotals, sparklinePoints } from '../../dashboard/src/decide/token-rates.ts';
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/untrusted.ts';
-import { afterEntry, matchesSearch, needsPerson, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
+import { afterEntry, matchesSearch, needsAttention, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/names.ts';
 import { mergePatch } from '../../src/schema/merge-patch.ts';
@@ -180,9 +180,9 @@ test('a curve ends at the right edge, and its highest value is at the top', () =
 });
 
 test('a log keeps whole lines and its newest five thousand, and marks what is looked for', () => {
-  const log = ['a\nb', 'c\nd\n', 'e'].reduce(addText, NO_LINES);
+  const log = ['a\nb', 'c\nd\n', 'e'].reduce(appendText, NO_LINES);
   expect(log).toEqual({ lines: ['a', 'bc', 'd'], open: 'e' });
-  expect(addText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
+  expect(appendText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
   expect(matchesOf(['Error: x', 'fine', 'an error'], 'error')).toEqual([0, 2]);
   expect(matchesOf(['a'], ' ')).toEqual([]);
 });
@@ -222,11 +222,11 @@ describe('a slot', () => {
   const stalled = slot('z', 'offline', [{ type: 'Stalled', status: 'True', reason: 'CrashLoop' }]);
 
   test('that needs a person comes first', () => {
-    expect(needsPerson(stalled)?.reason).toBe('CrashLoop');
-    expect(needsPerson(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
+    expect(needsAttention(stalled)?.reason).toBe('CrashLoop');
+    expect(needsAttention(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
     expect(orderSlots([slot('b', 'ready'), slot('a', 'idle'), stalled])).toEqual(['z', 'a', 'b']);
     expect(summarize([slot('b', 'ready'), slot('a', 'idle'), slot('c', 'ready'), stalled])).toEqual({
-      needPerson: 1,
+      needAttention: 1,
       states: [
         { state: 'ready', count: 2 },
         { state: 'idle', count: 1 },

@@ -1,13 +1,13 @@
 /** Pure functions of the playground, the Hardware page and the slot form. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EMPTY_ANSWER, extendAnswer, requestBody } from '../../dashboard/src/decide/chat.ts';
+import { EMPTY_ANSWER, extendAnswer, chatBody } from '../../dashboard/src/decide/chat.ts';
 import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/slot-document.ts';
 import { addToGallery, cachedUrls, readGallery, extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/images.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
 import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
-import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';
-import { encodeWave } from '../../dashboard/src/decide/wave.ts';
+import { linesOf, cosineSimilarity } from '../../dashboard/src/decide/vectors.ts';
+import { encodeWav } from '../../dashboard/src/decide/wav.ts';
 import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/names.ts';
 
@@ -43,20 +43,24 @@ describe('the likeness of texts', () => {
   test('is the same in both directions and never beyond 1', () => {
     fc.assert(
       fc.property(vector, vector, (one, other) => {
-        expect(similarity(one, other)).toBeCloseTo(similarity(other, one));
-        expect(Math.abs(similarity(one, other))).toBeLessThanOrEqual(1);
+        expect(cosineSimilarity(one, other)).toBeCloseTo(cosineSimilarity(other, one));
+        expect(Math.abs(cosineSimilarity(one, other))).toBeLessThanOrEqual(1);
       }),
     );
   });
 
   test('is 1 for the same direction, 0 for a right angle and for no direction', () => {
-    expect([similarity([1, 2], [2, 4]), similarity([1, 0], [0, 5]), similarity([0, 0], [1, 1])]).toEqual([expect.closeTo(1), 0, 0]);
+    expect([cosineSimilarity([1, 2], [2, 4]), cosineSimilarity([1, 0], [0, 5]), cosineSimilarity([0, 0], [1, 1])]).toEqual([
+      expect.closeTo(1),
+      0,
+      0,
+    ]);
     expect(linesOf(' a \n\n b\n')).toEqual(['a', 'b']);
   });
 });
 
 test('a recording becomes a WAV file of one channel with 16 bits', () => {
-  const bytes = encodeWave(new Float32Array([0, 1, -1, 2]), 16_000);
+  const bytes = encodeWav(new Float32Array([0, 1, -1, 2]), 16_000);
   const view = new DataView(bytes.buffer);
   expect(new TextDecoder().decode(bytes.subarray(0, 16))).toMatch(/^RIFF....WAVEfmt $/s);
   expect([view.getUint32(24, true), view.getUint16(22, true), view.getUint16(34, true), view.getUint32(40, true)]).toEqual([
@@ -97,8 +101,8 @@ test('the gallery takes addresses of the cache and nothing else', () => {
 
 test('a message with pictures is sent in parts, and one without as text', () => {
   const user = { ...EMPTY_ANSWER, role: 'user', content: 'What is it?' } as const;
-  expect(requestBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
-  const [sent] = Object(requestBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
+  expect(chatBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
+  const [sent] = Object(chatBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
   expect(sent.content).toEqual([
     { type: 'text', text: 'What is it?' },
     { type: 'image_url', image_url: { url: 'data:x' } },

@@ -52,11 +52,11 @@ function addTools(tools: readonly ToolCall[], pieces: unknown): readonly ToolCal
 }
 
 /** `tools` as in the API. Default: none. */
-export function requestBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
-  return { model, stream: true, messages: messages.map(sentMessage), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
+export function chatBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
+  return { model, stream: true, messages: messages.map(messageBody), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
 }
 
-function sentMessage({ role, content, images }: ChatMessage): Table {
+function messageBody({ role, content, images }: ChatMessage): Table {
   if (images.length === 0) return { role, content };
   const pictures = images.map((url) => ({ type: 'image_url', image_url: { url } }));
   return { role, content: [{ type: 'text', text: content }, ...pictures] };

@@ -34,7 +34,7 @@ export interface KeptImage {
   readonly prompt: string;
 }
 
-const MOST_KEPT = 60;
+const MAX_KEPT = 60;
 const CACHED = /^\/api\/images\/cache\/[0-9a-f-]{36}\.png$/;
 
 /** Returns only URLs of the cache, whatever the text contains. */
@@ -47,7 +47,7 @@ export function readGallery(text: string | null): readonly KeptImage[] {
 
 /** Newest first. */
 export function addToGallery(gallery: readonly KeptImage[], added: readonly KeptImage[]): readonly KeptImage[] {
-  return [...added, ...gallery].slice(0, MOST_KEPT);
+  return [...added, ...gallery].slice(0, MAX_KEPT);
 }
 
 /** The paths of a response. Its URLs may name another host than the one the page was loaded from. */

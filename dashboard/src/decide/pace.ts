@@ -24,10 +24,10 @@ export type Freshness = 'connecting' | 'live' | 'stale';
 /** The service sends a heartbeat every 15 s; after two missing ones the connection counts as lost. */
 export const SILENCE_MS = 35_000;
 const FIRST_RETRY_MS = 500;
-const LONGEST_RETRY_MS = 10_000;
+const MAX_RETRY_MS = 10_000;
 
 /** Back-off with jitter. `attempt` counts from 0; `random` is between 0 and 1. */
 export function retryDelayMs(attempt: number, random: number): number {
-  const full = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
+  const full = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
   return full * (0.5 + random / 2);
 }

@@ -14,7 +14,7 @@ export type FormField =
   | (FieldFacts & { readonly kind: 'choice'; readonly options: readonly string[] });
 
 export const FORM_FIELDS: readonly FormField[] = [
-  { key: 'enabled', label: 'Enabled', hint: 'Clear to unload the model', kind: 'switch', otherwise: true },
+  { key: 'enabled', label: 'Enabled', hint: 'Off unloads the model', kind: 'switch', otherwise: true },
   { key: 'model.default', label: 'Model', hint: 'Catalogue ID, file in the model store, or "hf:owner/repo"', kind: 'text' },
   { key: 'model.aliases', label: 'Aliases', hint: 'Other model names that clients may send, separated by commas', kind: 'list' },
   { key: 'model.context', label: 'Context length', hint: 'Tokens. Default: set by the model', kind: 'number' },

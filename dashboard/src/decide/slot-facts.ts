@@ -3,30 +3,30 @@ import type { AT_REST_REASONS } from '../../../src/schema/slot-reasons.ts';
 import type { Condition, Pod, ProfileEntry, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** The condition that requires action by the user, if any. */
-export function needsPerson(slot: Slot): Condition | undefined {
+export function needsAttention(slot: Slot): Condition | undefined {
   const { conditions } = slot.status;
   const is = (type: string, status: string) => conditions.find((condition) => condition.type === type && condition.status === status);
   return is('Stalled', 'True') ?? is('SpecValid', 'False');
 }
 
 /** The problem that the controller is working on, if any. */
-export function waitsFor(slot: Slot): Condition | undefined {
-  if (!isWanted(slot)) return undefined;
+export function pendingProblem(slot: Slot): Condition | undefined {
+  if (!isEnabled(slot)) return undefined;
   const failing = slot.status.conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
   const drift = slot.status.conditions.find(({ type, status }) => type === 'DriftDetected' && status === 'True');
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
 /** Conditions whose desired status is "True". */
-const WANTED_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
+const GOOD_IF_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
 
 /** CSS class of a condition's tag. `Reconciling` is neither good nor bad. */
 export function toneOf({ type, status }: Pick<Condition, 'type' | 'status'>): 'good' | 'bad' | '' {
   if (type === 'Reconciling' || status === 'Unknown') return '';
-  return (status === 'True') === WANTED_TRUE.has(type) ? 'good' : 'bad';
+  return (status === 'True') === GOOD_IF_TRUE.has(type) ? 'good' : 'bad';
 }
 
-export function isWanted(slot: Slot): boolean {
+export function isEnabled(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
 }
 
@@ -39,8 +39,8 @@ const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>
 };
 
 /** A resting slot has nothing to unload, so it offers `disable`. */
-export function offersOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
-  if (!isWanted(slot)) return { change: 'load', restart: false };
+export function actionsOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
+  if (!isEnabled(slot)) return { change: 'load', restart: false };
   const { state, conditions } = slot.status;
   const ready = conditions.find(({ type }) => type === 'Ready');
   const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
@@ -68,12 +68,12 @@ export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'a
 
 /** Names of the slots: those that need attention first, then by name. */
 export function orderSlots(slots: readonly Slot[]): readonly string[] {
-  const rank = (slot: Slot): number => (needsPerson(slot) === undefined ? 1 : 0);
+  const rank = (slot: Slot): number => (needsAttention(slot) === undefined ? 1 : 0);
   return slots.toSorted((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
 }
 
 export interface Summary {
-  readonly needPerson: number;
+  readonly needAttention: number;
   /** Only states with slots, in a fixed order. */
   readonly states: readonly { readonly state: SlotState; readonly count: number }[];
   readonly memoryBytes: number;
@@ -84,7 +84,7 @@ const STATES: readonly SlotState[] = ['serving', 'ready', 'idle', 'warming', 'st
 /** Counts the memory of running slots only. */
 export function summarize(slots: readonly Slot[]): Summary {
   return {
-    needPerson: slots.filter((slot) => needsPerson(slot) !== undefined).length,
+    needAttention: slots.filter((slot) => needsAttention(slot) !== undefined).length,
     states: STATES.map((state) => ({ state, count: slots.filter(({ status }) => status.state === state).length })).filter(
       ({ count }) => count > 0,
     ),

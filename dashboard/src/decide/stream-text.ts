@@ -53,12 +53,12 @@ export interface LogLines {
 }
 
 export const NO_LINES: LogLines = { lines: [], open: '' };
-const MOST_LINES = 5000;
+const MAX_LINES = 5000;
 
-export function addText({ lines, open }: LogLines, text: string): LogLines {
+export function appendText({ lines, open }: LogLines, text: string): LogLines {
   const parts = (open + text).split('\n');
   const rest = parts.pop() ?? '';
-  return { lines: [...lines, ...parts].slice(-MOST_LINES), open: rest };
+  return { lines: [...lines, ...parts].slice(-MAX_LINES), open: rest };
 }
 
 /** Indices of the lines that contain the text, in any case. */

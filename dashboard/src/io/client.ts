@@ -1,21 +1,21 @@
 /** HTTP client of the service, same origin only. */
 
 /** An error response with the message of the service. */
-export class ApiProblem extends Error {
+export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly param: string;
 
   constructor(status: number, { code, message, param }: { readonly code: string; readonly message: string; readonly param: string }) {
     super(message);
-    this.name = 'ApiProblem';
+    this.name = 'ApiError';
     this.status = status;
     this.code = code;
     this.param = param;
   }
 }
 
-export interface Sent {
+export interface RequestOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Sent as JSON, except `FormData`. */
   readonly body?: unknown;
@@ -29,20 +29,23 @@ export interface Sent {
 
 export interface Client {
   /**
-   * Resolves with the JSON body; undefined if it is empty. Rejects with `ApiProblem`, or with `TypeError` if the
+   * Resolves with the JSON body; undefined if it is empty. Rejects with `ApiError`, or with `TypeError` if the
    * service is unreachable.
    */
-  ask<Answer>(path: string, sent?: Sent): Promise<Answer>;
-  /** Resolves once the headers have arrived. Rejects as `ask` does. */
-  open(path: string, sent?: Sent): Promise<Response>;
+  fetchJson<Answer>(path: string, options?: RequestOptions): Promise<Answer>;
+  /** Resolves once the headers have arrived. Rejects as `fetchJson` does. */
+  fetch(path: string, options?: RequestOptions): Promise<Response>;
   /** Keeps the token in memory only. */
-  useToken(token: string): void;
+  setToken(token: string): void;
 }
 
-export function createClient(onRefused: () => void): Client {
+export function createClient(onUnauthorized: () => void): Client {
   let token = '';
 
-  async function open(path: string, { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: Sent = {}): Promise<Response> {
+  async function send(
+    path: string,
+    { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: RequestOptions = {},
+  ): Promise<Response> {
     const sentToken = token;
     const headers = new Headers();
     if (token !== '') headers.set('authorization', `Bearer ${token}`);
@@ -58,35 +61,35 @@ export function createClient(onRefused: () => void): Client {
     const response = await fetch(path, init);
     if (response.ok) return response;
     // A request sent before the token was entered says nothing about it.
-    if (response.status === 401 && token === sentToken) onRefused();
-    throw await problemOf(response);
+    if (response.status === 401 && token === sentToken) onUnauthorized();
+    throw await errorOf(response);
   }
 
   return {
-    open,
-    async ask(path, sent) {
-      const response = await open(path, sent);
+    fetch: send,
+    async fetchJson(path, options) {
+      const response = await send(path, options);
       const text = await response.text();
       return text === '' ? undefined : JSON.parse(text);
     },
-    useToken(next) {
+    setToken(next) {
       token = next.trim();
     },
   };
 }
 
-async function problemOf(response: Response): Promise<ApiProblem> {
+async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
     const { error } = JSON.parse(text);
-    return new ApiProblem(response.status, {
+    return new ApiError(response.status, {
       code: String(error.code ?? ''),
       message: String(error.message ?? response.statusText),
       param: String(error.param ?? ''),
     });
   } catch {
     // A proxy may respond with a page of its own.
-    return new ApiProblem(response.status, { code: '', message: `${response.status} ${response.statusText}`, param: '' });
+    return new ApiError(response.status, { code: '', message: `${response.status} ${response.statusText}`, param: '' });
   }
 }
 

@@ -1,7 +1,7 @@
 /** Schedules work relative to the browser's frames. */
 
 /** A hidden page has no frames, so its work runs after this time. */
-const LONGEST_FRAME_MS = 250;
+const MAX_FRAME_MS = 250;
 
 /** Calls `work` once, before the next frame. */
 export function beforeNextFrame(work: () => void): void {
@@ -11,7 +11,7 @@ export function beforeNextFrame(work: () => void): void {
     isDone = true;
   };
   requestAnimationFrame(once);
-  setTimeout(once, LONGEST_FRAME_MS);
+  setTimeout(once, MAX_FRAME_MS);
 }
 
 /** Calls `work` once, after the next frame. */

@@ -9,12 +9,12 @@ import { SearchField, SelectField } from '../parts/fields.tsx';
 import { EntryList } from '../parts/entry-list.tsx';
 import { LogsTab } from '../slots/logs-tab.tsx';
 import { TabbedPage } from '../parts/tabbed-page.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { RequestEntries, TimelineEntry } from '../types.ts';
 
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 const REQUESTS_SECONDS = 5;
 const LEFT_STATUS = 499;
 
@@ -38,7 +38,7 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
   const { store } = useApp();
   const [search, setSearch] = useState('');
   const entries = store.recent.value.filter(isShown);
-  const found = entries.filter((entry) => matchesEntry(entry, search)).slice(0, MOST_SHOWN);
+  const found = entries.filter((entry) => matchesEntry(entry, search)).slice(0, MAX_SHOWN);
   if (entries.length === 0) return <p class="panel empty">{empty}</p>;
   return (
     <section class="panel">
@@ -51,9 +51,8 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
 function Requests(): JSX.Element {
   const { client, now } = useApp();
   const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
-  const loaded = useLoaded((signal) => client.ask<RequestEntries>('/api/requests', { signal }), [round]);
-  if (loaded.kind === 'loading') return <p role="status">{T.loading}</p>;
-  if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
+  const loaded = useLoaded((signal) => client.fetchJson<RequestEntries>('/api/requests', { signal }), [round]);
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
   const { requests } = loaded.value;
   if (requests.length === 0) return <p class="panel empty">{A.noRequests}</p>;
   return (

@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { T } from '../texts.ts';
 import type { FitAnswer, ModelEntry } from '../types.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 
 interface FitCheckProps {
   readonly model: ModelEntry;
@@ -15,11 +15,11 @@ interface FitCheckProps {
 
 /** Downloaded models are checked at once; others on request, because their header must be fetched. */
 export function FitCheck({ model, onNeeded }: FitCheckProps): JSX.Element {
-  const [asked, setAsked] = useState(model.present);
-  if (asked) return <Fit id={model.id} onNeeded={onNeeded} />;
+  const [isRequested, setRequested] = useState(model.present);
+  if (isRequested) return <Fit id={model.id} onNeeded={onNeeded} />;
   return (
     <p>
-      <button type="button" class="quiet fit-button" onClick={() => setAsked(true)}>
+      <button type="button" class="quiet fit-button" onClick={() => setRequested(true)}>
         {T.checkFit}
       </button>
     </p>
@@ -28,7 +28,7 @@ export function FitCheck({ model, onNeeded }: FitCheckProps): JSX.Element {
 
 function Fit({ id, onNeeded }: Pick<FitCheckProps, 'onNeeded'> & { readonly id: string }): JSX.Element {
   const { client } = useApp();
-  const loaded = useLoaded((signal) => client.ask<FitAnswer>(`/api/fit?model=${encodeURIComponent(id)}`, { signal }), [id]);
+  const loaded = useLoaded((signal) => client.fetchJson<FitAnswer>(`/api/fit?model=${encodeURIComponent(id)}`, { signal }), [id]);
   const computed = loaded.kind === 'done' ? loaded.value.needed_bytes : undefined;
   useEffect(() => {
     if (computed !== undefined) onNeeded(computed);
@@ -44,15 +44,15 @@ function Fit({ id, onNeeded }: Pick<FitCheckProps, 'onNeeded'> & { readonly id: 
   return (
     <div class="fit" role="status">
       {room !== null && (
-        <meter aria-label={`${T.memoryNeeded}: ${id}`} min={0} max={Math.max(room, needed)} high={room * 0.9} value={needed}>
+        <meter aria-label={`${T.memory}: ${id}`} min={0} max={Math.max(room, needed)} high={room * 0.9} value={needed}>
           {formatBytes(needed)}
         </meter>
       )}
       <small>
         <strong class={fits ? '' : 'short'}>{fits ? (fitsNow ? T.fitsNow : T.fitsLater) : T.tooLarge}</strong>{' '}
-        {room !== null && `${T.neededOf(formatBytes(needed), formatBytes(room))} `}
-        {message}
-        {context !== null && ` ${T.maximumContext(context.toLocaleString('en'))}`}
+        {room !== null && `${T.memoryOf(formatBytes(needed), formatBytes(room))} `}
+        {context !== null && `${T.maximumContext(context.toLocaleString('en'))} `}
+        {!fitsNow && message}
       </small>
     </div>
   );

@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
-import { ApiProblem, messageOf } from '../io/client.ts';
+import { ApiError, messageOf } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
@@ -55,7 +55,7 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
       </div>
       <dl class="facts">
         <Fact name={T.size} value={model.size_bytes === null ? T.unknown : formatBytes(model.size_bytes)} />
-        <Fact name={T.memoryNeeded} value={needed === null ? T.unknown : formatBytes(needed)} kind={fit} />
+        <Fact name={T.memory} value={needed === null ? T.unknown : formatBytes(needed)} kind={fit} />
         <Fact name={T.context} value={model.context === null ? T.none : model.context.toLocaleString('en')} />
       </dl>
       <ModelButtons model={model} pull={pull} target={target} onPull={onPull} />
@@ -119,7 +119,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
   const send = (method: 'POST' | 'DELETE', to: string, body?: Table): void => {
     setFailure('');
     setAsksLicence(false);
-    client.ask(to, { method, body }).then(onPull, (error: unknown) => {
+    client.fetchJson(to, { method, body }).then(onPull, (error: unknown) => {
       setFailure(messageOf(error));
       setAsksLicence(body === undefined && isLicenceRefusal(error, model));
     });
@@ -155,5 +155,5 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
 
 /** Restricted licences must be accepted before the download. */
 function isLicenceRefusal(error: unknown, { license }: ModelEntry): boolean {
-  return license !== null && error instanceof ApiProblem && error.code === 'model.unavailable' && error.message.includes('licence');
+  return license !== null && error instanceof ApiError && error.code === 'model.unavailable' && error.message.includes('licence');
 }

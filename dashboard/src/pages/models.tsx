@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesModel, splitModels } from '../decide/model-facts.ts';
 import { ModelRow } from './model-row.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';
@@ -15,9 +15,9 @@ const PULLS_MS = 1500;
 export function ModelsPage(): JSX.Element {
   const { client, place } = useApp();
   const [search, setSearch] = useState('');
-  const { pulls, again, round } = usePulls();
-  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [round]);
-  const hardware = useLoaded((signal) => client.ask<Hardware>('/api/hardware', { signal }), []);
+  const { pulls, reload, round } = usePulls();
+  const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), [round]);
+  const hardware = useLoaded((signal) => client.fetchJson<Hardware>('/api/hardware', { signal }), []);
   const machine = hardware.kind === 'done' ? hardware.value : undefined;
   const found = models.kind === 'done' ? models.value.models.filter((model) => matchesModel(model, search)) : [];
   const { here, others } = splitModels(found);
@@ -28,7 +28,7 @@ export function ModelsPage(): JSX.Element {
         <h2>{title}</h2>
         <ul class="models">
           {entries.map((model) => (
-            <ModelRow key={model.id} model={model} machine={machine} pulls={pulls} target={target} onPull={again} />
+            <ModelRow key={model.id} model={model} machine={machine} pulls={pulls} target={target} onPull={reload} />
           ))}
         </ul>
       </section>
@@ -40,8 +40,7 @@ export function ModelsPage(): JSX.Element {
         {typeof machine?.memory_available_bytes === 'number' && <p>{T.memoryAvailable(formatBytes(machine.memory_available_bytes))}</p>}
         <SearchField label={T.modelSearch} value={search} onValue={setSearch} />
       </div>
-      {models.kind === 'loading' && <p role="status">{T.loading}</p>}
-      {models.kind === 'failed' && <p role="alert">{models.message}</p>}
+      <LoadStatus loaded={models} />
       {models.kind === 'done' && found.length === 0 && <p>{T.noModels}</p>}
       {list(T.modelsHere, here)}
       {list(T.modelsCatalogue, others)}
@@ -50,15 +49,15 @@ export function ModelsPage(): JSX.Element {
 }
 
 /** Polls the downloads. `round` changes when one has ended, and the models must be reloaded. */
-function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => void; readonly round: string } {
+function usePulls(): { readonly pulls: readonly Pull[]; readonly reload: () => void; readonly round: string } {
   const { client } = useApp();
   const [pulls, setPulls] = useState<readonly Pull[]>([]);
-  const [asked, setAsked] = useState(0);
+  const [reloads, setReloads] = useState(0);
   const running = pulls.filter(({ failed }) => !failed).length;
   useEffect(() => {
     const leave = new AbortController();
     const read = (): void => {
-      client.ask<Pulls>('/api/pulls', { signal: leave.signal }).then(
+      client.fetchJson<Pulls>('/api/pulls', { signal: leave.signal }).then(
         (answer) => setPulls(answer.pulls),
         () => undefined,
       );
@@ -69,6 +68,6 @@ function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => vo
       leave.abort();
       clearInterval(timer);
     };
-  }, [asked]);
-  return { pulls, again: () => setAsked(asked + 1), round: `${running} ${asked}` };
+  }, [reloads]);
+  return { pulls, reload: () => setReloads(reloads + 1), round: `${running} ${reloads}` };
 }

@@ -6,7 +6,7 @@ import { formatTime } from '../decide/format.ts';
 import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
 
@@ -16,9 +16,12 @@ export function SettingsPage(): JSX.Element {
   const [creating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedToken>();
   const [revoking, setRevoking] = useState<TokenEntry>();
-  const auth = useLoaded((signal) => client.ask<AuthStatus>('/api/auth/status', { signal }), []);
-  const tokens = useLoaded((signal) => client.ask<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }), [round]);
-  const again = (): void => setRound(round + 1);
+  const auth = useLoaded((signal) => client.fetchJson<AuthStatus>('/api/auth/status', { signal }), []);
+  const tokens = useLoaded(
+    (signal) => client.fetchJson<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }),
+    [round],
+  );
+  const reload = (): void => setRound(round + 1);
   return (
     <>
       <div class="page-head">
@@ -43,7 +46,7 @@ export function SettingsPage(): JSX.Element {
           onCreated={(token) => {
             setCreating(false);
             setCreated(token);
-            again();
+            reload();
           }}
         />
       )}
@@ -57,7 +60,7 @@ export function SettingsPage(): JSX.Element {
           onClose={() => setRevoking(undefined)}
           onDone={() => {
             setRevoking(undefined);
-            again();
+            reload();
           }}
         />
       )}

@@ -8,7 +8,7 @@ import { matchesSearch, summarize } from '../decide/slot-facts.ts';
 import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../slots/slot-card.tsx';
 import { useGrowing, useNear } from '../slots/long-list.ts';
-import { usePart } from '../parts/use-part.ts';
+import { useSelector } from '../parts/use-selector.ts';
 import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
@@ -17,12 +17,12 @@ const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstR
 
 function SummaryLine(): JSX.Element {
   const { store } = useApp();
-  const { needPerson, states, memoryBytes } = usePart(() =>
+  const { needAttention, states, memoryBytes } = useSelector(() =>
     summarize((store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? [])),
   );
   return (
     <ul class="summary">
-      {needPerson > 0 && <li class="needs">{T.needAttention(needPerson)}</li>}
+      {needAttention > 0 && <li class="needs">{T.needAttention(needAttention)}</li>}
       {states.map(({ state, count }) => (
         <li key={state} class={`state-${state}`}>
           <span class="dot" aria-hidden="true" />
@@ -37,7 +37,7 @@ function SummaryLine(): JSX.Element {
 /** Reads the freshness itself, so that a lost connection does not redraw the cards. */
 function Grid({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const { store } = useApp();
-  const isStale = usePart(() => store.freshness.value === 'stale');
+  const isStale = useSelector(() => store.freshness.value === 'stale');
   return <ul class={isStale ? 'grid stale' : 'grid'}>{children}</ul>;
 }
 

@@ -22,7 +22,7 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
   const create = (event: Event): void => {
     event.preventDefault();
     client
-      .ask<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope } })
+      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope } })
       .then(onCreated, (error: unknown) => setFailure(messageOf(error)));
   };
   return (
@@ -90,7 +90,7 @@ export function SignIn(): JSX.Element {
   const [token, setToken] = useState('');
   const use = (event: Event): void => {
     event.preventDefault();
-    client.useToken(token);
+    client.setToken(token);
     needsToken.value = false;
     store.retryNow();
   };

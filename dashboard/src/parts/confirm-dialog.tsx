@@ -20,7 +20,7 @@ interface ConfirmDialogProps {
 export function ConfirmDialog({ title, text, action, path, onClose, onDone }: ConfirmDialogProps): JSX.Element {
   const { client } = useApp();
   const [failure, setFailure] = useState('');
-  const send = (): void => void client.ask(path, { method: 'DELETE' }).then(onDone, (error: unknown) => setFailure(messageOf(error)));
+  const send = (): void => void client.fetchJson(path, { method: 'DELETE' }).then(onDone, (error: unknown) => setFailure(messageOf(error)));
   return (
     <Modal kind="dialog" title={title} onClose={onClose}>
       <p>{text}</p>

@@ -2,13 +2,13 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
+import { EMPTY_ANSWER, chatBody } from '../decide/chat.ts';
 import { parseJson } from '../decide/untrusted.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { P } from '../texts-playground.ts';
 import type { Models } from '../types.ts';
 import { Message } from './message.tsx';
-import { SameRequest } from './same-request.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
@@ -19,16 +19,16 @@ export function Chat(): JSX.Element {
   const [images, setImages] = useState<readonly string[]>([]);
   const [toolText, setToolText] = useState('');
   const { messages, answer, ask, stop, clear } = useConversation(client);
-  const sees = useSight(choice.slot);
+  const hasVision = useVision(choice.slot);
   const tools = readTools(toolText);
-  const sent = sees ? images : [];
+  const sent = hasVision ? images : [];
   const send = (text: string): void => {
     if (answer !== undefined || text.trim() === '' || choice.slot === '' || tools === undefined) return;
     ask({ model: choice.slot, prompt: text, images: sent, tools });
     setPrompt('');
     setImages([]);
   };
-  const { stream: _stream, ...body } = requestBody(
+  const { stream: _stream, ...body } = chatBody(
     choice.slot,
     [{ ...EMPTY_ANSWER, role: 'user', content: prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello') }],
     tools,
@@ -42,7 +42,7 @@ export function Chat(): JSX.Element {
         </button>
       </SlotBar>
       <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
-        {shown.length === 0 && choice.slot !== '' && <Ideas onChoose={send} />}
+        {shown.length === 0 && choice.slot !== '' && <Examples onChoose={send} />}
         {shown.map((message, index) => (
           <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={choice.slot} />
         ))}
@@ -54,10 +54,10 @@ export function Chat(): JSX.Element {
         onSend={() => send(prompt)}
         onStop={answer === undefined ? undefined : stop}
       >
-        {sees ? <Pictures images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.noVision}</p>}
+        {hasVision ? <Attachments images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.noVision}</p>}
       </AskForm>
       <ToolsField text={toolText} onText={setToolText} isWrong={tools === undefined} />
-      <SameRequest kind="chat" body={body} />
+      <CodeSamples kind="chat" body={body} />
     </>
   );
 }
@@ -107,10 +107,10 @@ function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFo
 }
 
 /** Whether the model of the slot accepts images, according to its files or the catalogue. */
-function useSight(slot: string): boolean {
+function useVision(slot: string): boolean {
   const { client, store } = useApp();
   const model = store.of(slot)?.slot.value.status.model ?? '';
-  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [model]);
+  const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), [model]);
   if (models.kind !== 'done') return false;
   const entry = models.value.models.find(({ id }) => id === model);
   return entry?.kind === 'vision' || entry?.abilities?.includes('vision') === true;
@@ -123,7 +123,7 @@ function readTools(text: string): readonly unknown[] | undefined {
   return Array.isArray(parsed) ? parsed : undefined;
 }
 
-function Ideas({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
+function Examples({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
   return (
     <div class="ideas">
       <p>{P.tryThese}</p>
@@ -138,14 +138,14 @@ function Ideas({ onChoose }: { readonly onChoose: (prompt: string) => void }): J
   );
 }
 
-interface PicturesProps {
+interface AttachmentsProps {
   readonly images: readonly string[];
   readonly onImages: (images: readonly string[]) => void;
 }
 
-function Pictures({ images, onImages }: PicturesProps): JSX.Element {
+function Attachments({ images, onImages }: AttachmentsProps): JSX.Element {
   const add = async (files: FileList | null): Promise<void> =>
-    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readPicture)))]);
+    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readImage)))]);
   return (
     <div class="pictures">
       <label>
@@ -161,7 +161,7 @@ function Pictures({ images, onImages }: PicturesProps): JSX.Element {
   );
 }
 
-async function readPicture(file: File): Promise<string> {
+async function readImage(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.addEventListener('load', () => resolve(typeof reader.result === 'string' ? reader.result : ''));

@@ -18,14 +18,14 @@ export function Gallery({ images, onRemove }: GalleryProps): JSX.Element {
       {images.length === 0 && <p class="why">{P.galleryEmpty}</p>}
       <ul class="gallery">
         {images.map((image) => (
-          <Kept key={image.url} image={image} onRemove={() => onRemove(image.url)} />
+          <GalleryImage key={image.url} image={image} onRemove={() => onRemove(image.url)} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Kept({ image: { url, prompt }, onRemove }: { readonly image: KeptImage; readonly onRemove: () => void }): JSX.Element {
+function GalleryImage({ image: { url, prompt }, onRemove }: { readonly image: KeptImage; readonly onRemove: () => void }): JSX.Element {
   const { client } = useApp();
   const [shown, setShown] = useState('');
   const [gone, setGone] = useState(false);
@@ -33,7 +33,7 @@ function Kept({ image: { url, prompt }, onRemove }: { readonly image: KeptImage;
     const leave = new AbortController();
     let made = '';
     const read = async (): Promise<void> => {
-      made = URL.createObjectURL(await (await client.open(url, { signal: leave.signal })).blob());
+      made = URL.createObjectURL(await (await client.fetch(url, { signal: leave.signal })).blob());
       if (leave.signal.aborted) URL.revokeObjectURL(made);
       else setShown(made);
     };

@@ -8,10 +8,10 @@ import { SelectField } from '../parts/fields.tsx';
 import { P } from '../texts-playground.ts';
 import { T } from '../texts.ts';
 import { Gallery } from './gallery.tsx';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { eachEvent, useRequest } from './use-request.ts';
+import { eachEvent } from './use-request.ts';
 
 const SIZES = ['512x512', '768x768', '1024x1024', '1024x768', '768x1024'];
 const GALLERY_KEY = 'svc.gallery';
@@ -40,7 +40,6 @@ function bodyOf(model: string, { prompt, size, seed, steps }: ImageOptions): Tab
 export function Images(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('image');
-  const request = useRequest();
   const [options, setOptions] = useState(NO_OPTIONS);
   const [drawing, setDrawing] = useState<Drawing>(NOTHING_DRAWN);
   const [gallery, setGallery] = useState<readonly KeptImage[]>(() => readGallery(localStorage.getItem(GALLERY_KEY)));
@@ -53,7 +52,7 @@ export function Images(): JSX.Element {
     setDrawing(NOTHING_DRAWN);
     const path = '/v1/images/generations';
     if (!options.isStreamed) {
-      const answer = await client.ask<unknown>(path, { method: 'POST', body: { ...body, response_format: 'url' }, signal });
+      const answer = await client.fetchJson<unknown>(path, { method: 'POST', body: { ...body, response_format: 'url' }, signal });
       keep(
         addToGallery(
           gallery,
@@ -62,25 +61,18 @@ export function Images(): JSX.Element {
       );
       return;
     }
-    const response = await client.open(path, { method: 'POST', body: { ...body, stream: true, partial_images: PREVIEWS }, signal });
+    const response = await client.fetch(path, { method: 'POST', body: { ...body, stream: true, partial_images: PREVIEWS }, signal });
     await eachEvent(response, (data) => setDrawing((before) => extendDrawing(before, data)));
   };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(draw);
-  };
-  const failed = drawing.failure === '' ? request : { ...request, failure: drawing.failure };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
+      <RunForm slot={choice.slot} label={P.generate} isComplete={options.prompt.trim() !== ''} onRun={draw} failure={drawing.failure}>
         <OptionFields options={options} onOptions={setOptions} />
-        <RunButton request={failed} label={P.generate} slot={choice.slot} canRun={choice.slot !== '' && options.prompt.trim() !== ''} />
-      </form>
-      {request.running && <StepBar slot={choice.slot} />}
-      <Drawn drawing={drawing} prompt={options.prompt} />
+      </RunForm>
+      <Result drawing={drawing} prompt={options.prompt} />
       <Gallery images={gallery} onRemove={(url) => keep(gallery.filter((image) => image.url !== url))} />
-      <SameRequest kind="image" body={body} />
+      <CodeSamples kind="image" body={body} />
     </>
   );
 }
@@ -128,20 +120,7 @@ function OptionFields({ options, onOptions }: OptionFieldsProps): JSX.Element {
   );
 }
 
-/** Steps done, as the service reports them for the slot. */
-function StepBar({ slot }: { readonly slot: string }): JSX.Element | null {
-  const { store } = useApp();
-  const progress = store.of(slot)?.line.value.progress;
-  if (progress === null || progress === undefined) return null;
-  return (
-    <div class="download">
-      <progress aria-label={P.generating} max={progress.total} value={progress.done} />
-      <small>{P.step(progress.done, progress.total)}</small>
-    </div>
-  );
-}
-
-function Drawn({ drawing: { preview, done }, prompt }: { readonly drawing: Drawing; readonly prompt: string }): JSX.Element | null {
+function Result({ drawing: { preview, done }, prompt }: { readonly drawing: Drawing; readonly prompt: string }): JSX.Element | null {
   if (preview === undefined && done.length === 0) return null;
   return (
     <section class="drawn">

@@ -1,8 +1,8 @@
 /** Records the microphone as WAV, because the browser's own formats need ffmpeg on the server. */
-import { encodeWave } from '../decide/wave.ts';
+import { encodeWav } from '../decide/wav.ts';
 
 /** Sample rate of speech models. */
-const HERTZ = 16_000;
+const SAMPLE_RATE = 16_000;
 
 export interface Recording {
   /** Stops, and resolves with the recording. */
@@ -29,7 +29,7 @@ export async function startRecording(): Promise<Recording> {
 
 async function toWave(sound: Blob): Promise<File> {
   // Decoding resamples to the rate of the context.
-  const context = new OfflineAudioContext(1, 1, HERTZ);
+  const context = new OfflineAudioContext(1, 1, SAMPLE_RATE);
   const decoded = await context.decodeAudioData(await sound.arrayBuffer());
-  return new File([encodeWave(decoded.getChannelData(0), HERTZ)], 'recording.wav', { type: 'audio/wav' });
+  return new File([encodeWav(decoded.getChannelData(0), SAMPLE_RATE)], 'recording.wav', { type: 'audio/wav' });
 }

@@ -60,11 +60,18 @@ export function SlotBar({ choice: { capability, slots, slot, choose }, children 
 export function Waiting({ slot }: { readonly slot: string }): JSX.Element {
   const { store } = useApp();
   const status = store.of(slot)?.slot.value.status;
+  const steps = store.of(slot)?.line.value.progress;
   const isLoading = status !== undefined && !['ready', 'serving', 'idle'].includes(status.state);
   return (
     <div class="waiting" role="status">
       <p class="why">{isLoading ? `${P.pending}: ${STATE_MEANINGS[status.state]}` : P.processing}</p>
       {status?.progress !== null && status?.progress !== undefined && <DownloadBar progress={status.progress} />}
+      {steps !== null && steps !== undefined && (
+        <div class="download">
+          <progress aria-label={P.processing} max={steps.total} value={steps.done} />
+          <small>{P.step(steps.done, steps.total)}</small>
+        </div>
+      )}
     </div>
   );
 }

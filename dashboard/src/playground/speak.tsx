@@ -3,14 +3,13 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, listOf, textOf } from '../decide/untrusted.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { SelectField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { T } from '../texts.ts';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useRequest } from './use-request.ts';
 
 /** Every engine writes WAV; the other formats need ffmpeg on the server. */
 const FORMATS = ['wav', 'mp3', 'opus', 'flac'];
@@ -18,13 +17,12 @@ const FORMATS = ['wav', 'mp3', 'opus', 'flac'];
 export function Speak(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('speech');
-  const request = useRequest();
   const [input, setInput] = useState<string>(EXAMPLES.speech);
   const [voice, setVoice] = useState('');
   const [speed, setSpeed] = useState('1');
   const [format, setFormat] = useState('wav');
-  const [spoken, setSpoken] = useState('');
-  useEffect(() => () => URL.revokeObjectURL(spoken), [spoken]);
+  const [speechUrl, setSpeechUrl] = useState('');
+  useEffect(() => () => URL.revokeObjectURL(speechUrl), [speechUrl]);
   const body = {
     model: choice.slot,
     input,
@@ -32,17 +30,14 @@ export function Speak(): JSX.Element {
     response_format: format,
     ...(Number(speed) === 1 ? {} : { speed: Number(speed) }),
   };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(async (signal) => {
-      const response = await client.open('/v1/audio/speech', { method: 'POST', body, signal });
-      setSpoken(URL.createObjectURL(await response.blob()));
-    });
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const response = await client.fetch('/v1/audio/speech', { method: 'POST', body, signal });
+    setSpeechUrl(URL.createObjectURL(await response.blob()));
   };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
+      <RunForm slot={choice.slot} label={P.generateSpeech} isComplete={input.trim() !== ''} onRun={run}>
         <label>
           {P.text}
           <textarea rows={4} value={input} onInput={(event) => setInput(event.currentTarget.value)} />
@@ -55,15 +50,14 @@ export function Speak(): JSX.Element {
           </label>
           <SelectField label={P.format} value={format} options={FORMATS} onValue={setFormat} />
         </div>
-        <RunButton request={request} label={P.generateSpeech} slot={choice.slot} canRun={choice.slot !== '' && input.trim() !== ''} />
-      </form>
-      {spoken !== '' && <Spoken url={spoken} format={format} />}
-      <SameRequest kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
+      </RunForm>
+      {speechUrl !== '' && <Speech url={speechUrl} format={format} />}
+      <CodeSamples kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
     </>
   );
 }
 
-function Spoken({ url, format }: { readonly url: string; readonly format: string }): JSX.Element {
+function Speech({ url, format }: { readonly url: string; readonly format: string }): JSX.Element {
   return (
     <section class="panel result">
       <h2>{P.speech}</h2>
@@ -86,7 +80,7 @@ function VoiceField({ slot, voice, onVoice }: VoiceFieldProps): JSX.Element {
   const voices = useLoaded(
     async (signal) => {
       if (slot === '') return [];
-      const answer = await client.ask<unknown>(`/v1/audio/voices?model=${encodeURIComponent(slot)}`, { signal });
+      const answer = await client.fetchJson<unknown>(`/v1/audio/voices?model=${encodeURIComponent(slot)}`, { signal });
       return listOf(at(answer, 'voices')).map((entry) => ({ id: textOf(at(entry, 'id')), name: textOf(at(entry, 'name')) }));
     },
     [slot],

@@ -1,6 +1,6 @@
 /** The state of a conversation with a slot. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { EMPTY_ANSWER, extendAnswer, requestBody, type ChatMessage } from '../decide/chat.ts';
+import { EMPTY_ANSWER, extendAnswer, chatBody, type ChatMessage } from '../decide/chat.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { P } from '../texts-playground.ts';
 import { eachEvent } from './use-request.ts';
@@ -31,7 +31,7 @@ export function useConversation(client: Client): Conversation {
     running.current = stop;
     setMessages(asked);
     setAnswer(EMPTY_ANSWER);
-    const last = await readAnswer(client, requestBody(model, asked, tools), stop.signal, setAnswer);
+    const last = await readAnswer(client, chatBody(model, asked, tools), stop.signal, setAnswer);
     setMessages([...asked, last]);
     setAnswer(undefined);
   };
@@ -55,7 +55,7 @@ async function readAnswer(
   let answer = EMPTY_ANSWER;
   let drawing = 0;
   try {
-    const response = await client.open('/v1/chat/completions', { method: 'POST', body, signal });
+    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal });
     await eachEvent(response, (data) => {
       answer = extendAnswer(answer, data);
       cancelAnimationFrame(drawing);

@@ -2,11 +2,11 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change, type PlannedChange } from '../app-context.ts';
-import { ApiProblem, messageOf } from '../io/client.ts';
+import { ApiError, messageOf } from '../io/client.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 import { Modal } from '../parts/modal.tsx';
 import { PlanView } from '../parts/plan-view.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 
 export function ChangeDialog(): JSX.Element | null {
   const { change } = useApp();
@@ -35,15 +35,14 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
     }
     setApplying(false);
   };
-  const isConflict = failure instanceof ApiProblem && failure.status === 409;
-  const again = (): void => {
+  const isConflict = failure instanceof ApiError && failure.status === 409;
+  const replan = (): void => {
     setFailure(undefined);
     setAttempt(attempt + 1);
   };
   return (
     <Modal title={change.title} kind="dialog" onClose={close}>
-      {planned.kind === 'loading' && <p role="status">{T.planning}</p>}
-      {planned.kind === 'failed' && <p role="alert">{planned.message}</p>}
+      <LoadStatus loaded={planned} loading={T.planning} />
       {planned.kind === 'done' && <SlotResults slots={planned.value.slots ?? []} />}
       {planned.kind === 'done' && <PlanView plan={planned.value.plan} />}
       {failure !== undefined && <p role="alert">{isConflict ? change.conflict : messageOf(failure)}</p>}
@@ -52,7 +51,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
           {T.cancel}
         </button>
         {isConflict ? (
-          <button type="button" class="main" onClick={again}>
+          <button type="button" class="main" onClick={replan}>
             {T.refreshPlan}
           </button>
         ) : (

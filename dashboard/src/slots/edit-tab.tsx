@@ -4,13 +4,13 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { applyPatch, diffTables, listChanges, type ChangedKey, type Table } from '../decide/patch.ts';
 import { lineOfKey } from '../decide/slot-document.ts';
-import { ApiProblem, messageOf, type Client } from '../io/client.ts';
+import { ApiError, messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { Plan, Slot } from '../types.ts';
 import { PlanView } from '../parts/plan-view.tsx';
 import { SlotForm } from './slot-form.tsx';
 import { TomlField, type TextMark, type TomlTools } from './toml-field.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 
 const TYPING_MS = 350;
 
@@ -19,15 +19,15 @@ export function EditTab({ name }: { readonly name: string }): JSX.Element {
   const [round, setRound] = useState<{ readonly count: number; readonly patch: Table }>({ count: 0, patch: {} });
   const loaded = useLoaded(
     async (signal) => {
-      const [tools, slot] = await Promise.all([import('./toml-editor.ts'), client.ask<Slot>(pathOf(name), { signal })]);
+      const [tools, slot] = await Promise.all([import('./toml-editor.ts'), client.fetchJson<Slot>(pathOf(name), { signal })]);
       return { tools: tools.TOML, slot, round };
     },
     [name, round],
   );
   if (loaded.kind === 'loading' || (loaded.kind === 'done' && loaded.value.round !== round)) return <p role="status">{T.editorLoading}</p>;
   if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
-  const begin = (patch: Table): void => setRound({ count: round.count + 1, patch });
-  return <Editing key={round.count} {...loaded.value} patch={round.patch} begin={begin} />;
+  const restart = (patch: Table): void => setRound({ count: round.count + 1, patch });
+  return <Editing key={round.count} {...loaded.value} patch={round.patch} restart={restart} />;
 }
 
 interface EditingProps {
@@ -36,7 +36,7 @@ interface EditingProps {
   /** Edits of an earlier version of the slot, to reapply. */
   readonly patch: Table;
   /** Reloads the slot and applies the patch to it. */
-  readonly begin: (patch: Table) => void;
+  readonly restart: (patch: Table) => void;
 }
 
 type Outcome =
@@ -44,7 +44,7 @@ type Outcome =
   | { readonly kind: 'wrong'; readonly mark: TextMark; readonly key: string }
   | { readonly kind: 'planned'; readonly plan: Plan; readonly patch: Table };
 
-function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
+function Editing({ tools, slot, patch, restart }: EditingProps): JSX.Element {
   const { client } = useApp();
   const base = slot.spec ?? {};
   const initial = useMemo(() => tools.write(applyPatch(base, patch)), [slot]);
@@ -57,14 +57,14 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
     const timer = setTimeout(() => setSettled(text), TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  const outcome = useLoaded((signal) => judge({ client, tools, slot, text: settled }, signal), [settled]);
+  const outcome = useLoaded((signal) => checkText({ client, tools, slot, text: settled }, signal), [settled]);
   const known = outcome.kind === 'done' ? outcome.value : undefined;
   const save = async (changes: Table): Promise<void> => {
     try {
-      await client.ask(pathOf(slot.name), { method: 'PATCH', body: { spec: changes }, ifMatch: slot.resource_version });
-      begin({});
+      await client.fetchJson(pathOf(slot.name), { method: 'PATCH', body: { spec: changes }, ifMatch: slot.resource_version });
+      restart({});
     } catch (error) {
-      if (error instanceof ApiProblem && error.code === 'slot.conflict') setConflict(await client.ask<Slot>(pathOf(slot.name)));
+      if (error instanceof ApiError && error.code === 'slot.conflict') setConflict(await client.fetchJson<Slot>(pathOf(slot.name)));
       else setFailure(messageOf(error));
     }
   };
@@ -82,11 +82,11 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
         <TomlField tools={tools} shown={shown} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
         <div class="judgement" aria-live="polite">
           {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
-          {known !== undefined && <Judgement outcome={known} base={base} />}
+          {known !== undefined && <OutcomeView outcome={known} base={base} />}
         </div>
       </div>
       {conflict !== undefined && known?.kind === 'planned' && (
-        <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => begin(known.patch)} onDrop={() => begin({})} />
+        <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => restart(known.patch)} onDrop={() => restart({})} />
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
       <footer>
@@ -103,9 +103,9 @@ function Editing({ tools, slot, patch, begin }: EditingProps): JSX.Element {
   );
 }
 
-function Judgement({ outcome, base }: { readonly outcome: Outcome; readonly base: Table }): JSX.Element {
+function OutcomeView({ outcome, base }: { readonly outcome: Outcome; readonly base: Table }): JSX.Element {
   if (outcome.kind === 'unchanged') return <p>{T.unchanged}</p>;
-  if (outcome.kind === 'wrong') return <Mistake mark={outcome.mark} />;
+  if (outcome.kind === 'wrong') return <InvalidText mark={outcome.mark} />;
   return (
     <>
       <PlanView plan={outcome.plan} />
@@ -137,7 +137,7 @@ function Conflict({ theirs, onKeep, onDrop }: ConflictProps): JSX.Element {
   );
 }
 
-function Mistake({ mark }: { readonly mark: TextMark }): JSX.Element {
+function InvalidText({ mark }: { readonly mark: TextMark }): JSX.Element {
   return (
     <div class="alarm">
       <h3>{T.invalid}</h3>
@@ -163,7 +163,7 @@ function ChangeList({ title, changes }: { readonly title: string; readonly chang
   );
 }
 
-interface Judged {
+interface CheckInput {
   readonly client: Client;
   readonly tools: TomlTools;
   readonly slot: Slot;
@@ -171,16 +171,16 @@ interface Judged {
 }
 
 /** Plans the edit, or locates its error. */
-async function judge({ client, tools, slot, text }: Judged, signal: AbortSignal): Promise<Outcome> {
+async function checkText({ client, tools, slot, text }: CheckInput, signal: AbortSignal): Promise<Outcome> {
   const parsed = tools.read(text);
   if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark, key: '' };
   const patch = diffTables(slot.spec ?? {}, parsed.document);
   if (Object.keys(patch).length === 0) return { kind: 'unchanged' };
   try {
     const body = { slots: [{ name: slot.name, spec: parsed.document }] };
-    return { kind: 'planned', patch, plan: await client.ask<Plan>('/api/plan', { method: 'POST', body, signal }) };
+    return { kind: 'planned', patch, plan: await client.fetchJson<Plan>('/api/plan', { method: 'POST', body, signal }) };
   } catch (error) {
-    if (!(error instanceof ApiProblem) || error.status >= 500) throw error;
+    if (!(error instanceof ApiError) || error.status >= 500) throw error;
     return { kind: 'wrong', mark: { line: lineOfKey(text, error.param), message: error.message }, key: error.param };
   }
 }

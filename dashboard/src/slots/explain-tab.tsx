@@ -7,16 +7,18 @@ import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
 import { SlotPods } from './pods.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 
 export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
   const { client, store } = useApp();
   const slot = store.of(name)?.slot.value;
-  const loaded = useLoaded((signal) => client.ask<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }), [name, slot]);
+  const loaded = useLoaded(
+    (signal) => client.fetchJson<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }),
+    [name, slot],
+  );
   return (
     <div class="tab">
-      {loaded.kind === 'loading' && <p role="status">{T.loading}</p>}
-      {loaded.kind === 'failed' && <p role="alert">{loaded.message}</p>}
+      <LoadStatus loaded={loaded} />
       {loaded.kind === 'done' && (
         <>
           {loaded.value.problems.length > 0 && (

@@ -2,14 +2,14 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
+import { EMPTY_ANSWER, chatBody } from '../decide/chat.ts';
 import { at, textOf } from '../decide/untrusted.ts';
 import { hashOf } from '../decide/route.ts';
 import { messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import type { InstallState } from '../types.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
-import { usePart } from '../parts/use-part.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { useSelector } from '../parts/use-selector.ts';
 
 /** Polled, because steps are done by commands or on other pages. */
 const EVERY_SECONDS = 3;
@@ -17,10 +17,10 @@ const EVERY_SECONDS = 3;
 export function FirstRun(): JSX.Element | null {
   const { client, now } = useApp();
   const [done, setDone] = useState(false);
-  const round = usePart(() => (done ? -1 : Math.floor(now.value / 1000 / EVERY_SECONDS)));
+  const round = useSelector(() => (done ? -1 : Math.floor(now.value / 1000 / EVERY_SECONDS)));
   const state = useLoaded(
     async (signal) => {
-      const answer = done ? undefined : await client.ask<InstallState>('/api/install/state', { signal });
+      const answer = done ? undefined : await client.fetchJson<InstallState>('/api/install/state', { signal });
       if (answer?.complete === true) setDone(true);
       return answer;
     },
@@ -56,7 +56,7 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
   const [answer, setAnswer] = useState('');
   const [failure, setFailure] = useState('');
   const [asking, setAsking] = useState(false);
-  const slot = usePart(() =>
+  const slot = useSelector(() =>
     (store.names.value ?? []).find((name) => {
       const status = store.of(name)?.slot.value.status;
       return status?.capabilities.includes('chat') === true && status.state !== 'offline';
@@ -66,8 +66,8 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
     setAsking(true);
     setFailure('');
     try {
-      const { stream: _stream, ...body } = requestBody(slot ?? '', [{ ...EMPTY_ANSWER, role: 'user', content: T.firstQuestion }]);
-      const sent = await client.ask<unknown>('/v1/chat/completions', { method: 'POST', body: { ...body, max_tokens: 200 } });
+      const { stream: _stream, ...body } = chatBody(slot ?? '', [{ ...EMPTY_ANSWER, role: 'user', content: T.firstQuestion }]);
+      const sent = await client.fetchJson<unknown>('/v1/chat/completions', { method: 'POST', body: { ...body, max_tokens: 200 } });
       setAnswer(textOf(at(at(at(at(sent, 'choices'), 0), 'message'), 'content')) || T.emptyAnswer);
     } catch (error) {
       setFailure(messageOf(error));
@@ -76,7 +76,7 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
   };
   const finish = async (): Promise<void> => {
     try {
-      await client.ask('/api/install/complete', { method: 'POST' });
+      await client.fetchJson('/api/install/complete', { method: 'POST' });
       onDone();
     } catch (error) {
       setFailure(messageOf(error));

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { addText, matchesOf, NO_LINES, type LogLines } from '../decide/stream-text.ts';
+import { appendText, matchesOf, NO_LINES, type LogLines } from '../decide/stream-text.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { SearchField } from '../parts/fields.tsx';
 import { T } from '../texts.ts';
@@ -76,7 +76,7 @@ function useLog(name: string): Log {
   useEffect(() => {
     const leave = new AbortController();
     readLog(client, name, leave.signal, {
-      text: (text) => setLog((before) => ({ ...before, ...addText(before, text) })),
+      text: (text) => setLog((before) => ({ ...before, ...appendText(before, text) })),
       note: (note) => setLog((before) => ({ ...before, note })),
     }).then(
       () => setLog((before) => ({ ...before, done: true })),
@@ -95,7 +95,7 @@ interface LogSink {
 }
 
 async function readLog(client: Client, name: string, signal: AbortSignal, sink: LogSink): Promise<void> {
-  const response = await client.open(`/api/slots/${encodeURIComponent(name)}/logs?follow=1&tail=1000`, { signal });
+  const response = await client.fetch(`/api/slots/${encodeURIComponent(name)}/logs?follow=1&tail=1000`, { signal });
   if (response.headers.get('x-svc-workload') === 'ended') sink.note(T.logEnded);
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) sink.text(part.value);

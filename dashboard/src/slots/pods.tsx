@@ -8,19 +8,19 @@ import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Cluster, Pod } from '../types.ts';
 import { FactList } from '../parts/fact-list.tsx';
-import { useLoaded, type Loaded } from '../parts/use-loaded.ts';
-import { usePart } from '../parts/use-part.ts';
+import { LoadStatus, useLoaded, type Loaded } from '../parts/use-loaded.tsx';
+import { useSelector } from '../parts/use-selector.ts';
 
 const EVERY_SECONDS = 5;
 /** The service lists unready pods first. */
-const MOST_PODS = 100;
+const MAX_PODS = 100;
 
 /** Polls. Without `slot`: all pods. Another value of `changed` reloads at once. */
 function useCluster(slot: string | undefined, changed?: unknown): Loaded<Cluster> {
   const { client, now } = useApp();
-  const round = usePart(() => Math.floor(now.value / 1000 / EVERY_SECONDS));
+  const round = useSelector(() => Math.floor(now.value / 1000 / EVERY_SECONDS));
   const ofSlot = slot === undefined ? '' : `&slot=${encodeURIComponent(slot)}`;
-  return useLoaded((signal) => client.ask<Cluster>(`/api/cluster?limit=${MOST_PODS}${ofSlot}`, { signal }), [slot, round, changed]);
+  return useLoaded((signal) => client.fetchJson<Cluster>(`/api/cluster?limit=${MAX_PODS}${ofSlot}`, { signal }), [slot, round, changed]);
 }
 
 export function SlotPods({ slot, changed }: { readonly slot: string; readonly changed: unknown }): JSX.Element | null {
@@ -34,7 +34,7 @@ export function ClusterPanels(): JSX.Element | null {
 
 function useIsCluster(): boolean {
   const { store } = useApp();
-  return usePart(() => store.status.value?.runtime === 'kube');
+  return useSelector(() => store.status.value?.runtime === 'kube');
 }
 
 function PodsOfSlot({ slot, changed }: { readonly slot: string; readonly changed: unknown }): JSX.Element {
@@ -71,8 +71,7 @@ function AllPods(): JSX.Element {
 }
 
 function PodList({ loaded, withSlots = false }: { readonly loaded: Loaded<Cluster>; readonly withSlots?: boolean }): JSX.Element {
-  if (loaded.kind === 'loading') return <p role="status">{T.loading}</p>;
-  if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
   const { pods, pods_ready: ready, pods_total: total } = loaded.value;
   if (total === 0) return <p class="why">{A.noPods}</p>;
   return (
@@ -92,7 +91,7 @@ function PodList({ loaded, withSlots = false }: { readonly loaded: Loaded<Cluste
 
 function PodLine({ pod, withSlot }: { readonly pod: Pod; readonly withSlot: boolean }): JSX.Element {
   const { now } = useApp();
-  const age = usePart(() => {
+  const age = useSelector(() => {
     const seconds = secondsSince(pod.created_at, now.value);
     return seconds === undefined ? undefined : formatAge(seconds);
   });

@@ -3,14 +3,14 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change } from '../app-context.ts';
 import { differentSlots, nearestProfile } from '../decide/slot-facts.ts';
-import { ApiProblem } from '../io/client.ts';
+import { ApiError } from '../io/client.ts';
 import { SelectField } from '../parts/fields.tsx';
 import { P } from '../texts-profiles.ts';
 import type { ProfileEntry, Profiles, SwitchedProfile } from '../types.ts';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { SaveProfile } from './save-profile.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
-import { usePart } from '../parts/use-part.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { useSelector } from '../parts/use-selector.ts';
 
 /** Renders nothing in a cluster, which has no profiles. */
 export function ProfileBar(): JSX.Element | null {
@@ -18,9 +18,9 @@ export function ProfileBar(): JSX.Element | null {
   const [round, setRound] = useState(0);
   const [chosen, setChosen] = useState<string>();
   const [open, setOpen] = useState<'save' | 'delete'>();
-  const versions = usePart(() => (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.resource_version}`));
+  const versions = useSelector(() => (store.names.value ?? []).map((name) => `${name} ${store.of(name)?.slot.value.resource_version}`));
   const listed = useLoaded(
-    (signal) => client.ask<Profiles>('/api/profiles', { signal }).catch(undefinedInCluster),
+    (signal) => client.fetchJson<Profiles>('/api/profiles', { signal }).catch(undefinedInCluster),
     // An edit of any slot can change which profile is active.
     [versions, round],
   );
@@ -29,7 +29,7 @@ export function ProfileBar(): JSX.Element | null {
   const { profiles = [], problems = [] } = listed.value ?? {};
   const shown = profiles.find(({ name }) => name === chosen) ?? nearestProfile(profiles);
   const close = (): void => setOpen(undefined);
-  const again = (): void => {
+  const reload = (): void => {
     close();
     setRound(round + 1);
   };
@@ -40,7 +40,7 @@ export function ProfileBar(): JSX.Element | null {
           <SelectField
             label={P.profile}
             value={shown.name}
-            options={profiles.map((profile) => [profile.name, `${profile.name} · ${judgementOf(profile)}`] as const)}
+            options={profiles.map((profile) => [profile.name, `${profile.name} · ${statusOf(profile)}`] as const)}
             onValue={setChosen}
             isInline
           />
@@ -63,8 +63,8 @@ export function ProfileBar(): JSX.Element | null {
           {file}: {message}
         </p>
       ))}
-      {open === 'save' && <SaveProfile slots={store.names.value ?? []} onClose={close} onSaved={(name) => (setChosen(name), again())} />}
-      {open === 'delete' && shown !== undefined && <DeleteProfile name={shown.name} onClose={close} onDone={again} />}
+      {open === 'save' && <SaveProfile slots={store.names.value ?? []} onClose={close} onSaved={(name) => (setChosen(name), reload())} />}
+      {open === 'delete' && shown !== undefined && <DeleteProfile name={shown.name} onClose={close} onDone={reload} />}
     </div>
   );
 }
@@ -86,7 +86,7 @@ function Differences({ profile }: { readonly profile: ProfileEntry }): JSX.Eleme
   );
 }
 
-function judgementOf(profile: ProfileEntry): string {
+function statusOf(profile: ProfileEntry): string {
   if (profile.problems.length > 0) return P.invalid;
   return profile.active ? P.active : P.differs(differentSlots(profile).length);
 }
@@ -97,15 +97,15 @@ function switchTo(name: string): Change {
     title: `${P.switchTitle} "${name}"`,
     conflict: P.conflict,
     async plan(client, signal) {
-      const dry = await client.ask<SwitchedProfile>(path, { method: 'POST', body: { dry_run: true }, signal });
+      const dry = await client.fetchJson<SwitchedProfile>(path, { method: 'POST', body: { dry_run: true }, signal });
       return { plan: dry.plan, slots: dry.slots, version: dry.resource_version };
     },
-    apply: (client, version) => client.ask(path, { method: 'POST', body: {}, ifMatch: version }),
+    apply: (client, version) => client.fetchJson(path, { method: 'POST', body: {}, ifMatch: version }),
   };
 }
 
 function undefinedInCluster(error: unknown): undefined {
-  if (error instanceof ApiProblem && error.code === 'profile.unsupported') return undefined;
+  if (error instanceof ApiError && error.code === 'profile.unsupported') return undefined;
   throw error;
 }
 

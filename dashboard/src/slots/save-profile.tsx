@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { ApiProblem, messageOf } from '../io/client.ts';
+import { ApiError, messageOf } from '../io/client.ts';
 import { T } from '../texts.ts';
 import { P } from '../texts-profiles.ts';
 import { Modal } from '../parts/modal.tsx';
@@ -17,11 +17,11 @@ export function SaveProfile({ slots, onClose, onSaved }: SaveProfileProps): JSX.
   const { client } = useApp();
   const [name, setName] = useState('');
   const [failure, setFailure] = useState<unknown>(undefined);
-  const exists = failure instanceof ApiProblem && failure.code === 'profile.conflict';
+  const exists = failure instanceof ApiError && failure.code === 'profile.conflict';
   const save = (event: Event): void => {
     event.preventDefault();
     const path = `/api/profiles/${encodeURIComponent(name)}`;
-    const saved = client.ask(path, exists ? { method: 'PUT', body: {} } : { method: 'PUT', body: {}, ifNoneMatch: '*' });
+    const saved = client.fetchJson(path, exists ? { method: 'PUT', body: {} } : { method: 'PUT', body: {}, ifNoneMatch: '*' });
     saved.then(() => onSaved(name), setFailure);
   };
   return (

@@ -20,12 +20,12 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
     title,
     conflict: T.slotChanged,
     async plan(client, signal) {
-      const slot = await client.ask<Slot>(path, { signal });
+      const slot = await client.fetchJson<Slot>(path, { signal });
       const spec = applyPatch(slot.spec, patch);
-      const plan = await client.ask<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }] }, signal });
+      const plan = await client.fetchJson<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }] }, signal });
       return { plan, version: slot.resource_version };
     },
-    apply: (client, version) => client.ask(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),
+    apply: (client, version) => client.fetchJson(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),
   };
 }
 

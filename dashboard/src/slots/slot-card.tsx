@@ -5,14 +5,14 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
 import { hashOf, type SlotTab } from '../decide/route.ts';
-import { canEdit, needsPerson, offersOf, waitsFor } from '../decide/slot-facts.ts';
+import { canEdit, needsAttention, actionsOf, pendingProblem } from '../decide/slot-facts.ts';
 import { sparklinePoints } from '../decide/token-rates.ts';
-import { MOST_HISTORY, type SlotSignals } from '../io/store.ts';
+import { MAX_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import type { WatchNear } from './long-list.ts';
-import { usePart } from '../parts/use-part.ts';
+import { useSelector } from '../parts/use-selector.ts';
 import { changeOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {
@@ -33,10 +33,10 @@ export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Elem
   const isNear = useSignal(isFirst);
   useEffect(() => (item.current === null ? undefined : watch(item.current, (next) => (isNear.value = next))), []);
   // Signals that are not read here do not redraw the card.
-  const look = usePart(() => {
+  const look = useSelector(() => {
     if (!isNear.value) return 'far';
     const slot = signals.slot.value;
-    return `state-${slot.status.state}${needsPerson(slot) === undefined ? '' : ' alarmed'}`;
+    return `state-${slot.status.state}${needsAttention(slot) === undefined ? '' : ' alarmed'}`;
   });
   return (
     <li ref={item} class={`card ${look}`} data-slot={name}>
@@ -69,7 +69,7 @@ function NearParts({ name, signals }: PartProps): JSX.Element {
 type ReadProps = Pick<CardProps, 'signals'>;
 
 function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
-  const alarm = usePart(() => needsPerson(slot.value));
+  const alarm = useSelector(() => needsAttention(slot.value));
   if (alarm === undefined) return null;
   return (
     <p class="alarm">
@@ -82,7 +82,7 @@ function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
 }
 
 function Model({ signals: { slot } }: ReadProps): JSX.Element {
-  const { model, wanted, progress } = usePart(() => {
+  const { model, wanted, progress } = useSelector(() => {
     const { model: answering, wanted_model, progress: pull } = slot.value.status;
     return { model: answering, wanted: wanted_model, progress: pull };
   });
@@ -98,15 +98,15 @@ function Model({ signals: { slot } }: ReadProps): JSX.Element {
 }
 
 function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
-  const waiting = usePart(() => (needsPerson(slot.value) === undefined ? waitsFor(slot.value)?.message : undefined));
-  const last = usePart(() => lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
+  const waiting = useSelector(() => (needsAttention(slot.value) === undefined ? pendingProblem(slot.value)?.message : undefined));
+  const last = useSelector(() => lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
   return <p class={waiting === undefined ? 'last' : 'last waits'}>{waiting ?? last}</p>;
 }
 
 function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
   const { now } = useApp();
-  const state = usePart(() => slot.value.status.state);
-  const age = usePart(() => {
+  const state = useSelector(() => slot.value.status.state);
+  const age = useSelector(() => {
     const seconds = secondsSince(slot.value.status.since, now.value);
     return seconds === undefined ? undefined : formatAge(seconds);
   });
@@ -120,7 +120,7 @@ function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
 }
 
 function Facts({ signals: { slot, line, rates } }: ReadProps): JSX.Element {
-  const facts = usePart<readonly NamedFact[]>(() => {
+  const facts = useSelector<readonly NamedFact[]>(() => {
     const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
     const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
     return [
@@ -137,7 +137,7 @@ function Facts({ signals: { slot, line, rates } }: ReadProps): JSX.Element {
   return <FactList facts={facts} />;
 }
 
-const CURVE = { width: 240, height: 32, most: MOST_HISTORY };
+const CURVE = { width: 240, height: 32, most: MAX_HISTORY };
 
 function Sparkline({ signals: { history } }: ReadProps): JSX.Element | null {
   const values = history.value;
@@ -153,20 +153,20 @@ const LINKS: readonly SlotTab[] = ['explain', 'timeline', 'logs', 'edit'];
 
 function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
   const { change } = useApp();
-  const isEditable = usePart(() => canEdit(slot.value));
-  const offers = usePart(() => offersOf(slot.value));
+  const isEditable = useSelector(() => canEdit(slot.value));
+  const actions = useSelector(() => actionsOf(slot.value));
   return (
     <footer>
       {isEditable && (
         <div class="buttons" role="group" aria-label={`${T.actions}: ${name}`}>
           <button
             type="button"
-            class={offers.change === 'load' ? 'main' : ''}
-            onClick={() => (change.value = changeOf(name, offers.change))}
+            class={actions.change === 'load' ? 'main' : ''}
+            onClick={() => (change.value = changeOf(name, actions.change))}
           >
-            {T[offers.change]}
+            {T[actions.change]}
           </button>
-          <button type="button" disabled={!offers.restart} onClick={() => (change.value = restartChange(name))}>
+          <button type="button" disabled={!actions.restart} onClick={() => (change.value = restartChange(name))}>
             {T.restart}
           </button>
           <a class="button" href={hashOf({ page: 'models', slot: name })}>

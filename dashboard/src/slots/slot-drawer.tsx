@@ -4,7 +4,7 @@ import { useApp } from '../app-context.ts';
 import { hashOf, SLOT_TABS, type SlotTab } from '../decide/route.ts';
 import { EntryList } from '../parts/entry-list.tsx';
 import { Modal } from '../parts/modal.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { T, TAB_NAMES } from '../texts.ts';
 import type { Timeline } from '../types.ts';
 import { EditTab } from './edit-tab.tsx';
@@ -42,11 +42,10 @@ function TimelineTab({ name }: { readonly name: string }): JSX.Element {
   const { client, store } = useApp();
   const last = store.of(name)?.lastEvent.value?.seq;
   const path = `/api/slots/${encodeURIComponent(name)}/timeline?limit=300`;
-  const loaded = useLoaded((signal) => client.ask<Timeline>(path, { signal }), [name, last]);
+  const loaded = useLoaded((signal) => client.fetchJson<Timeline>(path, { signal }), [name, last]);
   return (
     <div class="tab">
-      {loaded.kind === 'loading' && <p role="status">{T.loading}</p>}
-      {loaded.kind === 'failed' && <p role="alert">{loaded.message}</p>}
+      <LoadStatus loaded={loaded} />
       {loaded.kind === 'done' && loaded.value.entries.length === 0 && <p>{T.noTimeline}</p>}
       {loaded.kind === 'done' && <EntryList entries={loaded.value.entries.toReversed()} withSlot={false} />}
     </div>

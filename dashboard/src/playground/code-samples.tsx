@@ -6,12 +6,12 @@ import type { Table } from '../decide/patch.ts';
 import { SNIPPETS, snippetOf, type CallKind, type SnippetName } from '../decide/snippets.ts';
 import { P } from '../texts-playground.ts';
 
-interface SameRequestProps {
+interface CodeSamplesProps {
   readonly kind: CallKind;
   readonly body: Table;
 }
 
-export function SameRequest({ kind, body }: SameRequestProps): JSX.Element {
+export function CodeSamples({ kind, body }: CodeSamplesProps): JSX.Element {
   const { store } = useApp();
   const [name, setName] = useState<SnippetName>('curl');
   const needsToken = store.status.value?.auth_enabled === true;

@@ -3,7 +3,7 @@ import { useComputed } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 
 /** `read` may depend only on signals, and must return a JSON value. */
-export function usePart<Value>(read: () => Value): Value {
+export function useSelector<Value>(read: () => Value): Value {
   const kept = useRef<{ readonly text: string | undefined; readonly value: Value }>(undefined);
   return useComputed(() => {
     const value = read();

@@ -1,5 +1,7 @@
+import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../io/client.ts';
+import { T } from '../texts.ts';
 
 export type Loaded<Value> =
   | { readonly kind: 'loading' }
@@ -22,4 +24,16 @@ export function useLoaded<Value>(load: (signal: AbortSignal) => Promise<Value>, 
     return () => leave.abort();
   }, keys);
   return loaded;
+}
+
+/** Shows that the value is loading or has failed to load. */
+export function LoadStatus({
+  loaded,
+  loading = T.loading,
+}: {
+  readonly loaded: Loaded<unknown>;
+  readonly loading?: string;
+}): JSX.Element | null {
+  if (loaded.kind === 'loading') return <p role="status">{loading}</p>;
+  return loaded.kind === 'failed' ? <p role="alert">{loaded.message}</p> : null;
 }

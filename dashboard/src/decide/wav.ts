@@ -7,7 +7,7 @@ const HEADER_BYTES = 44;
 const BITS = 16;
 
 /** Mono 16-bit PCM from samples between -1 and 1. */
-export function encodeWave(samples: Float32Array, hertz: number): Uint8Array<ArrayBuffer> {
+export function encodeWav(samples: Float32Array, sampleRate: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(HEADER_BYTES + samples.length * 2);
   const view = new DataView(bytes.buffer);
   const word = (at: number, text: string): void => {
@@ -19,8 +19,8 @@ export function encodeWave(samples: Float32Array, hertz: number): Uint8Array<Arr
   view.setUint32(16, 16, true);
   view.setUint16(20, 1, true);
   view.setUint16(22, 1, true);
-  view.setUint32(24, hertz, true);
-  view.setUint32(28, (hertz * BITS) / 8, true);
+  view.setUint32(24, sampleRate, true);
+  view.setUint32(28, (sampleRate * BITS) / 8, true);
   view.setUint16(32, BITS / 8, true);
   view.setUint16(34, BITS, true);
   word(36, 'data');
