@@ -37,7 +37,7 @@ export function Shell(): JSX.Element {
             </a>
           ))}
         </nav>
-        <Connection />
+        {!needsToken.value && <Connection />}
       </header>
       <main id="content" tabIndex={-1}>
         {needsToken.value ? (

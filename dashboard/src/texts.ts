@@ -165,6 +165,6 @@ export const T = {
   version: 'Version',
   runtime: 'Runtime',
   actions: 'Actions',
-  slotResult: { created: 'will be created', updated: 'will be changed', disabled: 'will be disabled, not in the profile' },
+  slotResult: { created: 'will be created', updated: 'will be changed', disabled: 'will be disabled (not in the profile)' },
   slotsUnchanged: 'Unchanged:',
 } as const;

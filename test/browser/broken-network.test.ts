@@ -7,7 +7,7 @@ import { buildDashboard, launch, visit } from './dashboard.ts';
 
 const PART = '**/assets/first-run*.js';
 
-describeWithBrowser('a part of the page that is loaded later', () => {
+describeWithBrowser('a part of the page that is loaded on demand', () => {
   let world: World;
   let browser: Browser;
 
@@ -22,7 +22,7 @@ describeWithBrowser('a part of the page that is loaded later', () => {
     await world.close();
   });
 
-  test('is asked for once more when it could not be loaded', async () => {
+  test('is retried once if it fails to load', async () => {
     const { page, close } = await visit(browser, 'about:blank');
     await page.route(PART, (route) => route.abort('internetdisconnected'), { times: 1 });
     await page.goto(world.url);
@@ -30,7 +30,7 @@ describeWithBrowser('a part of the page that is loaded later', () => {
     await close();
   }, 60_000);
 
-  test('says how to go on when it cannot be loaded at all', async () => {
+  test('offers to reload the page if it cannot be loaded', async () => {
     const { page, close } = await visit(browser, 'about:blank');
     await page.route(PART, (route) => route.abort('internetdisconnected'));
     await page.goto(world.url);

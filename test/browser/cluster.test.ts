@@ -61,7 +61,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
     expect(visitor.faults).toEqual([]);
   });
 
-  test('names the gateway that leads and the one that answers, and lists the pods of all slots', async () => {
+  test('names the leader and the serving gateway, and lists the pods of all slots', async () => {
     visitor = await visit(browser, `${world.url}/#/hardware`);
     const { page } = visitor;
     const gateway = page.locator('.gateways');
@@ -73,7 +73,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
     await page.getByRole('dialog', { name: 'embed' }).locator('.pods li').first().waitFor();
   }, 60_000);
 
-  test('shows in the detail of a slot why its pods do not run, and what they do next', async () => {
+  test('shows in the drawer of a slot why its pods do not run, and updates them', async () => {
     visitor = await visit(browser, `${world.url}/#/slots/primary/explain`);
     const pods = visitor.page.getByRole('dialog', { name: 'primary' }).locator('.pods li');
     await pods.first().waitFor();
@@ -89,7 +89,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
     world.cluster = cluster;
   }, 60_000);
 
-  test('offers no profiles, which a cluster does not have', async () => {
+  test('offers no profiles', async () => {
     visitor = await visit(browser, `${world.url}/#/hardware`);
     const { page } = visitor;
     await page.locator('.gateways').waitFor();
@@ -103,7 +103,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
   }, 60_000);
 
   test.each(LOOKS)(
-    'has no faults of accessibility, and fits its width: $theme, $width px',
+    'has no accessibility violations and no overflow: $theme, $width px',
     async (look) => {
       visitor = await visit(browser, `${world.url}/#/hardware`, look);
       const { page } = visitor;

@@ -41,7 +41,7 @@ describeWithBrowser('the dashboard', () => {
   const load = () => service.save('primary', PRIMARY.replace('false', 'true'));
   const until = (what: Parameters<typeof service.until>[2]) => service.until('primary', 'as wanted', what);
 
-  test('shows the plan of a load, loads the slot, and shows its states as they pass', async () => {
+  test('shows the plan of a load, loads the slot, and shows each of its states', async () => {
     const page = await open('');
     const card = page.locator('[data-slot=primary]');
     await card.locator('.badge strong', { hasText: 'offline' }).waitFor();
@@ -63,7 +63,7 @@ describeWithBrowser('the dashboard', () => {
     expect(await service.slot('primary')).toMatchObject({ status: { state: 'ready' } });
   }, 60_000);
 
-  test('streams a chat, and shows what is wrong with a slot above everything else', async () => {
+  test('streams a chat, and lists a slot with an error first', async () => {
     await load();
     await until(isAnswering);
     const page = await open('#/slots');
@@ -77,7 +77,7 @@ describeWithBrowser('the dashboard', () => {
     await picture(page, 'playground');
   }, 60_000);
 
-  test('says that it is not connected while the service is away, and resumes', async () => {
+  test('reports a lost connection, and resumes', async () => {
     const page = await open('');
     await page.getByText('Live', { exact: true }).waitFor();
     await service.kill('SIGTERM');
@@ -91,7 +91,7 @@ describeWithBrowser('the dashboard', () => {
     visitor.faults.splice(0, visitor.faults.length, ...visitor.faults.filter((fault) => !fault.includes('ERR_')));
   }, 60_000);
 
-  test('shows a mistake in the text at its line, the plan of an edit, and the changes of somebody else', async () => {
+  test('marks an error at its line, shows the plan of an edit, and resolves a conflict', async () => {
     const page = await open('#/slots/primary/edit');
     const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
     await editor.waitFor();
@@ -165,7 +165,7 @@ describeWithBrowser('the dashboard', () => {
   const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
 
   test.each(LOOKS)(
-    'has no faults of accessibility, and fits its width: $theme, $width px',
+    'has no accessibility violations and no overflow: $theme, $width px',
     async (look) => {
       await load();
       await until(isAnswering);

@@ -51,7 +51,7 @@ describeWithFirefox('the dashboard in Firefox', () => {
   const editorText = async (): Promise<string> =>
     String(await page.evaluate(`document.querySelector('.toml')?.shadowRoot?.querySelector('.cm-content')?.textContent ?? ''`));
 
-  test('shows the plan of a load, loads the slot, and shows events as they come', async () => {
+  test('shows the plan of a load, loads the slot, and shows live events', async () => {
     await open('');
     await page.locator('[data-slot=primary] .buttons .main').click();
     await page.locator('dialog .plan li').wait();

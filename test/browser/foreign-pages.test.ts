@@ -74,7 +74,7 @@ describeWithBrowser('a service and a browser', () => {
     },
   );
 
-  test('lets no page of another site send JSON, read slots or use the models', async () => {
+  test('lets no other site send JSON, read slots or use the models', async () => {
     page = await world.open(world.evil);
     const before = world.upstream.seen.length;
     expect(await fetchIn(`${service}/api/apply`, `${JSON_POST}, body: ${JSON.stringify(EVIL_SLOT)}`)).toBe('TypeError');

@@ -37,7 +37,7 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await world.close();
   });
 
-  test('asks for each card once while it opens, and draws it once', async () => {
+  test('draws each card once while it opens', async () => {
     const { page, close } = await visit(browser, 'about:blank');
     const calls = await countCalls(page, [ASKS, DRAWS]);
     await page.goto(world.url);
@@ -53,7 +53,7 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await close();
   }, 120_000);
 
-  test('shows them all, finds one, and draws the card of an event and no other', async () => {
+  test('shows all cards, filters them, and redraws only the card of an event', async () => {
     const { page, faults, close } = await visit(browser, world.url);
     await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
     expect(await page.locator('.card').count()).toBe(SLOTS);

@@ -40,7 +40,7 @@ describeWithBrowser('the playground of the dashboard', () => {
 
   const open = async (hash: string): Promise<Page> => (visitor = await visit(browser, `${service.url}/${hash}`)).page;
 
-  test('leads through the first steps to a first answer, and is gone then', async () => {
+  test('ends the checklist with a test prompt, and hides it', async () => {
     const page = await open('');
     const steps = page.getByRole('region', { name: 'Getting started' });
     await steps.getByRole('button', { name: 'Send a test prompt' }).click();
@@ -51,7 +51,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     expect(await (await fetch(`${service.url}/api/install/state`)).json()).toMatchObject({ complete: true });
   }, 60_000);
 
-  test('goes on with an answer while the model of its slot is changed, and asks the new one next', async () => {
+  test('completes a response while the model of its slot changes, and uses the new model next', async () => {
     const page = await open('#/playground');
     await page.getByLabel('Message').fill('What time is it?');
     await page.getByRole('button', { name: 'Send' }).click();
@@ -71,7 +71,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('.message.assistant', { hasText: 'owl' }).waitFor();
   }, 90_000);
 
-  test('loads a model from the picker, which says that it fits, and shows the states as they pass', async () => {
+  test('loads a fitting model from the picker, and shows each state', async () => {
     const page = await open('#/models/primary');
     const row = page.locator('.model-row').filter({ has: page.getByRole('heading', { name: 'demo-fox' }) });
     await row.getByText('Fits now.').waitFor();
@@ -88,7 +88,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('.entries li', { hasText: 'demo-fox' }).first().waitFor();
   }, 90_000);
 
-  test('reads a text aloud, and transcribes what the microphone heard and what was uploaded', async () => {
+  test('generates speech, and transcribes a file and the microphone', async () => {
     const page = await open('#/playground/speak');
     await page.getByRole('button', { name: 'Generate speech' }).click();
     const sound = page.getByLabel('Speech', { exact: true }).locator('visible=true');
@@ -115,7 +115,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     expect(sent.status()).toBe(200);
   }, 180_000);
 
-  test('compares texts, shows the request for programs, and lists a request that failed', async () => {
+  test('compares texts, shows code samples, and lists a failed request', async () => {
     const page = await open('#/playground/similarity');
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.locator('.matrix').waitFor();
@@ -130,7 +130,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('tbody tr', { hasText: '404' }).waitFor();
   }, 60_000);
 
-  test('shows an image while it is drawn, and keeps those of the gallery after a reload', async () => {
+  test('streams an image with previews, and keeps the gallery after a reload', async () => {
     const page = await open('#/playground/images');
     const event = (name: string) =>
       `data: ${JSON.stringify({ type: `image_generation.${name}`, b64_json: PIXEL, output_format: 'png' })}\n\n`;
@@ -162,7 +162,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await picture(page, 'playground-images-done');
   }, 60_000);
 
-  test('edits by form and by text, each shown in the other', async () => {
+  test('keeps form and text of an edit in sync', async () => {
     const page = await open('#/slots/embed/edit');
     const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
     await editor.waitFor();

@@ -42,7 +42,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await writeFile(place, text);
   };
 
-  test('saves the slots under a name, with the keyboard alone, and asks before it replaces a profile', async () => {
+  test('saves a profile with the keyboard alone, and asks before replacing one', async () => {
     const page = await open();
     const save = bar(page).getByRole('button', { name: 'Save as profile…' });
     await save.focus();
@@ -69,7 +69,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await dialog.waitFor({ state: 'hidden' });
   }, 60_000);
 
-  test('shows what a switch would do, switches, and says which profile is in force since', async () => {
+  test('shows the plan of a switch, switches, and shows the active profile', async () => {
     await write('owls/primary.toml', slotOf('demo-owl'));
     await write('owls/night.toml', slotOf('demo-owl'));
     const page = await open();
@@ -104,7 +104,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await isDefault(page, 'owls · 1 slot differs');
   }, 60_000);
 
-  test('says what is wrong with a profile, and deletes it without touching a slot', async () => {
+  test('shows the error of a profile, and deletes it without touching a slot', async () => {
     await write('broken/primary.toml', 'provider = "gguf"\n[model]\ndefault = 5\n');
     const page = await open();
     await bar(page).getByLabel('Profile').selectOption('broken');
@@ -122,7 +122,7 @@ describeWithBrowser('profiles in the dashboard', () => {
   }, 60_000);
 
   test.each(LOOKS)(
-    'has no faults of accessibility, and fits its width: $theme, $width px',
+    'has no accessibility violations and no overflow: $theme, $width px',
     async (look) => {
       const page = await open(look);
       await bar(page).waitFor();

@@ -71,7 +71,7 @@ describeWithFfmpeg('a service with speech', () => {
     }, 60_000);
 
     test.each(['audio/webm;codecs=opus', 'audio/mp4'])(
-      'transcribes what MediaRecorder recorded as %s',
+      'transcribes a MediaRecorder recording of type %s',
       async (type) => {
         const answer: unknown = await page.evaluate(`(${RECORD})(${JSON.stringify(type)})`);
         expect(answer).toMatchObject({

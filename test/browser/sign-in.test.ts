@@ -27,7 +27,7 @@ describeWithBrowser('the dashboard with authentication', () => {
     await world.close();
   });
 
-  test('shows no slot without a token, asks for one again if it is wrong, and keeps none', async () => {
+  test('shows no slot without a valid token, and does not store tokens', async () => {
     const visitor = await visit(browser, world.url);
     const { page } = visitor;
     await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();

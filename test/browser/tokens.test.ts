@@ -27,7 +27,7 @@ describeWithBrowser('tokens in the dashboard', () => {
     await service.dispose();
   });
 
-  test('one that was created and copied there is accepted, is listed as used, and is refused once it is revoked', async () => {
+  test('can be created, copied, used and revoked', async () => {
     const { page, faults, close } = await visit(browser, `${service.url}/#/settings`);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByLabel('Token').fill(admin);

@@ -36,7 +36,7 @@ test('the first load is at most 120 kB of compressed JavaScript, without the edi
   expect(scripts.join()).not.toContain('toml-editor');
 });
 
-test('what the first cards do not need is loaded after them: the first steps, the question for a token, and all other pages', () => {
+test('the first load contains neither the checklist, the sign-in form nor other pages', () => {
   const text = [...firstScripts()].map((path) => readFileSync(join(DIST, path), 'utf8')).join('\n');
   expect(text).toContain('/api/slots');
   for (const later of [
@@ -52,7 +52,7 @@ test('what the first cards do not need is loaded after them: the first steps, th
   }
 });
 
-test('the page has no inline script, style or handler, and names no other host', () => {
+test('the page has no inline script, style or handler, and refers to no other host', () => {
   expect(page).not.toMatch(/<style|\son[a-z]+=|style=|<script(?![^>]*\ssrc=)/);
   for (const name of readdirSync(join(DIST, 'assets')).filter((file) => file.endsWith('.css'))) {
     expect(readFileSync(join(DIST, 'assets', name), 'utf8')).not.toMatch(/https?:|@import|url\(\/\//);
@@ -60,7 +60,7 @@ test('the page has no inline script, style or handler, and names no other host',
   expect(page).not.toMatch(/https?:/);
 });
 
-test('the policy permits neither inline code nor other hosts', () => {
+test('the content security policy permits neither inline code nor other hosts', () => {
   const policy = SECURITY_HEADERS['content-security-policy'];
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
   expect(policy).toContain("default-src 'none'");

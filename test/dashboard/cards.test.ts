@@ -54,7 +54,7 @@ function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec']
 }
 
 test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled'))(
-  'a slot at rest (%s) has nothing to unload or to restart: it can be disabled',
+  'a resting slot (%s) can be disabled, but not unloaded or restarted',
   (reason) => {
     expect(actionsOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
     // Still being unloaded.
@@ -62,7 +62,7 @@ test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled')
   },
 );
 
-test('a disabled slot can be loaded; one that runs, waits or has failed can be unloaded and restarted', () => {
+test('a disabled slot can be loaded; a running, pending or failed one can be unloaded and restarted', () => {
   expect(actionsOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
   for (const [state, reason] of [
     ['serving', 'ProbePassed'],
@@ -83,7 +83,7 @@ test.each([
   expect(neededBytes({ memory_bytes: memory, min_memory_bytes: least }, computed)).toBe(needed);
 });
 
-test('what a model needs is compared with what there is', () => {
+test('the memory of a model is compared with the memory of the machine', () => {
   expect(fitOf(null, 1, 2)).toBe('unknown');
   expect(fitOf(3, 1, 2)).toBe('too-large');
   expect(fitOf(2, 1, 2)).toBe('tight');

@@ -24,7 +24,7 @@ describe('events of a stream', () => {
     { event: 'message', data: 'last', id: '9' },
   ];
 
-  test('are the same, however the stream is cut', () => {
+  test('are independent of how the stream is split', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 40 }), (sizes) => {
         let rest = SSE_BEGIN;
@@ -42,7 +42,7 @@ describe('events of a stream', () => {
     );
   });
 
-  test('give an id to resume from before the first event', () => {
+  test('provide an id to resume from before the first event', () => {
     expect(readEvents(SSE_BEGIN, 'id: 41\n: connected\n\n')).toEqual({ events: [], rest: { text: '', id: '41' } });
   });
 });
@@ -87,7 +87,7 @@ test.each([
   expect(lineOfKey(text, key)).toBe(line);
 });
 
-test('addresses of pages are read as they are written, and others lead to the slots', () => {
+test('URLs of pages round-trip, and unknown ones lead to the slots', () => {
   for (const place of [
     { page: 'models' },
     { page: 'models', slot: 'a/b' },
@@ -127,7 +127,7 @@ test.each([
   expect(formatAge(seconds)).toBe(age);
 });
 
-test('the answer of a chat grows with each event: text, thoughts, calls of tools, its end and an error', () => {
+test('a streamed answer collects content, reasoning, tool calls, the finish reason and errors', () => {
   const delta = (content: object, more: object = {}) => JSON.stringify({ choices: [{ delta: content, ...more }] });
   const events = [
     delta({ role: 'assistant', content: null }),
@@ -152,13 +152,13 @@ test('the answer of a chat grows with each event: text, thoughts, calls of tools
   expect(extendAnswer(answer, '{"error":{"message":"Broken"}}').ended).toBe('Broken');
 });
 
-test('links of answers lead to web and mail addresses alone', () => {
+test('only web and mail addresses become links', () => {
   expect(safeLink(' https://example.org/a ')).toBe('https://example.org/a');
   for (const bad of ['javascript:alert(1)', 'data:text/html,x', '//example.org', 'JaVaScRiPt:1', '', 'file:///etc/passwd'])
     expect(safeLink(bad)).toBeUndefined();
 });
 
-test('rates are those between two readings of the metrics, also after a restart of the service', () => {
+test('rates are computed between two scrapes, also across a counter reset', () => {
   const text = (sum: number, count: number, tokens: number) =>
     [
       '# HELP gen_ai_server_time_to_first_token_seconds x',
@@ -174,12 +174,12 @@ test('rates are those between two readings of the metrics, also after a restart 
   expect(ratesBetween(after, after, 6)).toEqual({ firstTokenSeconds: undefined, tokensPerSecond: 0 });
 });
 
-test('a curve ends at the right edge, and its highest value is at the top', () => {
+test('a sparkline ends at the right edge, and its highest value is at the top', () => {
   expect(sparklinePoints([], { width: 10, height: 10, most: 3 })).toBe('');
   expect(sparklinePoints([5, 0, 10], { width: 10, height: 10, most: 2 })).toBe('0.0,9.0 10.0,1.0');
 });
 
-test('a log keeps whole lines and its newest five thousand, and marks what is looked for', () => {
+test('a log keeps its newest 5,000 lines, and finds matches', () => {
   const log = ['a\nb', 'c\nd\n', 'e'].reduce(appendText, NO_LINES);
   expect(log).toEqual({ lines: ['a', 'bc', 'd'], open: 'e' });
   expect(appendText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
@@ -221,7 +221,7 @@ describe('a slot', () => {
   });
   const stalled = slot('z', 'offline', [{ type: 'Stalled', status: 'True', reason: 'CrashLoop' }]);
 
-  test('that needs a person comes first', () => {
+  test('that needs attention comes first', () => {
     expect(needsAttention(stalled)?.reason).toBe('CrashLoop');
     expect(needsAttention(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
     expect(orderSlots([slot('b', 'ready'), slot('a', 'idle'), stalled])).toEqual(['z', 'a', 'b']);
@@ -241,7 +241,7 @@ describe('a slot', () => {
     expect(matchesSearch(slot('primary', 'ready'), 'prim owl')).toBe(false);
   });
 
-  test('is changed by events of now, and not by those of the past', () => {
+  test('is changed by new events, but not by past ones', () => {
     const warming = slot('a', 'warming');
     const later = afterEntry(warming, { to: 'ready', at: '2026-01-01T00:00:11.000Z' });
     expect(later.status).toMatchObject({ state: 'ready', since: '2026-01-01T00:00:11.000Z' });
@@ -250,7 +250,7 @@ describe('a slot', () => {
   });
 });
 
-test('pauses between attempts grow up to ten seconds, and differ between pages', () => {
+test('the back-off grows to ten seconds, with jitter', () => {
   expect(retryDelayMs(0, 0)).toBe(250);
   expect(retryDelayMs(0, 1)).toBe(500);
   expect(retryDelayMs(99, 1)).toBe(10_000);

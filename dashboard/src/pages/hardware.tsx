@@ -101,14 +101,14 @@ function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; read
       </div>
       <div class="memory-bar tall" aria-hidden="true">
         {memory.slots.map(({ slot, bytes }, index) => (
-          <span key={slot} class={`share-${index % COLORS}`} style={{ width: share(bytes) }} />
+          <span key={slot} class="share" style={{ width: share(bytes), ...colourOf(index) }} />
         ))}
         <span class="others" style={{ width: share(memory.othersBytes) }} />
       </div>
       <ul class="shares">
         {memory.slots.length === 0 && <li>{A.noneReserved}</li>}
         {memory.slots.map(({ slot, bytes }, index) => (
-          <li key={slot} class={`share-${index % COLORS}`}>
+          <li key={slot} style={colourOf(index)}>
             <a href={hashOf({ page: 'slots', slot })}>{slot}</a> {formatBytes(bytes)}
           </li>
         ))}
@@ -121,6 +121,10 @@ function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; read
       </ul>
     </section>
   );
+}
+
+function colourOf(index: number): { readonly '--share-color': string } {
+  return { '--share-color': `var(--share-${index % COLORS})` };
 }
 
 function Amount({ bytes, name }: { readonly bytes: number; readonly name: string }): JSX.Element {

@@ -78,7 +78,7 @@ function PodList({ loaded, withSlots = false }: { readonly loaded: Loaded<Cluste
     <>
       <p class="why">
         {A.podsReady(ready, total)}
-        {pods.length < total && ` ${A.podsShown(pods.length)}`}
+        {pods.length < total && ` · ${A.podsShown(pods.length)}`}
       </p>
       <ul class="conditions pods">
         {pods.map((pod) => (
