@@ -1,11 +1,10 @@
 /** The dashboard from the user's point of view: real service, real model server, real browser. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
+import { accessibilityFaults, LOOKS, picture, setUpBrowser, type VisitOptions } from './visit.ts';
 
 const PRIMARY = 'enabled = false\nbackend = "cpu"\n\n[model]\n# The fox stays.\ndefault = "demo-fox"\n';
 const Listed = z.object({
@@ -13,31 +12,23 @@ const Listed = z.object({
 });
 
 describeWithBrowser('the dashboard', () => {
+  const visit = setUpBrowser();
   let service: Service;
-  let browser: Browser;
-  let visitor: Visitor;
 
   beforeAll(async () => {
-    buildDashboard();
     service = await startService({ runtime: 'process' });
     await service.save('embed', 'enabled = false\nbackend = "cpu"\n[model]\ndefault = "demo-embed"\n');
     await service.save('broken', 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\ncontext = 1\n');
-    browser = await launch();
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
     await service.dispose();
   });
   beforeEach(async () => {
     await service.save('primary', PRIMARY);
     await service.until('primary', 'offline', (slot) => slot?.status.state === 'offline');
   });
-  afterEach(async () => {
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
-  });
 
-  const open = async (hash: string, options?: VisitorOptions) => (visitor = await visit(browser, `${service.url}/${hash}`, options)).page;
+  const open = (hash: string, options?: VisitOptions) => visit(`${service.url}/${hash}`, options);
   const load = () => service.save('primary', PRIMARY.replace('false', 'true'));
   const until = (what: Parameters<typeof service.until>[2]) => service.until('primary', 'as wanted', what);
 
@@ -54,7 +45,7 @@ describeWithBrowser('the dashboard', () => {
     const dialog = page.getByRole('dialog', { name: 'Load slot "primary"' });
     await dialog.locator('.plan li').first().waitFor();
     await picture(page, 'load-plan');
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await card.locator('.badge strong', { hasText: /^ready$/ }).waitFor();
@@ -78,7 +69,7 @@ describeWithBrowser('the dashboard', () => {
   }, 60_000);
 
   test('reports a lost connection, and resumes', async () => {
-    const page = await open('');
+    const page = await open('', { networkFails: true });
     await page.getByText('Live', { exact: true }).waitFor();
     await service.kill('SIGTERM');
     await page.getByText('data may be out of date').waitFor();
@@ -88,7 +79,6 @@ describeWithBrowser('the dashboard', () => {
     await page.getByText('Live', { exact: true }).waitFor();
     await load();
     await page.locator('[data-slot=primary] .badge strong', { hasText: /^ready$/ }).waitFor();
-    visitor.faults.splice(0, visitor.faults.length, ...visitor.faults.filter((fault) => !fault.includes('ERR_')));
   }, 60_000);
 
   test('marks an error at its line, shows the plan of an edit, and resolves a conflict', async () => {
@@ -110,7 +100,7 @@ describeWithBrowser('the dashboard', () => {
     await replaceAll('enabled = true\nbackend = "cpu"\n[model]\ndefault = "demo-owl"\n');
     await page.locator('.plan li').first().waitFor();
     await picture(page, 'edit-plan');
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await service.save('primary', `priority = 7\n${PRIMARY}`);
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('Someone else has changed this slot').waitFor();
@@ -162,7 +152,7 @@ describeWithBrowser('the dashboard', () => {
     'settings',
   ];
   // The accessibility check is slow. Two looks cover both themes and both widths.
-  const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
+  const isChecked = ({ theme, width }: VisitOptions): boolean => (theme === 'light') === (width === 1280);
 
   test.each(LOOKS)(
     'has no accessibility violations and no overflow: $theme, $width px',
@@ -174,7 +164,7 @@ describeWithBrowser('the dashboard', () => {
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
         await eventually('the page has settled', async () => (await page.getByText(/^Loading( editor)?…$/).count()) === 0);
-        if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
+        if (isChecked(look)) expect([place, await accessibilityFaults(page)]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);
         await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);

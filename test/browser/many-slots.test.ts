@@ -1,11 +1,10 @@
 /** The dashboard with many slots that change constantly. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
 import { SlotName } from '../../src/schema/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { countCalls } from './count-calls.ts';
-import { buildDashboard, launch, picture, visit } from './dashboard.ts';
+import { picture, setUpBrowser } from './visit.ts';
 
 const SLOTS = 200;
 const EVENTS = 2000;
@@ -13,15 +12,14 @@ const EVENTS = 2000;
  * Strings that identify two functions of the built page: the one that creates a card element, and the one that draws a
  * card.
  */
-const ASKS = 'isFirst:';
+const CREATES = 'isFirst:';
 const DRAWS = '"data-slot":';
 
 describeWithBrowser('the dashboard with two hundred slots', () => {
+  const visit = setUpBrowser();
   let world: World;
-  let browser: Browser;
 
   beforeAll(async () => {
-    buildDashboard();
     world = await startWorld({ dashboard: 'dashboard/dist' });
     for (let index = 0; index < SLOTS; index += 1) {
       world.save(
@@ -30,31 +28,29 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
       );
     }
     await world.idle();
-    browser = await launch();
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
     await world.close();
   });
 
   test('draws each card once while it opens', async () => {
-    const { page, close } = await visit(browser, 'about:blank');
-    const calls = await countCalls(page, [ASKS, DRAWS]);
-    await page.goto(world.url);
+    let calls = async (): Promise<readonly number[]> => [];
+    const page = await visit(world.url, { prepare: async (opened) => (calls = await countCalls(opened, [CREATES, DRAWS])) });
     await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator('.first-run').waitFor();
     // The first cards are drawn before the others. Some at the edge of the viewport are drawn twice, as their
     // visibility changes.
-    for (const count of await calls()) {
+    const counts = await calls();
+    expect(counts).toHaveLength(2);
+    for (const count of counts) {
       expect(count).toBeGreaterThanOrEqual(SLOTS);
       expect(count).toBeLessThan(1.2 * SLOTS);
     }
-    await close();
   }, 120_000);
 
   test('shows all cards, filters them, and redraws only the card of an event', async () => {
-    const { page, faults, close } = await visit(browser, world.url);
+    const page = await visit(world.url);
     await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
     expect(await page.locator('.card').count()).toBe(SLOTS);
     await picture(page, 'two-hundred-slots');
@@ -78,7 +74,5 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await page.getByRole('searchbox').fill('slot-042 demo');
     await page.locator('[data-slot=slot-000]').waitFor({ state: 'detached' });
     expect(await page.locator('.card').count()).toBe(1);
-    await close();
-    expect(faults).toEqual([]);
   }, 120_000);
 });

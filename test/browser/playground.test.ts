@@ -2,24 +2,21 @@
  * The playground and the checklist of a new installation, with real model servers. Only the image server is a double,
  * in the browser.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { buildDashboard, launch, picture, visit, type Visitor } from './dashboard.ts';
+import { picture, setUpBrowser } from './visit.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const CACHED = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
 const CLOCK = 'backend = "cpu"\n[model]\ndefault = "demo-clock"\n[lifecycle]\ndrain_timeout = "60s"\n';
 
 describeWithBrowser('the playground of the dashboard', () => {
+  const visit = setUpBrowser();
   let service: Service;
-  let browser: Browser;
-  let visitor: Visitor;
 
   beforeAll(async () => {
-    buildDashboard();
     service = await startService({ runtime: 'process', speech: true });
     await service.save('primary', CLOCK);
     await service.save('embed', 'backend = "cpu"\n[model]\ndefault = "demo-embed"\n');
@@ -27,18 +24,12 @@ describeWithBrowser('the playground of the dashboard', () => {
     await service.save('stt', 'load = "on-demand"\n[model]\ndefault = "demo-listener"\n');
     await service.save('img', 'enabled = false\n[model]\ndefault = "flux-schnell"\n');
     await service.until('primary', 'answering', isAnswering);
-    browser = await launch();
   }, 180_000);
   afterAll(async () => {
-    await browser.close();
     await service.dispose();
   });
-  afterEach(async () => {
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
-  });
 
-  const open = async (hash: string): Promise<Page> => (visitor = await visit(browser, `${service.url}/${hash}`)).page;
+  const open = (hash: string) => visit(`${service.url}/${hash}`);
 
   test('ends the checklist with a test prompt, and hides it', async () => {
     const page = await open('');

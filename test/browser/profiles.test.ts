@@ -1,37 +1,29 @@
 /** Profiles in the dashboard of a real service: saving, planning a switch, switching, and invalid profiles. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, pause, startService, type Service } from '../support/service.ts';
-import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
+import { accessibilityFaults, LOOKS, picture, setUpBrowser, type VisitOptions } from './visit.ts';
 
 const slotOf = (model: string, more = '') => `${more}provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`;
 
 describeWithBrowser('profiles in the dashboard', () => {
+  const visit = setUpBrowser();
   let service: Service;
-  let browser: Browser;
-  let visitor: Visitor;
 
   beforeAll(async () => {
-    buildDashboard();
     service = await startService({ runtime: 'process' });
     await service.save('primary', slotOf('demo-fox'));
     await service.save('helper', slotOf('demo-owl', 'enabled = false\n'));
     await service.until('primary', 'ready', isAnswering);
-    browser = await launch();
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
     await service.dispose();
   });
-  afterEach(async () => {
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
-  });
 
-  const open = async (options?: VisitorOptions) => (visitor = await visit(browser, `${service.url}/#/slots`, options)).page;
+  const open = (options?: VisitOptions) => visit(`${service.url}/#/slots`, options);
   const bar = (page: Page) => page.getByRole('group', { name: 'Profiles' });
   const chosen = (page: Page) => bar(page).locator('option:checked');
   const isDefault = async (page: Page, text: string) =>
@@ -52,7 +44,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await page.keyboard.type('Foxes');
     await page.keyboard.press('Enter');
     expect(await dialog.getByRole('alert').textContent()).toContain('A profile name consists of lower-case letters');
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await picture(page, 'profile-save');
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.type('foxes');
@@ -81,7 +73,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await dialog.locator('.plan li').first().waitFor();
     expect(await dialog.locator('.results li').allTextContents()).toEqual(['night will be created', 'primary will be changed']);
     await dialog.getByText('Unchanged: helper').waitFor();
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await picture(page, 'profile-plan');
     // Another client edits a slot while the plan is shown.
     await service.save('helper', slotOf('demo-owl', 'enabled = false\npriority = 3\n'));
@@ -99,7 +91,7 @@ describeWithBrowser('profiles in the dashboard', () => {
     await service.until('primary', 'switched', (slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
     await isDefault(page, 'owls · active');
     expect(await bar(page).locator('option').allTextContents()).toEqual(['foxes · 3 slots differ', 'owls · active']);
-    // After an edit, the profile is no longer active.
+    // An edit makes the profile inactive.
     await service.save('night', slotOf('demo-owl', 'priority = 5\n'));
     await isDefault(page, 'owls · 1 slot differs');
   }, 60_000);
@@ -127,7 +119,7 @@ describeWithBrowser('profiles in the dashboard', () => {
       const page = await open(look);
       await bar(page).waitFor();
       await page.locator('.card').first().waitFor();
-      expect(await visitor.accessibilityFaults()).toEqual([]);
+      expect(await accessibilityFaults(page)).toEqual([]);
       await picture(page, `profiles-${look.theme}-${look.width}`);
       await bar(page).getByLabel('Profile').selectOption('foxes');
       await bar(page).getByRole('button', { name: 'Switch…' }).click();

@@ -23,7 +23,7 @@ export function formatSeconds(seconds: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** As `formatSeconds`, in whole seconds, because it counts up while visible. */
+/** Like `formatSeconds`, but in whole seconds, because it counts up while visible. */
 export function formatAge(seconds: number): string {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : formatSeconds(seconds);
 }

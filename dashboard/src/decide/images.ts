@@ -5,7 +5,7 @@
 import { at, listOf, parseJson, textOf } from './untrusted.ts';
 
 export interface Drawing {
-  /** As a `data:` URL; undefined before the first preview. */
+  /** A `data:` URL; undefined before the first preview. */
   readonly preview: string | undefined;
   readonly done: readonly string[];
   readonly failure: string;

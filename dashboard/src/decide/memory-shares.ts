@@ -12,7 +12,7 @@ export interface DeviceMemory {
   /** "host", or a device id. */
   readonly memory: string;
   readonly totalBytes: number;
-  /** In use by any program, as reported by the system; undefined if it reports nothing. */
+  /** Used by any program, as reported by the system; undefined if it reports nothing. */
   readonly usedBytes: number | undefined;
   /** Reservations, largest first. */
   readonly slots: readonly SlotShare[];

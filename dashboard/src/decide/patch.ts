@@ -36,7 +36,7 @@ export function applyPatch(target: unknown, patch: Table): Table {
 export interface ChangedKey {
   /** Dotted: `model.default`. */
   readonly key: string;
-  /** As JSON; undefined if the key was, or is, absent. */
+  /** JSON text; undefined if the key was, or is, absent. */
   readonly before: string | undefined;
   readonly after: string | undefined;
 }

@@ -47,8 +47,7 @@ export const TOML: TomlTools = {
     }
   },
   createEditor(parent, text, onText) {
-    // In a shadow tree, the editor creates its styles as constructed style sheets. The content security policy forbids
-    // the `style` elements that it would create otherwise.
+    // The content security policy forbids `style` elements. A shadow tree makes the editor use constructed style sheets.
     const root = parent.attachShadow({ mode: 'open' });
     const view = new EditorView({
       parent: root,

@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Table } from '../decide/patch.ts';
 
 export interface TextMark {
-  /** From 1. */
+  /** 1-based. */
   readonly line: number;
   readonly message: string;
 }
