@@ -109,16 +109,20 @@ describeWithBrowser('the dashboard of a cluster', () => {
 
 describeWithBrowser('the dashboard of a machine', () => {
   const visit = setUpBrowser();
+  let world: World;
 
-  test('shows neither gateways nor pods', async () => {
-    const world = await startWorld({ dashboard: 'dashboard/dist' });
+  beforeAll(async () => {
+    world = await startWorld({ dashboard: 'dashboard/dist' });
     world.save(PRIMARY, 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n');
     await world.idle();
+  }, 120_000);
+  afterAll(() => world.close());
+
+  test('shows neither gateways nor pods', async () => {
     const page = await visit(`${world.url}/#/slots/primary/explain`);
     await page.getByRole('heading', { name: 'Conditions' }).waitFor();
     await page.evaluate(`location.hash = '#/hardware'`);
     await page.getByRole('heading', { name: 'Providers' }).waitFor();
     expect(await page.locator('.pods, .gateways').count()).toBe(0);
-    await world.close();
-  }, 120_000);
+  }, 60_000);
 });
