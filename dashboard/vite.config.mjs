@@ -1,4 +1,4 @@
-/** How the dashboard is built. The output refers to its files from the root of the service, and contains no inline script or style, which the policy of the page forbids. */
+/** Builds the dashboard without inline scripts and styles, which its content security policy forbids. */
 export default {
   base: '/',
   publicDir: false,

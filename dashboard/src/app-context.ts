@@ -1,4 +1,4 @@
-/** What every part of the page uses, created once in `main.tsx`. */
+/** The objects that all components share, created once in `main.tsx`. */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Signal } from '@preact/signals';
@@ -7,21 +7,21 @@ import type { Client } from './io/client.ts';
 import type { Store } from './io/store.ts';
 import type { Plan, SwitchedProfile } from './types.ts';
 
-/** What a change would do, and the version that this was found for. */
+/** The plan of a change, and the resource version that it is based on. */
 export interface PlannedChange {
   readonly plan: Plan;
   readonly version: string | null;
-  /** What is done with the text of each slot, where several are changed. */
+  /** Result for each slot, if the change spans several. */
   readonly slots?: SwitchedProfile['slots'];
 }
 
-/** A change that is shown before it is made. */
+/** A change whose plan is shown before it is applied. */
 export interface Change {
   readonly title: string;
-  /** Said if somebody else has changed what it was planned for. */
+  /** Message if the resource has changed since the plan was made. */
   readonly conflict: string;
   plan(client: Client, signal: AbortSignal): Promise<PlannedChange>;
-  /** Makes it, unless there is a newer version. */
+  /** Rejects with status 409 if there is a newer version. */
   apply(client: Client, version: string | null): Promise<unknown>;
 }
 
@@ -31,7 +31,7 @@ export interface App {
   readonly place: Signal<Place>;
   readonly change: Signal<Change | undefined>;
   readonly needsToken: Signal<boolean>;
-  /** Milliseconds since 1970, once a second. */
+  /** Milliseconds since 1970, updated every second. */
   readonly now: Signal<number>;
 }
 
@@ -39,6 +39,6 @@ export const AppContext = createContext<App | undefined>(undefined);
 
 export function useApp(): App {
   const app = useContext(AppContext);
-  if (app === undefined) throw new Error('Render this part inside of "AppContext.Provider"');
+  if (app === undefined) throw new Error('useApp() is called outside "AppContext.Provider"');
   return app;
 }

@@ -1,4 +1,4 @@
-/** Puts the page together. */
+/** Starts the dashboard. */
 import { signal } from '@preact/signals';
 import { render } from 'preact';
 import { AppContext, type App, type Change } from './app-context.ts';
@@ -6,9 +6,13 @@ import { Shell } from './shell.tsx';
 import { readPlace } from './decide/route.ts';
 import { createClient } from './io/client.ts';
 import { createStore } from './io/store.ts';
-import './tokens.css';
-import './styles.css';
-import './pages.css';
+import './styles/tokens.css';
+import './styles/controls.css';
+import './styles/frame.css';
+import './styles/cards.css';
+import './styles/dialogs.css';
+import './styles/pages.css';
+import './styles/playground.css';
 
 const SECOND_MS = 1000;
 

@@ -1,4 +1,4 @@
-/** The frame of every page: navigation, the state of the connection, and what lies above the page. */
+/** The frame of every page: navigation, connection state, drawer and dialogs. */
 import type { JSX } from 'preact';
 import { useApp } from './app-context.ts';
 import { hashOf, PAGES, type PageName } from './decide/route.ts';
@@ -6,7 +6,7 @@ import { SlotsPage } from './pages/slots.tsx';
 import { Lazy } from './parts/lazy.tsx';
 import { PAGE_NAMES, T } from './texts.ts';
 
-/** All but the first page. */
+/** Pages loaded on demand. */
 const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => JSX.Element>>> = {
   models: async () => (await import('./pages/models.tsx')).ModelsPage,
   playground: async () => (await import('./pages/playground.tsx')).PlaygroundPage,
@@ -14,9 +14,9 @@ const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => J
   hardware: async () => (await import('./pages/hardware.tsx')).HardwarePage,
   settings: async () => (await import('./pages/settings.tsx')).SettingsPage,
 };
-const loadSignIn = async () => (await import('./parts/sign-in.tsx')).SignIn;
-const loadDrawer = async () => (await import('./parts/slot-drawer.tsx')).SlotDrawer;
-const loadChange = async () => (await import('./parts/change-dialog.tsx')).ChangeDialog;
+const loadSignIn = async () => (await import('./pages/tokens.tsx')).SignIn;
+const loadDrawer = async () => (await import('./slots/slot-drawer.tsx')).SlotDrawer;
+const loadChange = async () => (await import('./slots/change-dialog.tsx')).ChangeDialog;
 
 export function Shell(): JSX.Element {
   const { place, needsToken, change } = useApp();
@@ -37,7 +37,7 @@ export function Shell(): JSX.Element {
             </a>
           ))}
         </nav>
-        <Connection />
+        {!needsToken.value && <Connection />}
       </header>
       <main id="content" tabIndex={-1}>
         {needsToken.value ? (
@@ -54,7 +54,7 @@ export function Shell(): JSX.Element {
   );
 }
 
-/** The address after "#" is the page's, so the link moves the focus itself. */
+/** Moves the focus itself, because the fragment of the URL selects the page. */
 function skipToContent(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>('#content')?.focus();

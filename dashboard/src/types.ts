@@ -1,4 +1,4 @@
-/** The answers of the API, from the schemas that the service itself is built from. */
+/** Response types of the API, derived from the schemas of the service. */
 import type { z } from 'zod';
 import type { Scope } from '../../src/schema/words/access.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
@@ -47,7 +47,7 @@ export interface TokenEntry {
 }
 
 export interface CreatedToken extends Omit<TokenEntry, 'last_used_at'> {
-  /** The whole token, which the service shows only once. */
+  /** The secret, which the service returns only once. */
   readonly token: string;
 }
 

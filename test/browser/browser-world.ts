@@ -1,4 +1,4 @@
-/** A service with all routes, a web server with pages of other sites, and a browser that visits both. */
+/** A service with all routes, a web server for pages of other sites, and a browser for both. */
 import { createServer, type Server } from 'node:http';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { SlotName } from '../../src/schema/words/names.ts';
@@ -16,13 +16,15 @@ export interface BrowserWorld {
   readonly gateway: GatewayFixture;
   readonly upstream: FakeUpstream;
   readonly manage: World;
-  /** Requests to the service as they arrived, such as `POST /api/apply`, in order. */
+  /** Requests to the service in order of arrival: `POST /api/apply`. */
   readonly arrived: string[];
-  /** Origin of a page that nobody allowed, of one in `SVC_CORS_ORIGINS`, and of the service under a name of the attacker. */
+  /**
+   * Origins of a page that is not allowed, of one in `SVC_CORS_ORIGINS`, and of the service under an attacker's name.
+   */
   readonly evil: string;
   readonly chat: string;
   readonly rebound: string;
-  /** Lets the upstream finish a stream whose first event it has sent. */
+  /** Lets the upstream finish a stream after its first event. */
   finishStream(): void;
   open(url: string): Promise<Page>;
   close(): Promise<void>;

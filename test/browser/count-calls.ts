@@ -1,4 +1,4 @@
-/** Counts how often a function of a page is called, without changing the page. */
+/** Counts calls of functions in a page without changing the page. */
 import type { Page } from 'playwright-core';
 
 interface Called {
@@ -7,8 +7,8 @@ interface Called {
 }
 
 /**
- * Counts from now on, also after the page has gone to another address. Returns what resolves with a number for each of `parts`: the calls of the shortest function whose text contains it. It
- * fails if there is none.
+ * Counts from now on, across navigations. Returns a function that resolves with a count for each of `parts`: the calls
+ * of the shortest function whose text contains it. It rejects if there is none.
  */
 export async function countCalls(page: Page, parts: readonly string[]): Promise<() => Promise<readonly number[]>> {
   const session = await page.context().newCDPSession(page);

@@ -1,11 +1,10 @@
-/** The dashboard, from a user's point of view: a real service with a real model server, and a real browser. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
+/** The dashboard from the user's point of view: real service, real model server, real browser. */
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { buildDashboard, LOOKS, launch, picture, visit, type Visitor, type VisitorOptions } from './dashboard.ts';
+import { accessibilityFaults, LOOKS, picture, setUpBrowser, type VisitOptions } from './visit.ts';
 
 const PRIMARY = 'enabled = false\nbackend = "cpu"\n\n[model]\n# The fox stays.\ndefault = "demo-fox"\n';
 const Listed = z.object({
@@ -13,35 +12,27 @@ const Listed = z.object({
 });
 
 describeWithBrowser('the dashboard', () => {
+  const visit = setUpBrowser();
   let service: Service;
-  let browser: Browser;
-  let visitor: Visitor;
 
   beforeAll(async () => {
-    buildDashboard();
     service = await startService({ runtime: 'process' });
     await service.save('embed', 'enabled = false\nbackend = "cpu"\n[model]\ndefault = "demo-embed"\n');
     await service.save('broken', 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\ncontext = 1\n');
-    browser = await launch();
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
     await service.dispose();
   });
   beforeEach(async () => {
     await service.save('primary', PRIMARY);
     await service.until('primary', 'offline', (slot) => slot?.status.state === 'offline');
   });
-  afterEach(async () => {
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
-  });
 
-  const open = async (hash: string, options?: VisitorOptions) => (visitor = await visit(browser, `${service.url}/${hash}`, options)).page;
+  const open = (hash: string, options?: VisitOptions) => visit(`${service.url}/${hash}`, options);
   const load = () => service.save('primary', PRIMARY.replace('false', 'true'));
   const until = (what: Parameters<typeof service.until>[2]) => service.until('primary', 'as wanted', what);
 
-  test('shows the plan of a load, loads the slot, and shows its states as they pass', async () => {
+  test('shows the plan of a load, loads the slot, and shows each of its states', async () => {
     const page = await open('');
     const card = page.locator('[data-slot=primary]');
     await card.locator('.badge strong', { hasText: 'offline' }).waitFor();
@@ -54,7 +45,7 @@ describeWithBrowser('the dashboard', () => {
     const dialog = page.getByRole('dialog', { name: 'Load slot "primary"' });
     await dialog.locator('.plan li').first().waitFor();
     await picture(page, 'load-plan');
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await card.locator('.badge strong', { hasText: /^ready$/ }).waitFor();
@@ -63,7 +54,7 @@ describeWithBrowser('the dashboard', () => {
     expect(await service.slot('primary')).toMatchObject({ status: { state: 'ready' } });
   }, 60_000);
 
-  test('streams a chat, and shows what is wrong with a slot above everything else', async () => {
+  test('streams a chat, and lists a slot with an error first', async () => {
     await load();
     await until(isAnswering);
     const page = await open('#/slots');
@@ -77,28 +68,27 @@ describeWithBrowser('the dashboard', () => {
     await picture(page, 'playground');
   }, 60_000);
 
-  test('says that it is not connected while the service is away, and resumes', async () => {
-    const page = await open('');
+  test('reports a lost connection, and resumes', async () => {
+    const page = await open('', { networkFails: true });
     await page.getByText('Live', { exact: true }).waitFor();
     await service.kill('SIGTERM');
-    await page.getByText('what you see may be old').waitFor();
+    await page.getByText('data may be out of date').waitFor();
     await page.locator('.grid.stale').waitFor();
     await picture(page, 'stale');
     await service.start();
     await page.getByText('Live', { exact: true }).waitFor();
     await load();
     await page.locator('[data-slot=primary] .badge strong', { hasText: /^ready$/ }).waitFor();
-    visitor.faults.splice(0, visitor.faults.length, ...visitor.faults.filter((fault) => !fault.includes('ERR_')));
   }, 60_000);
 
-  test('shows a mistake in the text at its line, the plan of an edit, and the changes of somebody else', async () => {
+  test('marks an error at its line, shows the plan of an edit, and resolves a conflict', async () => {
     const page = await open('#/slots/primary/edit');
     const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
     await editor.waitFor();
     const replaceAll = async (text: string): Promise<void> => {
       await editor.click();
       await page.keyboard.press('ControlOrMeta+a');
-      // Chromium would otherwise give the new text the colours of the old one, by a style that the policy forbids.
+      // Otherwise Chromium copies the colours of the old text as inline styles, which the policy forbids.
       await page.keyboard.press('Delete');
       await page.keyboard.insertText(text);
     };
@@ -110,13 +100,13 @@ describeWithBrowser('the dashboard', () => {
     await replaceAll('enabled = true\nbackend = "cpu"\n[model]\ndefault = "demo-owl"\n');
     await page.locator('.plan li').first().waitFor();
     await picture(page, 'edit-plan');
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await service.save('primary', `priority = 7\n${PRIMARY}`);
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Somebody else has changed this slot').waitFor();
+    await page.getByText('Someone else has changed this slot').waitFor();
     expect(await page.getByRole('alert').textContent()).toContain('priority');
     await picture(page, 'edit-conflict');
-    await page.getByRole('button', { name: 'Put my changes on top of theirs' }).click();
+    await page.getByRole('button', { name: 'Reapply my changes' }).click();
     await page.locator('.plan li').first().waitFor();
     await page.getByRole('button', { name: 'Apply' }).click();
     await until((slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
@@ -135,10 +125,10 @@ describeWithBrowser('the dashboard', () => {
     await page.keyboard.press('Escape');
     expect(await secret.inputValue()).toMatch(/^svc_/);
     await picture(page, 'token');
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('button', { name: 'Revoke laptop' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('No token exists yet').waitFor();
+    await page.getByText('No tokens yet').waitFor();
   }, 60_000);
 
   const places = [
@@ -161,11 +151,11 @@ describeWithBrowser('the dashboard', () => {
     'hardware',
     'settings',
   ];
-  // The check of accessibility is slow, and these two have each theme and each width.
-  const isChecked = ({ theme, width }: VisitorOptions): boolean => (theme === 'light') === (width === 1280);
+  // The accessibility check is slow. Two looks cover both themes and both widths.
+  const isChecked = ({ theme, width }: VisitOptions): boolean => (theme === 'light') === (width === 1280);
 
   test.each(LOOKS)(
-    'has no faults of accessibility, and fits its width: $theme, $width px',
+    'has no accessibility violations and no overflow: $theme, $width px',
     async (look) => {
       await load();
       await until(isAnswering);
@@ -173,8 +163,8 @@ describeWithBrowser('the dashboard', () => {
       await page.locator('.card').first().waitFor();
       for (const place of places) {
         await page.evaluate(`location.hash = '#/${place}'`);
-        await eventually('the page has settled', async () => (await page.getByText(/^Loading( the editor)?$/).count()) === 0);
-        if (isChecked(look)) expect([place, await visitor.accessibilityFaults()]).toEqual([place, []]);
+        await eventually('the page has settled', async () => (await page.getByText(/^Loading( editor)?…$/).count()) === 0);
+        if (isChecked(look)) expect([place, await accessibilityFaults(page)]).toEqual([place, []]);
         const wide: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         expect([place, wide]).toEqual([place, 0]);
         await picture(page, `${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
@@ -188,7 +178,7 @@ describeWithBrowser('the dashboard', () => {
     await page.locator('[data-slot=primary]').waitFor();
     const focused = () => page.evaluate('document.activeElement.textContent');
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('Skip to the content');
+    expect(await focused()).toBe('Skip to content');
     await page.keyboard.press('Enter');
     const load = page.locator('[data-slot=primary]').getByRole('button', { name: 'Load', exact: true });
     for (let presses = 0; presses < 60 && !(await load.evaluate((button) => button === button.ownerDocument.activeElement)); presses += 1) {

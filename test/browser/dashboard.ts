@@ -1,35 +1,7 @@
-/** The dashboard of a real service in a browser. Whatever the page reports as an error, and everything that its policy blocks, is kept. */
+/** Builds the dashboard, and launches Chromium for it. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { AxeBuilder } from '@axe-core/playwright';
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { chromium, type Browser } from 'playwright-core';
 import { BROWSER } from '../support/browser-path.ts';
-
-export type Theme = 'light' | 'dark';
-
-export interface Visitor {
-  readonly page: Page;
-  /** Errors of the console, exceptions, failed requests to other addresses and violations of the policy, since the page was opened. */
-  readonly faults: string[];
-  /** Resolves with what axe finds, one line for each finding. */
-  accessibilityFaults(): Promise<readonly string[]>;
-  close(): Promise<void>;
-}
-
-export interface VisitorOptions {
-  readonly theme?: Theme;
-  readonly width?: number;
-  readonly height?: number;
-}
-
-/** Each page is looked at in both themes and in both sizes. */
-export const LOOKS = [
-  { theme: 'light', width: 1280, height: 900 },
-  { theme: 'dark', width: 1280, height: 900 },
-  { theme: 'light', width: 360, height: 740 },
-  { theme: 'dark', width: 360, height: 740 },
-] as const satisfies readonly VisitorOptions[];
 
 const FLAGS = [
   '--disable-gpu',
@@ -38,63 +10,15 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // A microphone that hums, and nobody who is asked for it.
+  // A fake microphone, without a permission prompt.
   '--use-fake-device-for-media-stream',
   '--use-fake-ui-for-media-stream',
 ];
-/** Chromium reports each answer with an error status; the page shows it to the user. */
-const ANSWERED = /Failed to load resource: the server responded with a status of 4\d\d/;
 
-/** Builds the dashboard if its sources have changed. Throws if that fails. */
+/** Builds the dashboard if its sources have changed. Throws if the build fails. */
 export function buildDashboard(): void {
   const built = spawnSync(process.execPath, ['scripts/build-dashboard.mjs'], { encoding: 'utf8' });
   if (built.status !== 0) throw new Error(`The dashboard was not built:\n${built.stderr}`);
 }
 
 export const launch = (): Promise<Browser> => chromium.launch({ executablePath: BROWSER, args: FLAGS });
-
-export async function visit(
-  browser: Browser,
-  url: string,
-  { theme = 'light', width = 1280, height = 900 }: VisitorOptions = {},
-): Promise<Visitor> {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce' });
-  const page = await context.newPage();
-  const faults: string[] = [];
-  await watch(context, page, faults, new URL(url).origin);
-  await page.goto(url);
-  return {
-    page,
-    faults,
-    async accessibilityFaults() {
-      const { violations } = await new AxeBuilder({ page })
-        .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
-        .analyze();
-      return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary ?? ''}`));
-    },
-    close: () => context.close(),
-  };
-}
-
-async function watch(context: BrowserContext, page: Page, faults: string[], origin: string): Promise<void> {
-  await context.exposeFunction('reportViolation', (text: string) => void faults.push(`policy: ${text}`));
-  await context.addInitScript(
-    `addEventListener('securitypolicyviolation', (event) => reportViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile + ':' + event.lineNumber));`,
-  );
-  page.on('console', (message) => {
-    if (message.type() === 'error' && !ANSWERED.test(message.text())) faults.push(`console: ${message.text()}`);
-  });
-  page.on('pageerror', (error) => void faults.push(`exception: ${error.message}`));
-  page.on('request', (request) => {
-    const url = new URL(request.url());
-    if (url.origin !== origin && url.protocol.startsWith('http')) faults.push(`request to another address: ${request.url()}`);
-  });
-}
-
-/** Keeps a picture where SVC_TEST_SCREENSHOTS names a directory. */
-export async function picture(page: Page, name: string): Promise<void> {
-  const directory = process.env['SVC_TEST_SCREENSHOTS'] ?? '';
-  if (directory === '') return;
-  mkdirSync(directory, { recursive: true });
-  await page.screenshot({ path: join(directory, `${name}.png`) });
-}

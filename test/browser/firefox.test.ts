@@ -1,4 +1,4 @@
-/** The main paths of the dashboard in Firefox, which Playwright drives only in a build of its own. */
+/** The main paths of the dashboard in Firefox, with Puppeteer: Playwright needs its own build of Firefox. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { launch, type Browser, type Page } from 'puppeteer-core';
 import { SlotName } from '../../src/schema/words/names.ts';
@@ -51,7 +51,7 @@ describeWithFirefox('the dashboard in Firefox', () => {
   const editorText = async (): Promise<string> =>
     String(await page.evaluate(`document.querySelector('.toml')?.shadowRoot?.querySelector('.cm-content')?.textContent ?? ''`));
 
-  test('shows the plan of a load, loads the slot, and shows events as they come', async () => {
+  test('shows the plan of a load, loads the slot, and shows live events', async () => {
     await open('');
     await page.locator('[data-slot=primary] .buttons .main').click();
     await page.locator('dialog .plan li').wait();
@@ -69,9 +69,9 @@ describeWithFirefox('the dashboard in Firefox', () => {
     await open('#/slots/primary/logs');
     await eventually('the log is shown', async () => (await read('.log')).includes('model loaded'), 30_000);
     await page.locator('dialog .tabs a[href$="/edit"]').click();
-    // The editor has a root of its own. What is typed there must arrive in the plan.
+    // The editor is in a shadow root. Text typed there must reach the plan.
     await page.locator('.toml >>> .cm-content').click();
-    // Before the first table of the text, wherever the click has put the cursor.
+    // The key must precede the first table, wherever the click has put the cursor.
     await page.keyboard.down('Control');
     await page.keyboard.press('Home');
     await page.keyboard.up('Control');
@@ -91,6 +91,6 @@ describeWithFirefox('the dashboard in Firefox', () => {
     await page.locator('dialog footer .main').click();
     await page.locator('button[aria-label="Revoke laptop"]').click();
     await page.locator('dialog button.danger').click();
-    await eventually('the token is gone', async () => (await read('main')).includes('No token exists yet'), 30_000);
+    await eventually('the token is gone', async () => (await read('main')).includes('No tokens yet'), 30_000);
   }, 120_000);
 });

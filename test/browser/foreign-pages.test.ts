@@ -1,4 +1,7 @@
-/** What pages of other sites can really do to a service in a browser. Scripts of pages are texts, because they run in the browser and not here. */
+/**
+ * What pages of other sites can do to a service in a real browser. Scripts are strings, because they run in the
+ * browser.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { CHAT, chatBody } from '../gateway/support/client.ts';
@@ -28,7 +31,7 @@ describeWithBrowser('a service and a browser', () => {
     world.manage.slots.texts.set(PRIMARY, TEXT);
   });
 
-  /** Fetches in the page; the status, or the name of the error. `0` is an answer that the page may not look at. */
+  /** Fetches in the page. Resolves with the status, or the name of the error; `0` is an opaque response. */
   const fetchIn = (url: string, options = ''): Promise<unknown> =>
     page.evaluate(
       `fetch(${JSON.stringify(url)}, {${options}}).then(async (answer) => (await answer.text(), answer.status), (error) => error.name)`,
@@ -71,7 +74,7 @@ describeWithBrowser('a service and a browser', () => {
     },
   );
 
-  test('lets no page of another site send JSON, read slots or use the models', async () => {
+  test('lets no other site send JSON, read slots or use the models', async () => {
     page = await world.open(world.evil);
     const before = world.upstream.seen.length;
     expect(await fetchIn(`${service}/api/apply`, `${JSON_POST}, body: ${JSON.stringify(EVIL_SLOT)}`)).toBe('TypeError');
@@ -85,7 +88,7 @@ describeWithBrowser('a service and a browser', () => {
   });
 
   test('does not let a page use it after DNS rebinding, even if the page claims to be svcctl', async () => {
-    // Health is answered under any name. The page is now same-origin with the service.
+    // The health route accepts any host name. The page is now same-origin with the service.
     page = await world.open(`${world.rebound}/api/health/system`);
     const before = world.upstream.seen.length;
     for (const mark of ['', `, 'sec-svc-client': 'svcctl'`]) {

@@ -1,22 +1,22 @@
-/** What the dashboard lets a person try, and the first steps after an installation, with real model servers. Only the image server is a double, in the browser. */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+/**
+ * The playground and the checklist of a new installation, with real model servers. Only the image server is a double,
+ * in the browser.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { buildDashboard, launch, picture, visit, type Visitor } from './dashboard.ts';
+import { picture, setUpBrowser } from './visit.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const CACHED = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
 const CLOCK = 'backend = "cpu"\n[model]\ndefault = "demo-clock"\n[lifecycle]\ndrain_timeout = "60s"\n';
 
 describeWithBrowser('the playground of the dashboard', () => {
+  const visit = setUpBrowser();
   let service: Service;
-  let browser: Browser;
-  let visitor: Visitor;
 
   beforeAll(async () => {
-    buildDashboard();
     service = await startService({ runtime: 'process', speech: true });
     await service.save('primary', CLOCK);
     await service.save('embed', 'backend = "cpu"\n[model]\ndefault = "demo-embed"\n');
@@ -24,23 +24,17 @@ describeWithBrowser('the playground of the dashboard', () => {
     await service.save('stt', 'load = "on-demand"\n[model]\ndefault = "demo-listener"\n');
     await service.save('img', 'enabled = false\n[model]\ndefault = "flux-schnell"\n');
     await service.until('primary', 'answering', isAnswering);
-    browser = await launch();
   }, 180_000);
   afterAll(async () => {
-    await browser.close();
     await service.dispose();
   });
-  afterEach(async () => {
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
-  });
 
-  const open = async (hash: string): Promise<Page> => (visitor = await visit(browser, `${service.url}/${hash}`)).page;
+  const open = (hash: string) => visit(`${service.url}/${hash}`);
 
-  test('leads through the first steps to a first answer, and is gone then', async () => {
+  test('ends the checklist with a test prompt, and hides it', async () => {
     const page = await open('');
-    const steps = page.getByRole('region', { name: 'First steps' });
-    await steps.getByRole('button', { name: 'Ask for it' }).click();
+    const steps = page.getByRole('region', { name: 'Getting started' });
+    await steps.getByRole('button', { name: 'Send a test prompt' }).click();
     await steps.locator('blockquote').waitFor();
     await picture(page, 'first-steps');
     await steps.getByRole('button', { name: 'Finish' }).click();
@@ -48,7 +42,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     expect(await (await fetch(`${service.url}/api/install/state`)).json()).toMatchObject({ complete: true });
   }, 60_000);
 
-  test('goes on with an answer while the model of its slot is changed, and asks the new one next', async () => {
+  test('completes a response while the model of its slot changes, and uses the new model next', async () => {
     const page = await open('#/playground');
     await page.getByLabel('Message').fill('What time is it?');
     await page.getByRole('button', { name: 'Send' }).click();
@@ -61,14 +55,14 @@ describeWithBrowser('the playground of the dashboard', () => {
     const before = (await answer.textContent())?.length ?? 0;
     await eventually('the answer grows', async () => ((await answer.textContent())?.length ?? 0) > before);
     await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByText('stopped', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'New conversation' }).click();
+    await page.getByText('Stopped', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'New chat' }).click();
     await page.getByLabel('Message').fill('Who are you?');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.message.assistant', { hasText: 'owl' }).waitFor();
   }, 90_000);
 
-  test('loads a model from the picker, which says that it fits, and shows the states as they pass', async () => {
+  test('loads a fitting model from the picker, and shows each state', async () => {
     const page = await open('#/models/primary');
     const row = page.locator('.model-row').filter({ has: page.getByRole('heading', { name: 'demo-fox' }) });
     await row.getByText('Fits now.').waitFor();
@@ -85,10 +79,10 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('.entries li', { hasText: 'demo-fox' }).first().waitFor();
   }, 90_000);
 
-  test('reads a text aloud, and transcribes what the microphone heard and what was uploaded', async () => {
+  test('generates speech, and transcribes a file and the microphone', async () => {
     const page = await open('#/playground/speak');
-    await page.getByRole('button', { name: 'Speak', exact: true }).click();
-    const sound = page.getByLabel('What the slot said').locator('visible=true');
+    await page.getByRole('button', { name: 'Generate speech' }).click();
+    const sound = page.getByLabel('Speech', { exact: true }).locator('visible=true');
     await sound.waitFor({ timeout: 60_000 });
     const body = JSON.stringify({ model: 'tts', input: 'Hello there', response_format: 'wav' });
     const headers = { 'content-type': 'application/json' };
@@ -97,28 +91,28 @@ describeWithBrowser('the playground of the dashboard', () => {
     await picture(page, 'playground-speak-done');
 
     await page.getByRole('link', { name: 'Speech to text' }).click();
-    await page.getByLabel('Recording as a file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
+    await page.getByLabel('Audio file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
     await page.getByRole('button', { name: 'Transcribe' }).click();
-    await page.getByRole('heading', { name: 'What the slot heard' }).waitFor({ timeout: 60_000 });
+    await page.getByRole('heading', { name: 'Transcript' }).waitFor({ timeout: 60_000 });
     const heard = await page.locator('.result .plain').textContent();
     expect(heard?.length).toBeGreaterThan(0);
 
     await page.getByRole('button', { name: 'Record', exact: true }).click();
-    await page.getByText('Recording', { exact: true }).waitFor();
+    await page.getByText('Recording…', { exact: true }).waitFor();
     await page.waitForTimeout(700);
-    await page.getByRole('button', { name: 'End the recording' }).click();
+    await page.getByRole('button', { name: 'Stop recording' }).click();
     await page.getByLabel('recording.wav').waitFor();
     const [sent] = await Promise.all([page.waitForResponse(/transcriptions$/), page.getByRole('button', { name: 'Transcribe' }).click()]);
     expect(sent.status()).toBe(200);
   }, 180_000);
 
-  test('compares texts, shows the request for programs, and lists a request that failed', async () => {
+  test('compares texts, shows code samples, and lists a failed request', async () => {
     const page = await open('#/playground/similarity');
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.locator('.matrix').waitFor();
     const cells = await page.locator('.matrix tbody td').allTextContents();
     expect([cells.length, cells[0], cells[4], cells[8]]).toEqual([9, '1.00', '1.00', '1.00']);
-    await page.getByText('The same request from a program').click();
+    await page.getByText('View code').click();
     await page.getByRole('button', { name: 'Python' }).click();
     expect(await page.locator('.snippets pre').textContent()).toContain('client.embeddings.create(');
     await service.chat({ model: 'nobody' });
@@ -127,7 +121,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.locator('tbody tr', { hasText: '404' }).waitFor();
   }, 60_000);
 
-  test('shows an image while it is drawn, and keeps those of the gallery after a reload', async () => {
+  test('streams an image with previews, and keeps the gallery after a reload', async () => {
     const page = await open('#/playground/images');
     const event = (name: string) =>
       `data: ${JSON.stringify({ type: `image_generation.${name}`, b64_json: PIXEL, output_format: 'png' })}\n\n`;
@@ -140,14 +134,14 @@ describeWithBrowser('the playground of the dashboard', () => {
       else await route.fulfill({ json: { created: 1, data: [{ url: CACHED }] } });
     });
     await page.route(`**${CACHED}`, (route) => route.fulfill({ contentType: 'image/png', body: Buffer.from(PIXEL, 'base64') }));
-    await page.getByLabel('Description of the image').fill('A fox');
+    await page.getByLabel('Prompt').fill('A fox');
     await page.getByLabel('Seed').fill('7');
     await page.getByLabel('Steps').fill('4');
     await page.getByLabel('Size').selectOption('512x512');
-    await page.getByRole('button', { name: 'Draw' }).click();
+    await page.getByRole('button', { name: 'Generate' }).click();
     await page.locator('.drawn figure img').waitFor();
-    await page.getByLabel('Delivery').selectOption('gallery');
-    await page.getByRole('button', { name: 'Draw' }).click();
+    await page.getByLabel('Output').selectOption('gallery');
+    await page.getByRole('button', { name: 'Generate' }).click();
     await page.locator('.gallery img').waitFor();
     const wishes = { model: 'img', prompt: 'A fox', size: '512x512', seed: 7, steps: 4 };
     expect(asked).toEqual([
@@ -159,7 +153,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await picture(page, 'playground-images-done');
   }, 60_000);
 
-  test('edits by form and by text, each shown in the other', async () => {
+  test('keeps form and text of an edit in sync', async () => {
     const page = await open('#/slots/embed/edit');
     const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
     await editor.waitFor();
@@ -172,7 +166,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.getByLabel('Context').fill('');
     await page.getByLabel('Context').blur();
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('Nothing is changed yet').waitFor();
+    await page.getByText('No changes').waitFor();
     const stored: unknown = await (await fetch(`${service.url}/api/slots/embed`)).json();
     expect(stored).toMatchObject({ spec: { priority: 5 } });
   }, 60_000);

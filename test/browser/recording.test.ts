@@ -1,4 +1,4 @@
-/** A web page that records with the MediaRecorder of a real Chromium and sends what it recorded, as chat pages do; and that plays what was spoken. */
+/** A web page that records with MediaRecorder in a real Chromium, as chat pages do, and plays generated speech. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
@@ -8,7 +8,7 @@ import { describeWithFfmpeg } from '../support/require/require-ffmpeg.ts';
 import { condition, startService, type Service } from '../support/service.ts';
 
 const SLOT = (model: string) => `load = "on-demand"\n[model]\ndefault = "${model}"\n`;
-/** Pages play sound without a click, and `getUserMedia` gets a device that beeps once a second. */
+/** Pages may play sound without a click, and `getUserMedia` returns a device that beeps once a second. */
 const FLAGS = [
   '--disable-gpu',
   '--autoplay-policy=no-user-gesture-required',
@@ -16,7 +16,7 @@ const FLAGS = [
   '--use-fake-device-for-media-stream',
 ];
 
-/** Scripts of pages are texts, because they run in the browser and not here. */
+/** Scripts are strings, because they run in the browser. */
 const RECORD = `async (type) => {
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
   const recorder = new MediaRecorder(stream, { mimeType: type });
@@ -62,7 +62,7 @@ describeWithFfmpeg('a service with speech', () => {
       await service.until('tts', 'looked at', (seen) => condition(seen, 'SpecValid')?.status === 'True');
       browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
       page = await (await browser.newContext()).newPage();
-      // Any page of the service: the browser then permits the microphone, because the host is this machine.
+      // Any page of the service will do: browsers permit the microphone on localhost.
       await page.goto(`${service.url}/v1/models`);
     }, 180_000);
     afterAll(async () => {
@@ -71,7 +71,7 @@ describeWithFfmpeg('a service with speech', () => {
     }, 60_000);
 
     test.each(['audio/webm;codecs=opus', 'audio/mp4'])(
-      'transcribes what MediaRecorder recorded as %s',
+      'transcribes a MediaRecorder recording of type %s',
       async (type) => {
         const answer: unknown = await page.evaluate(`(${RECORD})(${JSON.stringify(type)})`);
         expect(answer).toMatchObject({

@@ -1,18 +1,16 @@
-/** The dashboard where authentication is on and no proxy has signed the user in. */
+/** The dashboard with authentication on and no proxy in front. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
 import { REQUIRED } from '../../src/auth/decide/decide-access.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
-import { buildDashboard, launch, picture, visit } from './dashboard.ts';
+import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
 
 describeWithBrowser('the dashboard with authentication', () => {
+  const visit = setUpBrowser();
   let world: World;
-  let browser: Browser;
 
   beforeAll(async () => {
-    buildDashboard();
     world = await startWorld({
       dashboard: 'dashboard/dist',
       authorize: (access, { rawHeaders }) =>
@@ -20,30 +18,25 @@ describeWithBrowser('the dashboard with authentication', () => {
     });
     world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
     await world.idle();
-    browser = await launch();
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
     await world.close();
   });
 
-  test('shows no slot without a token, asks for one again if it is wrong, and keeps none', async () => {
-    const visitor = await visit(browser, world.url);
-    const { page } = visitor;
-    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+  test('shows no slot without a valid token, and does not store tokens', async () => {
+    const page = await visit(world.url);
+    await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
     expect(await page.locator('.card').count()).toBe(0);
-    expect(await visitor.accessibilityFaults()).toEqual([]);
+    expect(await accessibilityFaults(page)).toEqual([]);
     await picture(page, 'sign-in');
     for (const token of ['svc_bad', 'svc_good']) {
       await page.getByLabel('Token').fill(token);
-      await page.getByRole('button', { name: 'Use this token' }).click();
-      if (token === 'svc_bad') await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      if (token === 'svc_bad') await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
     }
     await page.locator('[data-slot=primary]').waitFor();
     expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([0, 0, '']);
     await page.reload();
-    await page.getByRole('heading', { name: 'Send a token to look in' }).waitFor();
-    await visitor.close();
-    expect(visitor.faults).toEqual([]);
+    await page.getByRole('heading', { name: 'Sign in with a token' }).waitFor();
   }, 60_000);
 });

@@ -1,4 +1,4 @@
-/** The built dashboard: its size, and what is in it. */
+/** Size and contents of the built dashboard. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { SECURITY_HEADERS } from '../../src/api/manage/dashboard-routes.ts';
 
 const DIST = 'dashboard/dist';
-const MOST_FIRST_BYTES = 120_000;
+const MAX_FIRST_BYTES = 120_000;
 let page = '';
 
 beforeAll(() => {
@@ -15,7 +15,7 @@ beforeAll(() => {
   page = readFileSync(join(DIST, 'index.html'), 'utf8');
 }, 120_000);
 
-/** Everything that the browser loads before it shows the page: what the page names, and what those scripts import statically. */
+/** All scripts of the first load: those that the page names, and their static imports. */
 function firstScripts(): ReadonlySet<string> {
   const found = new Set<string>();
   const add = (path: string): void => {
@@ -32,11 +32,11 @@ test('the first load is at most 120 kB of compressed JavaScript, without the edi
   const scripts = [...firstScripts()];
   expect(scripts.length).toBeGreaterThan(0);
   const bytes = scripts.reduce((sum, path) => sum + statSync(join(DIST, `${path}.br`)).size, 0);
-  expect(bytes).toBeLessThanOrEqual(MOST_FIRST_BYTES);
+  expect(bytes).toBeLessThanOrEqual(MAX_FIRST_BYTES);
   expect(scripts.join()).not.toContain('toml-editor');
 });
 
-test('what the first cards do not need is loaded after them: the first steps, the question for a token, and all other pages', () => {
+test('the first load contains neither the checklist, the sign-in form nor other pages', () => {
   const text = [...firstScripts()].map((path) => readFileSync(join(DIST, path), 'utf8')).join('\n');
   expect(text).toContain('/api/slots');
   for (const later of [
@@ -52,7 +52,7 @@ test('what the first cards do not need is loaded after them: the first steps, th
   }
 });
 
-test('the page has no inline script, style or handler, and names no other host', () => {
+test('the page has no inline script, style or handler, and refers to no other host', () => {
   expect(page).not.toMatch(/<style|\son[a-z]+=|style=|<script(?![^>]*\ssrc=)/);
   for (const name of readdirSync(join(DIST, 'assets')).filter((file) => file.endsWith('.css'))) {
     expect(readFileSync(join(DIST, 'assets', name), 'utf8')).not.toMatch(/https?:|@import|url\(\/\//);
@@ -60,7 +60,7 @@ test('the page has no inline script, style or handler, and names no other host',
   expect(page).not.toMatch(/https?:/);
 });
 
-test('the policy permits neither inline code nor other hosts', () => {
+test('the content security policy permits neither inline code nor other hosts', () => {
   const policy = SECURITY_HEADERS['content-security-policy'];
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
   expect(policy).toContain("default-src 'none'");

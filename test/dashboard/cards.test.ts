@@ -1,9 +1,8 @@
-/** What cards and rows offer and show, and how often they are drawn. */
+/** Pure functions behind cards and rows. */
 import { expect, test } from '@jest/globals';
-import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/draw-pace.ts';
+import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
-import { describePod } from '../../dashboard/src/decide/pods.ts';
-import { offersOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
+import { describePod, actionsOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { AT_REST_REASONS } from '../../src/schema/status/slot-reasons.ts';
@@ -55,23 +54,23 @@ function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec']
 }
 
 test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled'))(
-  'a slot at rest (%s) has nothing to unload or to restart: it can be disabled',
+  'a resting slot (%s) can be disabled, but not unloaded or restarted',
   (reason) => {
-    expect(offersOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
-    // It is being unloaded still.
-    expect(offersOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
+    // Still being unloaded.
+    expect(actionsOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
   },
 );
 
-test('a disabled slot can be loaded; one that runs, waits or has failed can be unloaded and restarted', () => {
-  expect(offersOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
+test('a disabled slot can be loaded; a running, pending or failed one can be unloaded and restarted', () => {
+  expect(actionsOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
   for (const [state, reason] of [
     ['serving', 'ProbePassed'],
     ['warming', 'Warming'],
     ['offline', 'CrashLoop'],
     ['offline', 'NotEnoughMemory'],
   ] as const)
-    expect(offersOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
 });
 
 test.each([
@@ -84,7 +83,7 @@ test.each([
   expect(neededBytes({ memory_bytes: memory, min_memory_bytes: least }, computed)).toBe(needed);
 });
 
-test('what a model needs is compared with what there is', () => {
+test('the memory of a model is compared with the memory of the machine', () => {
   expect(fitOf(null, 1, 2)).toBe('unknown');
   expect(fitOf(3, 1, 2)).toBe('too-large');
   expect(fitOf(2, 1, 2)).toBe('tight');

@@ -1,18 +1,16 @@
-/** What the dashboard decides without a browser. */
+/** Pure functions of the dashboard. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer } from '../../dashboard/src/decide/chat.ts';
 import { formatAge, formatBytes, formatSeconds } from '../../dashboard/src/decide/format.ts';
-import { retryDelayMs } from '../../dashboard/src/decide/freshness.ts';
-import { lineOfKey } from '../../dashboard/src/decide/locate-key.ts';
-import { addText, matchesOf, NO_LINES } from '../../dashboard/src/decide/log-lines.ts';
-import { ratesBetween, readTotals } from '../../dashboard/src/decide/metrics-text.ts';
+import { retryDelayMs } from '../../dashboard/src/decide/pace.ts';
+import { lineOfKey } from '../../dashboard/src/decide/slot-document.ts';
+import { appendText, matchesOf, NO_LINES, readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/stream-text.ts';
+import { ratesBetween, readTotals, sparklinePoints } from '../../dashboard/src/decide/token-rates.ts';
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
-import { safeLink } from '../../dashboard/src/decide/safe-link.ts';
-import { afterEntry, matchesSearch, needsPerson, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
-import { sparklinePoints } from '../../dashboard/src/decide/sparkline.ts';
-import { readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/sse.ts';
+import { safeLink } from '../../dashboard/src/decide/untrusted.ts';
+import { afterEntry, matchesSearch, needsAttention, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { mergePatch } from '../../src/schema/slot/slot-editor.ts';
@@ -26,7 +24,7 @@ describe('events of a stream', () => {
     { event: 'message', data: 'last', id: '9' },
   ];
 
-  test('are the same, however the stream is cut', () => {
+  test('are independent of how the stream is split', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 40 }), (sizes) => {
         let rest = SSE_BEGIN;
@@ -44,7 +42,7 @@ describe('events of a stream', () => {
     );
   });
 
-  test('give an id to resume from before the first event', () => {
+  test('provide an id to resume from before the first event', () => {
     expect(readEvents(SSE_BEGIN, 'id: 41\n: connected\n\n')).toEqual({ events: [], rest: { text: '', id: '41' } });
   });
 });
@@ -59,7 +57,7 @@ describe('an edit as a patch', () => {
   test('turns one document into the other, as the service applies it', () => {
     fc.assert(
       fc.property(tables, tables, (from, to) => {
-        // A merge patch cannot say "an empty table in place of nothing with the same keys", and a slot does not need it.
+        // A merge patch cannot create an empty table, and slots do not need one.
         const patch = diffTables(from, to);
         expect(applyPatch(from, patch)).toEqual(mergePatch(from, patch));
         expect(listChanges(applyPatch(from, patch), to)).toEqual([]);
@@ -89,7 +87,7 @@ test.each([
   expect(lineOfKey(text, key)).toBe(line);
 });
 
-test('addresses of pages are read as they are written, and others lead to the slots', () => {
+test('URLs of pages round-trip, and unknown ones lead to the slots', () => {
   for (const place of [
     { page: 'models' },
     { page: 'models', slot: 'a/b' },
@@ -129,7 +127,7 @@ test.each([
   expect(formatAge(seconds)).toBe(age);
 });
 
-test('the answer of a chat grows with each event: text, thoughts, calls of tools, its end and an error', () => {
+test('a streamed answer collects content, reasoning, tool calls, the finish reason and errors', () => {
   const delta = (content: object, more: object = {}) => JSON.stringify({ choices: [{ delta: content, ...more }] });
   const events = [
     delta({ role: 'assistant', content: null }),
@@ -154,13 +152,13 @@ test('the answer of a chat grows with each event: text, thoughts, calls of tools
   expect(extendAnswer(answer, '{"error":{"message":"Broken"}}').ended).toBe('Broken');
 });
 
-test('links of answers lead to web and mail addresses alone', () => {
+test('only web and mail addresses become links', () => {
   expect(safeLink(' https://example.org/a ')).toBe('https://example.org/a');
   for (const bad of ['javascript:alert(1)', 'data:text/html,x', '//example.org', 'JaVaScRiPt:1', '', 'file:///etc/passwd'])
     expect(safeLink(bad)).toBeUndefined();
 });
 
-test('rates are those between two readings of the metrics, also after a restart of the service', () => {
+test('rates are computed between two scrapes, also across a counter reset', () => {
   const text = (sum: number, count: number, tokens: number) =>
     [
       '# HELP gen_ai_server_time_to_first_token_seconds x',
@@ -176,15 +174,15 @@ test('rates are those between two readings of the metrics, also after a restart 
   expect(ratesBetween(after, after, 6)).toEqual({ firstTokenSeconds: undefined, tokensPerSecond: 0 });
 });
 
-test('a curve ends at the right edge, and its highest value is at the top', () => {
+test('a sparkline ends at the right edge, and its highest value is at the top', () => {
   expect(sparklinePoints([], { width: 10, height: 10, most: 3 })).toBe('');
   expect(sparklinePoints([5, 0, 10], { width: 10, height: 10, most: 2 })).toBe('0.0,9.0 10.0,1.0');
 });
 
-test('a log keeps whole lines and its newest five thousand, and marks what is looked for', () => {
-  const log = ['a\nb', 'c\nd\n', 'e'].reduce(addText, NO_LINES);
+test('a log keeps its newest 5,000 lines, and finds matches', () => {
+  const log = ['a\nb', 'c\nd\n', 'e'].reduce(appendText, NO_LINES);
   expect(log).toEqual({ lines: ['a', 'bc', 'd'], open: 'e' });
-  expect(addText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
+  expect(appendText(NO_LINES, 'x\n'.repeat(6000)).lines).toHaveLength(5000);
   expect(matchesOf(['Error: x', 'fine', 'an error'], 'error')).toEqual([0, 2]);
   expect(matchesOf(['a'], ' ')).toEqual([]);
 });
@@ -223,12 +221,12 @@ describe('a slot', () => {
   });
   const stalled = slot('z', 'offline', [{ type: 'Stalled', status: 'True', reason: 'CrashLoop' }]);
 
-  test('that needs a person comes first', () => {
-    expect(needsPerson(stalled)?.reason).toBe('CrashLoop');
-    expect(needsPerson(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
+  test('that needs attention comes first', () => {
+    expect(needsAttention(stalled)?.reason).toBe('CrashLoop');
+    expect(needsAttention(slot('a', 'offline', [{ type: 'Stalled', status: 'False' }]))).toBeUndefined();
     expect(orderSlots([slot('b', 'ready'), slot('a', 'idle'), stalled])).toEqual(['z', 'a', 'b']);
     expect(summarize([slot('b', 'ready'), slot('a', 'idle'), slot('c', 'ready'), stalled])).toEqual({
-      needPerson: 1,
+      needAttention: 1,
       states: [
         { state: 'ready', count: 2 },
         { state: 'idle', count: 1 },
@@ -243,7 +241,7 @@ describe('a slot', () => {
     expect(matchesSearch(slot('primary', 'ready'), 'prim owl')).toBe(false);
   });
 
-  test('is changed by events of now, and not by those of the past', () => {
+  test('is changed by new events, but not by past ones', () => {
     const warming = slot('a', 'warming');
     const later = afterEntry(warming, { to: 'ready', at: '2026-01-01T00:00:11.000Z' });
     expect(later.status).toMatchObject({ state: 'ready', since: '2026-01-01T00:00:11.000Z' });
@@ -252,7 +250,7 @@ describe('a slot', () => {
   });
 });
 
-test('pauses between attempts grow up to ten seconds, and differ between pages', () => {
+test('the back-off grows to ten seconds, with jitter', () => {
   expect(retryDelayMs(0, 0)).toBe(250);
   expect(retryDelayMs(0, 1)).toBe(500);
   expect(retryDelayMs(99, 1)).toBe(10_000);

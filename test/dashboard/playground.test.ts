@@ -1,21 +1,20 @@
-/** What the playground and the page of hardware decide without a browser. */
+/** Pure functions of the playground, the Hardware page and the slot form. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EMPTY_ANSWER, extendAnswer, requestBody } from '../../dashboard/src/decide/chat.ts';
-import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/form-fields.ts';
-import { addToGallery, cachedUrls, readGallery } from '../../dashboard/src/decide/gallery.ts';
-import { extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/image-events.ts';
+import { EMPTY_ANSWER, extendAnswer, chatBody } from '../../dashboard/src/decide/chat.ts';
+import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/slot-document.ts';
+import { addToGallery, cachedUrls, readGallery, extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/images.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
 import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
-import { linesOf, similarity } from '../../dashboard/src/decide/vectors.ts';
-import { encodeWave } from '../../dashboard/src/decide/wave.ts';
+import { linesOf, cosineSimilarity } from '../../dashboard/src/decide/vectors.ts';
+import { encodeWav } from '../../dashboard/src/decide/wav.ts';
 import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 
-describe('requests as programs write them', () => {
+describe('code samples', () => {
   const facts = { origin: 'http://127.0.0.1:8080', kind: 'chat', needsToken: true } as const;
 
-  test('quote what a user typed', () => {
+  test('quote user input', () => {
     const body = { model: 'primary', messages: [{ role: 'user', content: `It's "so"` }] };
     expect(snippetOf('curl', { ...facts, body })).toContain(String.raw`It'\''s \"so\"`);
     expect(snippetOf('curl', { ...facts, body })).toContain('$SVC_TOKEN');
@@ -33,31 +32,35 @@ describe('requests as programs write them', () => {
     ['embedding', { model: 'embed', input: ['a', 'b'] }, 'Python', 'input=["a", "b"]'],
     ['rerank', { query: 'a', return_documents: true, top_n: null }, 'Python', '{"query": "a", "return_documents": True, "top_n": None}'],
     ['rerank', { query: 'a' }, 'TypeScript', `client.post('/rerank', { body: {"query":"a"} })`],
-  ] as const)('know the call "%s": %j for %s', (kind, body, name, expected) => {
+  ] as const)('call "%s" with %j in %s', (kind, body, name, expected) => {
     expect(snippetOf(name, { ...facts, kind, body })).toContain(expected);
   });
 });
 
-describe('the likeness of texts', () => {
+describe('cosineSimilarity()', () => {
   const vector = fc.array(fc.integer({ min: -100, max: 100 }), { minLength: 3, maxLength: 3 });
 
-  test('is the same in both directions and never beyond 1', () => {
+  test('is symmetric and between -1 and 1', () => {
     fc.assert(
       fc.property(vector, vector, (one, other) => {
-        expect(similarity(one, other)).toBeCloseTo(similarity(other, one));
-        expect(Math.abs(similarity(one, other))).toBeLessThanOrEqual(1);
+        expect(cosineSimilarity(one, other)).toBeCloseTo(cosineSimilarity(other, one));
+        expect(Math.abs(cosineSimilarity(one, other))).toBeLessThanOrEqual(1);
       }),
     );
   });
 
-  test('is 1 for the same direction, 0 for a right angle and for no direction', () => {
-    expect([similarity([1, 2], [2, 4]), similarity([1, 0], [0, 5]), similarity([0, 0], [1, 1])]).toEqual([expect.closeTo(1), 0, 0]);
+  test('is 1 for parallel vectors, and 0 for orthogonal and zero vectors', () => {
+    expect([cosineSimilarity([1, 2], [2, 4]), cosineSimilarity([1, 0], [0, 5]), cosineSimilarity([0, 0], [1, 1])]).toEqual([
+      expect.closeTo(1),
+      0,
+      0,
+    ]);
     expect(linesOf(' a \n\n b\n')).toEqual(['a', 'b']);
   });
 });
 
-test('a recording becomes a WAV file of one channel with 16 bits', () => {
-  const bytes = encodeWave(new Float32Array([0, 1, -1, 2]), 16_000);
+test('a recording becomes a mono 16-bit WAV file', () => {
+  const bytes = encodeWav(new Float32Array([0, 1, -1, 2]), 16_000);
   const view = new DataView(bytes.buffer);
   expect(new TextDecoder().decode(bytes.subarray(0, 16))).toMatch(/^RIFF....WAVEfmt $/s);
   expect([view.getUint32(24, true), view.getUint16(22, true), view.getUint16(34, true), view.getUint32(40, true)]).toEqual([
@@ -66,7 +69,7 @@ test('a recording becomes a WAV file of one channel with 16 bits', () => {
   expect([0, 1, 2, 3].map((index) => view.getInt16(44 + index * 2, true))).toEqual([0, 32_767, -32_767, 32_767]);
 });
 
-test('an image that is streamed shows its previews, then itself, and why it has failed', () => {
+test('a streamed image shows its previews, then the result or an error', () => {
   const event = (name: string, data: string) => JSON.stringify({ type: `image_generation.${name}`, b64_json: data, output_format: 'jpeg' });
   const previewed = extendDrawing(NOTHING_DRAWN, event('partial_image', 'QQ=='));
   expect(previewed).toEqual({ preview: 'data:image/jpeg;base64,QQ==', done: [], failure: '' });
@@ -80,7 +83,7 @@ test('an image that is streamed shows its previews, then itself, and why it has 
   expect(extendDrawing(NOTHING_DRAWN, '{"b64_json":"QQ==","output_format":"svg+xml"}').done).toEqual(['data:image/png;base64,QQ==']);
 });
 
-test('the gallery takes addresses of the cache and nothing else', () => {
+test('the gallery accepts only URLs of the cache', () => {
   const path = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
   expect(
     cachedUrls({ data: [{ url: `https://gpu.example.com/svc${path}` }, { url: 'https://evil.test/x.png' }, { b64_json: '' }] }),
@@ -96,10 +99,10 @@ test('the gallery takes addresses of the cache and nothing else', () => {
   ).toHaveLength(60);
 });
 
-test('a message with pictures is sent in parts, and one without as text', () => {
+test('a message with images is sent in parts, and one without as a string', () => {
   const user = { ...EMPTY_ANSWER, role: 'user', content: 'What is it?' } as const;
-  expect(requestBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
-  const [sent] = Object(requestBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
+  expect(chatBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
+  const [sent] = Object(chatBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
   expect(sent.content).toEqual([
     { type: 'text', text: 'What is it?' },
     { type: 'image_url', image_url: { url: 'data:x' } },
@@ -138,7 +141,7 @@ describe('the memory of a machine', () => {
     programs: [],
   };
 
-  test('is shown by slot, with what other programs use and what is free', () => {
+  test('is divided into slots, other programs and free memory', () => {
     expect(memoriesOf(hardware, [share(one, 60), share(two, 50, false)])).toEqual([
       {
         memory: 'host',
@@ -153,7 +156,7 @@ describe('the memory of a machine', () => {
     expect(memoriesOf({ ...hardware, memory_available_bytes: null }, [share(one, 60)])[0]).toMatchObject({ othersBytes: 7, freeBytes: 33 });
   });
 
-  test('is drawn in the order of admission: a slot that waits begins where the admitted ones end', () => {
+  test('is drawn in the order of admission: a pending slot begins where the admitted ones end', () => {
     const { memory } = share(two, 50, false);
     expect(memory === null ? undefined : drawAdmission(memory)).toMatchObject({
       budgetBytes: 90,
@@ -185,7 +188,7 @@ describe('the form of a slot', () => {
     expect(write(key, entered)).toEqual(expected);
   });
 
-  test('shows what the document says, and the default of a switch', () => {
+  test('reads the document, and the default of a switch', () => {
     const read = (key: string) => FORM_FIELDS.filter((each) => each.key === key).map((each) => readField(each, document));
     expect([read('enabled'), read('model.default'), read('model.context'), read('lifecycle.idle_timeout')]).toEqual([
       ['true'],

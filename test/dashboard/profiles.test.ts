@@ -1,6 +1,5 @@
-/** Which profile the dashboard shows. */
 import { describe, expect, test } from '@jest/globals';
-import { differentSlots, nearestProfile } from '../../dashboard/src/decide/profiles.ts';
+import { differentSlots, nearestProfile } from '../../dashboard/src/decide/slot-facts.ts';
 import type { ProfileEntry } from '../../dashboard/src/types.ts';
 import { ProfileName, SlotName } from '../../src/schema/words/names.ts';
 
@@ -16,11 +15,11 @@ function profile(name: string, results: readonly Result[], isBroken = false): Pr
 describe('nearestProfile()', () => {
   test.each<[string, string | undefined, readonly ProfileEntry[]]>([
     ['none', undefined, []],
-    ['the one in force', 'b', [profile('a', ['updated']), profile('b', ['unchanged', 'unchanged'])]],
-    ['the first of those in force', 'a', [profile('a', ['unchanged']), profile('b', ['unchanged'])]],
+    ['the active one', 'b', [profile('a', ['updated']), profile('b', ['unchanged', 'unchanged'])]],
+    ['the first of several active ones', 'a', [profile('a', ['unchanged']), profile('b', ['unchanged'])]],
     ['the one with the fewest differences', 'b', [profile('a', ['updated', 'disabled']), profile('b', ['unchanged', 'created'])]],
-    ['never one with a mistake before another', 'b', [profile('a', [], true), profile('b', ['updated'])]],
-    ['one with a mistake if there is no other', 'a', [profile('a', [], true)]],
+    ['not an invalid one if there is a valid one', 'b', [profile('a', [], true), profile('b', ['updated'])]],
+    ['an invalid one if there is no other', 'a', [profile('a', [], true)]],
   ])('is %s', (_name, expected, profiles) => {
     expect(nearestProfile(profiles)?.name).toBe(expected);
   });

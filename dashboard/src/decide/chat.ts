@@ -1,16 +1,16 @@
-/** A conversation as the page keeps it, and how the events of an answer extend it. Pure. */
-import { at, listOf, parseJson, textOf } from './json.ts';
+/** A conversation, and how the events of a streamed response extend it. Pure. */
+import { at, listOf, parseJson, textOf } from './untrusted.ts';
 import type { Table } from './patch.ts';
 
 export interface ChatMessage {
   readonly role: 'user' | 'assistant';
   readonly content: string;
-  /** What a model thought before it answered. */
+  /** Reasoning before the answer. */
   readonly reasoning: string;
   readonly tools: readonly ToolCall[];
-  /** Pictures that a user sends, as `data:` addresses. */
+  /** Attached by the user, as `data:` URLs. */
   readonly images: readonly string[];
-  /** Why the answer has ended: "stop", "length", "stopped" by the user, or an error. */
+  /** The finish reason, the text for "stopped by the user", or an error message. */
   readonly ended?: string;
 }
 
@@ -21,7 +21,7 @@ export interface ToolCall {
 
 export const EMPTY_ANSWER: ChatMessage = { role: 'assistant', content: '', reasoning: '', tools: [], images: [] };
 
-/** `data` of one event of `/v1/chat/completions`; what is not understood changes nothing. */
+/** `data` is that field of one event of `/v1/chat/completions`. Unknown events change nothing. */
 export function extendAnswer(answer: ChatMessage, data: string): ChatMessage {
   if (data.trim() === '[DONE]') return answer;
   const event = parseJson(data);
@@ -51,12 +51,12 @@ function addTools(tools: readonly ToolCall[], pieces: unknown): readonly ToolCal
   return next;
 }
 
-/** `tools`: what the model may call, as in the API; undefined: nothing. */
-export function requestBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
-  return { model, stream: true, messages: messages.map(sentMessage), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
+/** `tools` as in the API. Default: none. */
+export function chatBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
+  return { model, stream: true, messages: messages.map(messageBody), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
 }
 
-function sentMessage({ role, content, images }: ChatMessage): Table {
+function messageBody({ role, content, images }: ChatMessage): Table {
   if (images.length === 0) return { role, content };
   const pictures = images.map((url) => ({ type: 'image_url', image_url: { url } }));
   return { role, content: [{ type: 'text', text: content }, ...pictures] };

@@ -1,4 +1,4 @@
-/** Numbers as people read them. Pure. */
+/** Numbers and times for display. Pure. */
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
@@ -13,7 +13,7 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 999.5 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
 }
 
-/** The largest unit alone, as in "3 min": what is shown changes often. */
+/** Largest unit only: "3 min". */
 export function formatSeconds(seconds: number): string {
   if (seconds < 0.9995) return `${Math.round(Math.max(0, seconds) * 1000)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -23,18 +23,18 @@ export function formatSeconds(seconds: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Whole seconds at least, because it grows while somebody looks at it. */
+/** Like `formatSeconds`, but in whole seconds, because it counts up while visible. */
 export function formatAge(seconds: number): string {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : formatSeconds(seconds);
 }
 
-/** Undefined where the time is not known. */
+/** Undefined if the time is unknown. Never negative. */
 export function secondsSince(time: string | null, nowMs: number): number | undefined {
   const at = time === null ? Number.NaN : Date.parse(time);
   return Number.isNaN(at) ? undefined : Math.max(0, (nowMs - at) / 1000);
 }
 
-/** "14:03:22", or with the date if it was on another day. In the time zone of the reader. */
+/** "14:03:22" in the browser's time zone, with the date if it is another day. */
 export function formatTime(time: string | null, nowMs: number): string {
   if (time === null) return '';
   const at = new Date(time);

@@ -1,4 +1,4 @@
-/** Who has the memory of a machine: each device and the host, with the slots in it. Pure. */
+/** How the memory of the host and of each device is divided between slots, other programs and free space. Pure. */
 import type { Explanation, Hardware } from '../types.ts';
 
 type MemoryShare = NonNullable<Explanation['memory']>;
@@ -9,20 +9,20 @@ export interface SlotShare {
 }
 
 export interface DeviceMemory {
-  /** "host", or the id of a device. */
+  /** "host", or a device id. */
   readonly memory: string;
   readonly totalBytes: number;
-  /** What the system says is in use, by anything; undefined if it does not say. */
+  /** Used by any program, as reported by the system; undefined if it reports nothing. */
   readonly usedBytes: number | undefined;
-  /** What the controller has set aside, the largest first. */
+  /** Reservations, largest first. */
   readonly slots: readonly SlotShare[];
   readonly reservedBytes: number;
-  /** What neither slots have reserved nor other programs use. */
+  /** Neither reserved by slots nor used by other programs. */
   readonly freeBytes: number;
   readonly othersBytes: number;
 }
 
-/** A device that computes in the memory of the host has no bar of its own. */
+/** Leaves out devices with unified memory, which is the host's. */
 export function memoriesOf(hardware: Hardware, explanations: readonly Explanation[]): readonly DeviceMemory[] {
   const host = { memory: 'host', total: hardware.memory_total_bytes, free: hardware.memory_available_bytes };
   const devices = hardware.devices
@@ -34,7 +34,7 @@ export function memoriesOf(hardware: Hardware, explanations: readonly Explanatio
     const reservedBytes = slots.reduce((sum, { bytes }) => sum + bytes, 0);
     const short = explanations.map((explanation) => explanation.memory?.short).find((each) => each?.memory === memory);
     const usedBytes = free === null ? undefined : Math.max(0, total - free);
-    // Slots rarely use all that is reserved for them, so this is the least that others have.
+    // A lower bound: slots rarely use their whole reservation.
     const othersBytes = usedBytes === undefined ? Math.min(total, short?.others_bytes ?? 0) : Math.max(0, usedBytes - reservedBytes);
     return [
       {
@@ -59,7 +59,7 @@ function sharesIn(memory: string, { name, memory: share }: Explanation): readonl
 export interface AdmissionRow {
   readonly slot: string;
   readonly bytes: number;
-  /** Where its bar begins: what the slots before it have. */
+  /** Offset of the bar: the bytes of the admitted slots before it. */
   readonly from: number;
   readonly admitted: boolean;
   readonly running: boolean;
@@ -70,12 +70,12 @@ export interface AdmissionRow {
 export interface AdmissionDrawing {
   readonly memory: string;
   readonly budgetBytes: number;
-  /** What the widest row needs. */
+  /** Width of the chart: the end of the longest row, or the budget. */
   readonly wholeBytes: number;
   readonly rows: readonly AdmissionRow[];
 }
 
-/** The order in which slots are given memory; each begins where those before it end. Undefined if nothing is short. */
+/** Slots in the order of admission. Undefined if no memory is short. */
 export function drawAdmission({ short, candidates }: MemoryShare): AdmissionDrawing | undefined {
   if (short === null || candidates.length === 0) return undefined;
   let given = 0;

@@ -1,4 +1,4 @@
-/** What the list of models shows. Pure. */
+/** What the list of models shows and offers. Pure. */
 import type { ModelEntry, Pull, Slot } from '../types.ts';
 
 export function matchesModel(model: ModelEntry, search: string): boolean {
@@ -10,7 +10,6 @@ export function matchesModel(model: ModelEntry, search: string): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Files that are here, in whatever state, apart from what can be had. */
 export function splitModels(models: readonly ModelEntry[]): {
   readonly here: readonly ModelEntry[];
   readonly others: readonly ModelEntry[];
@@ -18,7 +17,7 @@ export function splitModels(models: readonly ModelEntry[]): {
   return { here: models.filter(({ present }) => present), others: models.filter(({ present }) => !present) };
 }
 
-/** The slots that could serve a model: those with its provider. A slot whose text is wrong needs a person first. */
+/** Names of the slots with the model's provider, except those with an invalid document. */
 export function slotsFor(model: ModelEntry, slots: readonly Slot[]): readonly string[] {
   return slots.filter(({ spec, status }) => spec !== null && status.provider === model.provider).map(({ name }) => name);
 }
@@ -29,7 +28,7 @@ export function pullOf(model: ModelEntry, pulls: readonly Pull[]): Pull | undefi
 
 export type Fit = 'fits' | 'tight' | 'too-large' | 'unknown';
 
-/** What the model needs: as the list says it, or as the service has computed it for this machine since; otherwise what it needs at least. Null if nobody knows. */
+/** `computed` is the estimate for this machine, once known. Null if there is no estimate at all. */
 export function neededBytes(
   { memory_bytes: memory, min_memory_bytes: least }: Pick<ModelEntry, 'memory_bytes' | 'min_memory_bytes'>,
   computed: number | undefined,
@@ -37,7 +36,7 @@ export function neededBytes(
   return computed ?? memory ?? least;
 }
 
-/** `available` is what the machine has free now, `total` what it has. */
+/** All in bytes; null is unknown. */
 export function fitOf(needed: number | null, available: number | null, total: number | null): Fit {
   if (needed === null || total === null) return 'unknown';
   if (needed > total) return 'too-large';

@@ -1,4 +1,7 @@
-/** What an edit changed, as a JSON merge patch (RFC 7396), and the same as lines for people. An edit is sent as a patch so that comments in the slot's file stay. Pure. */
+/**
+ * Edits as JSON merge patches (RFC 7396) and as lists of changes. Sending a patch keeps the comments in the slot's
+ * file. Pure.
+ */
 
 export type Table = Readonly<Record<string, unknown>>;
 
@@ -6,7 +9,7 @@ export function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The patch that turns `from` into `to`; empty if they are equal. */
+/** Returns the patch that turns `from` into `to`; empty if they are equal. */
 export function diffTables(from: Table, to: Table): Table {
   const patch: Record<string, unknown> = {};
   for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
@@ -31,9 +34,9 @@ export function applyPatch(target: unknown, patch: Table): Table {
 }
 
 export interface ChangedKey {
-  /** With dots: `model.default`. */
+  /** Dotted: `model.default`. */
   readonly key: string;
-  /** As JSON; undefined where there was, or is, nothing. */
+  /** JSON text; undefined if the key was, or is, absent. */
   readonly before: string | undefined;
   readonly after: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** The addresses of the pages: `#/slots/primary/logs`. They are behind "#", so that the service has one page to serve. Pure. */
+/** URLs of the pages: `#/slots/primary/logs`. They are fragments, so that the service serves a single page. Pure. */
 
 export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;
 export type PageName = (typeof PAGES)[number];
@@ -6,7 +6,7 @@ export type PageName = (typeof PAGES)[number];
 export const SLOT_TABS = ['explain', 'timeline', 'logs', 'edit'] as const;
 export type SlotTab = (typeof SLOT_TABS)[number];
 
-/** The parts of pages that have several; the first one is shown without a choice. */
+/** Tabs of the pages that have them; the first is the default. */
 export const PARTS = {
   playground: ['chat', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
   activity: ['timeline', 'drift', 'requests', 'logs'],
@@ -16,7 +16,10 @@ export type ActivityPart = (typeof PARTS)['activity'][number];
 
 export interface Place {
   readonly page: PageName;
-  /** The slot whose drawer is open; on the page of models, the one that gets another model; in the activity, the one whose log is shown. */
+  /**
+   * Slots: the slot of the open drawer. Models: the slot that gets another model. Activity: the slot whose log is
+   * shown.
+   */
   readonly slot?: string;
   readonly tab?: SlotTab;
   readonly part?: PlaygroundPart | ActivityPart;

@@ -1,36 +1,36 @@
-/** What a card shows of a slot, and what can be done with it now. Pure. */
+/** What the page shows of slots, pods and profiles, and the actions it offers. Pure. */
 import type { AT_REST_REASONS } from '../../../src/schema/status/slot-reasons.ts';
-import type { Condition, Slot, SlotState, TimelineEntry } from '../types.ts';
+import type { Condition, Pod, ProfileEntry, Slot, SlotState, TimelineEntry } from '../types.ts';
 
-/** Conditions for which a person must act come first: they are shown on top of the card. */
-export function needsPerson(slot: Slot): Condition | undefined {
+/** The condition that requires action by the user, if any. */
+export function needsAttention(slot: Slot): Condition | undefined {
   const { conditions } = slot.status;
   const is = (type: string, status: string) => conditions.find((condition) => condition.type === type && condition.status === status);
   return is('Stalled', 'True') ?? is('SpecValid', 'False');
 }
 
-/** What is wrong or awaited, though the controller works on it. */
-export function waitsFor(slot: Slot): Condition | undefined {
-  if (!isWanted(slot)) return undefined;
+/** The problem that the controller is working on, if any. */
+export function pendingProblem(slot: Slot): Condition | undefined {
+  if (!isEnabled(slot)) return undefined;
   const failing = slot.status.conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
   const drift = slot.status.conditions.find(({ type, status }) => type === 'DriftDetected' && status === 'True');
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
-/** Of these, "True" is what is wanted. */
-const WANTED_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
+/** Conditions whose desired status is "True". */
+const GOOD_IF_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
 
-/** The class of a condition's tag. That the controller works on a slot is neither good nor bad. */
+/** CSS class of a condition's tag. `Reconciling` is neither good nor bad. */
 export function toneOf({ type, status }: Pick<Condition, 'type' | 'status'>): 'good' | 'bad' | '' {
   if (type === 'Reconciling' || status === 'Unknown') return '';
-  return (status === 'True') === WANTED_TRUE.has(type) ? 'good' : 'bad';
+  return (status === 'True') === GOOD_IF_TRUE.has(type) ? 'good' : 'bad';
 }
 
-export function isWanted(slot: Slot): boolean {
+export function isEnabled(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
 }
 
-/** Why nothing runs though the slot is enabled, and nothing is wrong: a request, or more replicas, would start it. */
+/** Reasons why an enabled, healthy slot is not running. A request or more replicas would start it. */
 const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>, true>> = {
   NoReplicas: true,
   NotAskedFor: true,
@@ -38,53 +38,53 @@ const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>
   IdleTimedOut: true,
 };
 
-/** What can be done with a slot now. One at rest has nothing to unload: it can only be kept from loading again. */
-export function offersOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
-  if (!isWanted(slot)) return { change: 'load', restart: false };
+/** A resting slot has nothing to unload, so it offers `disable`. */
+export function actionsOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
+  if (!isEnabled(slot)) return { change: 'load', restart: false };
   const { state, conditions } = slot.status;
   const ready = conditions.find(({ type }) => type === 'Ready');
   const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
   return rests ? { change: 'disable', restart: false } : { change: 'unload', restart: true };
 }
 
-/** A slot without a document is one whose workload is being removed. */
+/** False for a deleted slot whose workload is still being removed. */
 export function canEdit(slot: Slot): boolean {
   return slot.spec !== null;
 }
 
 const BUSY: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming', 'unloading']);
 
-/** Its progress is asked for, because the stream of events has no entry for each piece of a download. */
+/** Slots in these states are polled, because the event stream does not report progress. */
 export function isMoving(state: SlotState): boolean {
   return BUSY.has(state);
 }
 
-/** The slot as an event leaves it. Events of the past, which a stream repeats at its begin, change nothing. */
+/** Applies an event. A stream begins with past events, which change nothing. */
 export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'at'>): Slot {
   const { since, state } = slot.status;
   if (to === null || to === state || (at !== null && since !== null && Date.parse(at) < Date.parse(since))) return slot;
   return { ...slot, status: { ...slot.status, state: to, since: at } };
 }
 
-/** Slots that need a person first, then in the order of names. */
+/** Names of the slots: those that need attention first, then by name. */
 export function orderSlots(slots: readonly Slot[]): readonly string[] {
-  const rank = (slot: Slot): number => (needsPerson(slot) === undefined ? 1 : 0);
+  const rank = (slot: Slot): number => (needsAttention(slot) === undefined ? 1 : 0);
   return slots.toSorted((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
 }
 
 export interface Summary {
-  readonly needPerson: number;
-  /** In the order of the states, without those that no slot is in. */
+  readonly needAttention: number;
+  /** Only states with slots, in a fixed order. */
   readonly states: readonly { readonly state: SlotState; readonly count: number }[];
   readonly memoryBytes: number;
 }
 
 const STATES: readonly SlotState[] = ['serving', 'ready', 'idle', 'warming', 'starting', 'pulling', 'unloading', 'offline'];
 
-/** Memory is that of slots that run: the others would only need theirs. */
+/** Counts the memory of running slots only. */
 export function summarize(slots: readonly Slot[]): Summary {
   return {
-    needPerson: slots.filter((slot) => needsPerson(slot) !== undefined).length,
+    needAttention: slots.filter((slot) => needsAttention(slot) !== undefined).length,
     states: STATES.map((state) => ({ state, count: slots.filter(({ status }) => status.state === state).length })).filter(
       ({ count }) => count > 0,
     ),
@@ -92,7 +92,7 @@ export function summarize(slots: readonly Slot[]): Summary {
   };
 }
 
-/** Whether a slot is found by what a user typed: its name, its model or its state. */
+/** Matches name, model, state and backend; each word must occur. */
 export function matchesSearch(slot: Slot, search: string): boolean {
   const words = search
     .toLowerCase()
@@ -102,11 +102,34 @@ export function matchesSearch(slot: Slot, search: string): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Whether an entry of a timeline is found by what a user typed. */
+/** Matches slot, kind, message and cause; each word must occur. */
 export function matchesEntry({ slot, kind, message, cause }: TimelineEntry, search: string): boolean {
   const text = [slot, kind, message, cause ?? ''].join(' ').toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
+}
+
+/** Status of a pod as in kubectl; `tone` is the CSS class of its tag. */
+export function describePod({ terminating, ready, reason, phase }: Pod): { readonly word: string; readonly tone: 'good' | 'bad' | '' } {
+  if (terminating) return { word: 'Terminating', tone: '' };
+  if (ready) return { word: 'Ready', tone: 'good' };
+  if (reason !== null) return { word: reason, tone: 'bad' };
+  return { word: phase, tone: phase === 'Failed' ? 'bad' : '' };
+}
+
+type Judged = Pick<ProfileEntry, 'name' | 'active' | 'problems' | 'slots'>;
+
+/** Names of the slots that switching to the profile would change. */
+export function differentSlots({ slots }: Pick<Judged, 'slots'>): readonly string[] {
+  return slots.filter(({ result }) => result !== 'unchanged').map(({ name }) => name);
+}
+
+/** The active profile, else the one that differs in the fewest slots. Undefined without profiles. */
+export function nearestProfile<Profile extends Judged>(profiles: readonly Profile[]): Profile | undefined {
+  const active = profiles.find((profile) => profile.active);
+  const usable = profiles.filter(({ problems }) => problems.length === 0);
+  const [nearest] = usable.toSorted((left, right) => differentSlots(left).length - differentSlots(right).length);
+  return active ?? nearest ?? profiles[0];
 }

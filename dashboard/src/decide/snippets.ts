@@ -1,4 +1,4 @@
-/** The same request as programs write it. Pure. */
+/** Code samples for the requests of the playground. Pure. */
 import type { Table } from './patch.ts';
 
 export const SNIPPETS = ['curl', 'Python', 'TypeScript'] as const;
@@ -7,10 +7,10 @@ export type SnippetName = (typeof SNIPPETS)[number];
 export type CallKind = 'chat' | 'image' | 'speech' | 'transcription' | 'embedding' | 'rerank';
 
 export interface SnippetFacts {
-  /** Such as `http://127.0.0.1:8080`. */
+  /** Origin of the service: `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly kind: CallKind;
-  /** The body of the request; of a transcription, its fields besides the file. */
+  /** JSON body; for a transcription, the form fields except the file. */
   readonly body: Table;
   readonly needsToken: boolean;
 }
@@ -18,20 +18,20 @@ export interface SnippetFacts {
 interface Call {
   /** Below `/v1`. */
   readonly path: string;
-  /** Of OpenAI's clients; undefined where they have none. */
+  /** Method of OpenAI's clients; undefined if they have none. */
   readonly method: string | undefined;
   readonly shown: string;
-  /** What these clients do not know: they take it as additional fields. */
+  /** Fields unknown to these clients, which pass them as extra fields. */
   readonly own: readonly string[];
 }
 
 const CALLS: Readonly<Record<CallKind, Call>> = {
-  chat: { path: 'chat/completions', method: 'chat.completions.create', shown: 'answer.choices[0].message.content', own: [] },
-  image: { path: 'images/generations', method: 'images.generate', shown: 'answer.data[0].url', own: ['seed', 'steps'] },
+  chat: { path: 'chat/completions', method: 'chat.completions.create', shown: 'response.choices[0].message.content', own: [] },
+  image: { path: 'images/generations', method: 'images.generate', shown: 'response.data[0].url', own: ['seed', 'steps'] },
   speech: { path: 'audio/speech', method: 'audio.speech.create', shown: '', own: [] },
-  transcription: { path: 'audio/transcriptions', method: 'audio.transcriptions.create', shown: 'answer.text', own: [] },
-  embedding: { path: 'embeddings', method: 'embeddings.create', shown: 'answer.data[0].embedding', own: [] },
-  rerank: { path: 'rerank', method: undefined, shown: 'answer', own: [] },
+  transcription: { path: 'audio/transcriptions', method: 'audio.transcriptions.create', shown: 'response.text', own: [] },
+  embedding: { path: 'embeddings', method: 'embeddings.create', shown: 'response.data[0].embedding', own: [] },
+  rerank: { path: 'rerank', method: undefined, shown: 'response', own: [] },
 };
 
 export function snippetOf(name: SnippetName, facts: SnippetFacts): string {
@@ -54,13 +54,13 @@ function python({ origin, kind, body, needsToken }: SnippetFacts): string {
   const { path, method, shown, own } = CALLS[kind];
   const key = needsToken ? 'os.environ["SVC_TOKEN"]' : '"none"';
   const head = `${needsToken ? 'import os\n' : ''}from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1", api_key=${key})\n`;
-  if (method === undefined) return `${head}answer = client.post("/${path}", body=${pythonOf(body)}, cast_to=object)\nprint(${shown})`;
+  if (method === undefined) return `${head}response = client.post("/${path}", body=${pythonOf(body)}, cast_to=object)\nprint(${shown})`;
   const lines = Object.entries(body).flatMap(([name, value]) => (own.includes(name) ? [] : [`    ${name}=${pythonOf(value)},`]));
   const extra = Object.fromEntries(Object.entries(body).filter(([name]) => own.includes(name)));
   if (Object.keys(extra).length > 0) lines.push(`    extra_body=${pythonOf(extra)},`);
   if (kind === 'transcription') lines.push('    file=open("recording.wav", "rb"),');
-  const call = `${head}answer = client.${method}(\n${lines.join('\n')}\n)\n`;
-  return kind === 'speech' ? `${call}answer.write_to_file("speech.${formatOf(body)}")` : `${call}print(${shown})`;
+  const call = `${head}response = client.${method}(\n${lines.join('\n')}\n)\n`;
+  return kind === 'speech' ? `${call}response.write_to_file("speech.${formatOf(body)}")` : `${call}print(${shown})`;
 }
 
 function typescript({ origin, kind, body, needsToken }: SnippetFacts): string {
@@ -70,14 +70,14 @@ function typescript({ origin, kind, body, needsToken }: SnippetFacts): string {
   const disk = kind === 'speech' ? `import { writeFile } from 'node:fs/promises';\n` : '';
   const head = `${file}${disk}import OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${origin}/v1', apiKey: ${key} });\n`;
   if (method === undefined)
-    return `${head}const answer = await client.post('/${path}', { body: ${JSON.stringify(body)} });\nconsole.log(${shown});`;
+    return `${head}const response = await client.post('/${path}', { body: ${JSON.stringify(body)} });\nconsole.log(${shown});`;
   const lines = Object.entries(body).map(([name, value]) =>
     own.includes(name) ? `  ...{ ${name}: ${JSON.stringify(value)} },` : `  ${name}: ${JSON.stringify(value)},`,
   );
   if (kind === 'transcription') lines.push(`  file: createReadStream('recording.wav'),`);
-  const call = `${head}const answer = await client.${method}({\n${lines.join('\n')}\n});\n`;
+  const call = `${head}const response = await client.${method}({\n${lines.join('\n')}\n});\n`;
   return kind === 'speech'
-    ? `${call}await writeFile('speech.${formatOf(body)}', Buffer.from(await answer.arrayBuffer()));`
+    ? `${call}await writeFile('speech.${formatOf(body)}', Buffer.from(await response.arrayBuffer()));`
     : `${call}console.log(${shown});`;
 }
 
@@ -85,12 +85,12 @@ function formatOf(body: Table): string {
   return typeof body['response_format'] === 'string' ? body['response_format'] : 'mp3';
 }
 
-/** One argument for a shell. */
+/** Quotes a text as one shell argument. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** JSON as Python writes it. */
+/** A JSON value as a Python literal. */
 function pythonOf(value: unknown): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';

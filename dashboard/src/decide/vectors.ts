@@ -1,19 +1,19 @@
-/** How alike texts are, from their vectors. Pure. */
+/** Similarity of embedded texts. Pure. */
 
-/** The cosine of the angle between two vectors, from -1 to 1; 0 if one of them has no direction. */
-export function similarity(one: readonly number[], other: readonly number[]): number {
-  let [product, ofOne, ofOther] = [0, 0, 0];
+/** Cosine cosineSimilarity, -1 to 1; 0 if a vector is zero. */
+export function cosineSimilarity(one: readonly number[], other: readonly number[]): number {
+  let [dot, oneSquared, otherSquared] = [0, 0, 0];
   for (const [index, value] of one.entries()) {
     const beside = other[index] ?? 0;
-    product += value * beside;
-    ofOne += value * value;
-    ofOther += beside * beside;
+    dot += value * beside;
+    oneSquared += value * value;
+    otherSquared += beside * beside;
   }
-  const lengths = Math.sqrt(ofOne) * Math.sqrt(ofOther);
-  return lengths === 0 ? 0 : Math.max(-1, Math.min(1, product / lengths));
+  const lengths = Math.sqrt(oneSquared) * Math.sqrt(otherSquared);
+  return lengths === 0 ? 0 : Math.max(-1, Math.min(1, dot / lengths));
 }
 
-/** The texts of a field with one text for each line, without empty ones. */
+/** Non-empty lines, trimmed. */
 export function linesOf(text: string): readonly string[] {
   return text
     .split('\n')

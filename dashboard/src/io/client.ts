@@ -1,50 +1,56 @@
-/** Requests to the service, on the origin of the page alone. */
+/** HTTP client of the service, same origin only. */
 
-/** An answer other than success, in the words of the service. */
-export class ApiProblem extends Error {
+/** An error response with the message of the service. */
+export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly param: string;
 
   constructor(status: number, { code, message, param }: { readonly code: string; readonly message: string; readonly param: string }) {
     super(message);
-    this.name = 'ApiProblem';
+    this.name = 'ApiError';
     this.status = status;
     this.code = code;
     this.param = param;
   }
 }
 
-export interface Sent {
+export interface RequestOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Sent as JSON; a form as it is. */
+  /** Sent as JSON, except `FormData`. */
   readonly body?: unknown;
-  /** The resource version that an edit was made from. */
+  /** Resource version that the edit is based on. */
   readonly ifMatch?: string | null;
-  /** Creates only. */
+  /** Fails if the resource exists. */
   readonly ifNoneMatch?: '*';
   readonly lastEventId?: string;
   readonly signal?: AbortSignal;
 }
 
 export interface Client {
-  /** The body of the answer as JSON; undefined without one. Throws `ApiProblem`, or a `TypeError` if the service cannot be reached. */
-  ask<Answer>(path: string, sent?: Sent): Promise<Answer>;
-  /** The answer, before its body is read. Throws as `ask` does. */
-  open(path: string, sent?: Sent): Promise<Response>;
-  /** The token that a person typed; it is kept in memory only and is gone when the page is. */
-  useToken(token: string): void;
+  /**
+   * Resolves with the JSON body; undefined if it is empty. Rejects with `ApiError`, or with `TypeError` if the
+   * service is unreachable.
+   */
+  fetchJson<Answer>(path: string, options?: RequestOptions): Promise<Answer>;
+  /** Resolves once the headers have arrived. Rejects as `fetchJson` does. */
+  fetch(path: string, options?: RequestOptions): Promise<Response>;
+  /** Keeps the token in memory only. */
+  setToken(token: string): void;
 }
 
-export function createClient(onRefused: () => void): Client {
+export function createClient(onUnauthorized: () => void): Client {
   let token = '';
 
-  async function open(path: string, { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: Sent = {}): Promise<Response> {
+  async function send(
+    path: string,
+    { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: RequestOptions = {},
+  ): Promise<Response> {
     const sentToken = token;
     const headers = new Headers();
     if (token !== '') headers.set('authorization', `Bearer ${token}`);
     const isForm = body instanceof FormData;
-    // The browser writes the type of a form, which has the boundary of its parts.
+    // The browser sets the content type of a form, with its boundary.
     if (body !== undefined && !isForm) headers.set('content-type', 'application/json');
     if (ifMatch !== undefined && ifMatch !== null) headers.set('if-match', `"${ifMatch}"`);
     if (ifNoneMatch !== undefined) headers.set('if-none-match', ifNoneMatch);
@@ -54,36 +60,36 @@ export function createClient(onRefused: () => void): Client {
     if (signal !== undefined) init.signal = signal;
     const response = await fetch(path, init);
     if (response.ok) return response;
-    // A request that was sent before a person typed a token says nothing about the token.
-    if (response.status === 401 && token === sentToken) onRefused();
-    throw await problemOf(response);
+    // A request sent before the token was entered says nothing about it.
+    if (response.status === 401 && token === sentToken) onUnauthorized();
+    throw await errorOf(response);
   }
 
   return {
-    open,
-    async ask(path, sent) {
-      const response = await open(path, sent);
+    fetch: send,
+    async fetchJson(path, options) {
+      const response = await send(path, options);
       const text = await response.text();
       return text === '' ? undefined : JSON.parse(text);
     },
-    useToken(next) {
+    setToken(next) {
       token = next.trim();
     },
   };
 }
 
-async function problemOf(response: Response): Promise<ApiProblem> {
+async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
     const { error } = JSON.parse(text);
-    return new ApiProblem(response.status, {
+    return new ApiError(response.status, {
       code: String(error.code ?? ''),
       message: String(error.message ?? response.statusText),
       param: String(error.param ?? ''),
     });
   } catch {
-    // A proxy in between answers with a page of its own.
-    return new ApiProblem(response.status, { code: '', message: `${response.status} ${response.statusText}`, param: '' });
+    // A proxy may respond with a page of its own.
+    return new ApiError(response.status, { code: '', message: `${response.status} ${response.statusText}`, param: '' });
   }
 }
 

@@ -1,23 +1,26 @@
-/** The live connection to the service: it resumes after the last event, and notices silence, so that the page never shows an old state as the present one. */
-import { SILENCE_MS, retryDelayMs, type Freshness } from '../decide/freshness.ts';
-import { readEvents, SSE_BEGIN, type ServerEvent } from '../decide/sse.ts';
+/**
+ * The event stream of the service. It resumes after the last event, and detects silence, so that stale data is never
+ * shown as live.
+ */
+import { SILENCE_MS, retryDelayMs, type Freshness } from '../decide/pace.ts';
+import { readEvents, SSE_BEGIN, type ServerEvent } from '../decide/stream-text.ts';
 import type { Client } from './client.ts';
 
 export interface EventStreamDeps {
   readonly client: Client;
   readonly onEvent: (event: ServerEvent) => void;
-  /** With each connection: what happened before it must be asked for. */
+  /** Called for each connection. Earlier changes must be loaded. */
   readonly onOpen: () => void;
   readonly onFreshness: (freshness: Freshness) => void;
 }
 
 export interface EventConnection {
-  /** Tries at once, for instance after a person has typed a token. */
+  /** Skips the back-off, e.g. after the user has entered a token. */
   retryNow(): void;
 }
 
 export function connectEvents({ client, onEvent, onOpen, onFreshness }: EventStreamDeps): EventConnection {
-  // Everything that the service still remembers, for the page of activity.
+  // All events that the service still has, for the Activity page.
   let lastId = '0';
   let attempt = 0;
   let skipWait = (): void => undefined;
@@ -26,7 +29,7 @@ export function connectEvents({ client, onEvent, onOpen, onFreshness }: EventStr
     const quiet = new AbortController();
     let timer = setTimeout(() => quiet.abort(), SILENCE_MS);
     try {
-      const response = await client.open('/api/events', { lastEventId: lastId, signal: quiet.signal });
+      const response = await client.fetch('/api/events', { lastEventId: lastId, signal: quiet.signal });
       onFreshness('live');
       onOpen();
       attempt = 0;

@@ -1,9 +1,9 @@
-/** Work that belongs into a frame of the browser. */
+/** Schedules work relative to the browser's frames. */
 
-/** A page that nobody sees has no frames: its work is done after this time. */
-const LONGEST_FRAME_MS = 250;
+/** A hidden page has no frames, so its work runs after this time. */
+const MAX_FRAME_MS = 250;
 
-/** Calls `work` once: before the browser draws next, or a moment later if it does not draw. */
+/** Calls `work` once, before the next frame. */
 export function beforeNextFrame(work: () => void): void {
   let isDone = false;
   const once = (): void => {
@@ -11,10 +11,10 @@ export function beforeNextFrame(work: () => void): void {
     isDone = true;
   };
   requestAnimationFrame(once);
-  setTimeout(once, LONGEST_FRAME_MS);
+  setTimeout(once, MAX_FRAME_MS);
 }
 
-/** Calls `work` once, after the browser has drawn what is there now. */
+/** Calls `work` once, after the next frame. */
 export function afterNextFrame(work: () => void): void {
   beforeNextFrame(() => setTimeout(work));
 }

@@ -1,11 +1,10 @@
-/** What the page knows of the slots. Each slot has signals of its own, so that an event draws one card again and no other. */
+/** The state of all slots. Each slot has its own signals, so that an event redraws only its card. */
 import { batch, signal, type Signal } from '@preact/signals';
-import { drawPauseMs } from '../decide/draw-pace.ts';
-import type { Freshness } from '../decide/freshness.ts';
-import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/metrics-text.ts';
+import { drawPauseMs, type Freshness } from '../decide/pace.ts';
+import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
-import { ApiProblem, type Client } from './client.ts';
+import { ApiError, type Client } from './client.ts';
 import { connectEvents, type EventConnection } from './event-stream.ts';
 import { afterNextFrame, beforeNextFrame } from './next-frame.ts';
 
@@ -19,51 +18,51 @@ export interface SlotSignals {
 }
 
 export interface Store {
-  /** Undefined until the first answer. */
+  /** Undefined until the first response. */
   readonly names: Signal<readonly string[] | undefined>;
   of(name: string): SlotSignals | undefined;
   readonly freshness: Signal<Freshness>;
   readonly status: Signal<Omit<Status, 'slots'> | undefined>;
-  /** Of all slots, newest first. */
+  /** Events of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
   readonly failure: Signal<string>;
   reload(): Promise<void>;
   retryNow(): void;
 }
 
-/** One request for many events: a slot that starts has several within a second. */
-const GATHER_MS = 200;
+/** Batches the events of a starting slot, which has several within a second, into one request. */
+const BATCH_MS = 200;
 const STATUS_MS = 2000;
 const METRICS_MS = 6000;
-/** From here on, one list costs less than single slots. */
-const MANY = 5;
-/** Between two lists: states come with the events, and the rest can be a little older while a lot happens. */
+/** More changed slots than this are cheaper to read as one list. */
+const MAX_SINGLE_READS = 5;
+/** Least time between two lists. Under load, events deliver states at once; everything else may lag. */
 const LIST_MS = 2000;
-const MOST_RECENT = 500;
-export const MOST_HISTORY = 60;
+const MAX_RECENT = 500;
+export const MAX_HISTORY = 60;
 
 export function createStore(client: Client): Store {
-  const known = new Map<string, SlotSignals>();
+  const bySlot = new Map<string, SlotSignals>();
   const names = signal<readonly string[] | undefined>(undefined);
   const freshness = signal<Freshness>('connecting');
   const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
   const recent = signal<readonly TimelineEntry[]>([]);
   const failure = signal('');
   const dirty = new Set<string>();
-  let gathering = false;
+  let isBatching = false;
   let listedAt = Number.NEGATIVE_INFINITY;
   let arrived: TimelineEntry[] = [];
   let drawAfter = Number.NEGATIVE_INFINITY;
-  let hasBegun = false;
+  let hasConnected = false;
   let connection: EventConnection | undefined;
 
-  function keep(slot: Slot): void {
-    const signals = known.get(slot.name);
+  function upsert(slot: Slot): void {
+    const signals = bySlot.get(slot.name);
     if (signals !== undefined) {
-      // A list contains many slots that nothing has happened to: those are not drawn again.
+      // A list contains many unchanged slots, which must not redraw.
       if (JSON.stringify(signals.slot.peek()) !== JSON.stringify(slot)) signals.slot.value = slot;
     } else
-      known.set(
+      bySlot.set(
         slot.name,
         createSignals(
           slot,
@@ -73,30 +72,30 @@ export function createStore(client: Client): Store {
   }
 
   function order(): void {
-    const next = orderSlots([...known.values()].map(({ slot }) => slot.peek()));
+    const next = orderSlots([...bySlot.values()].map(({ slot }) => slot.peek()));
     if (next.join('\n') !== names.peek()?.join('\n') || names.peek() === undefined) names.value = next;
   }
 
   async function reload(): Promise<void> {
     listedAt = performance.now();
-    const { slots } = await client.ask<SlotList>('/api/slots');
+    const { slots } = await client.fetchJson<SlotList>('/api/slots');
     batch(() => {
-      for (const slot of slots) keep(slot);
+      for (const slot of slots) upsert(slot);
       const present = new Set<string>(slots.map(({ name }) => name));
-      for (const name of known.keys()) if (!present.has(name)) known.delete(name);
+      for (const name of bySlot.keys()) if (!present.has(name)) bySlot.delete(name);
       order();
       failure.value = '';
     });
   }
 
   async function refresh(wanted: readonly string[]): Promise<void> {
-    if (wanted.length > MANY) return reload();
+    if (wanted.length > MAX_SINGLE_READS) return reload();
     for (const name of wanted) {
       try {
-        keep(await client.ask<Slot>(`/api/slots/${encodeURIComponent(name)}`));
+        upsert(await client.fetchJson<Slot>(`/api/slots/${encodeURIComponent(name)}`));
       } catch (error) {
-        if (!(error instanceof ApiProblem) || error.status !== 404) throw error;
-        known.delete(name);
+        if (!(error instanceof ApiError) || error.status !== 404) throw error;
+        bySlot.delete(name);
       }
     }
     order();
@@ -104,41 +103,40 @@ export function createStore(client: Client): Store {
 
   function markDirty(name: string): void {
     dirty.add(name);
-    if (gathering) return;
-    gathering = true;
+    if (isBatching) return;
+    isBatching = true;
     setTimeout(() => {
-      gathering = false;
+      isBatching = false;
       const wanted = [...dirty];
       dirty.clear();
-      void tell(failure, refresh(wanted));
+      void reportTo(failure, refresh(wanted));
     }, pauseBefore(dirty.size));
   }
 
-  /** Many slots that change all the time cost one list every two seconds. */
   function pauseBefore(count: number): number {
-    return known.size > MANY && count > 0 ? Math.max(GATHER_MS, listedAt + LIST_MS - performance.now()) : GATHER_MS;
+    return bySlot.size > MAX_SINGLE_READS && count > 0 ? Math.max(BATCH_MS, listedAt + LIST_MS - performance.now()) : BATCH_MS;
   }
 
   function onEntry(entry: TimelineEntry): void {
     arrived.push(entry);
     if (arrived.length > 1) return;
     const pause = drawAfter - performance.now();
-    if (pause > 0) setTimeout(() => beforeNextFrame(drawArrived), pause);
-    else beforeNextFrame(drawArrived);
+    if (pause > 0) setTimeout(() => beforeNextFrame(flushEvents), pause);
+    else beforeNextFrame(flushEvents);
   }
 
-  function drawArrived(): void {
+  function flushEvents(): void {
     const seen = new Set(recent.peek().map(({ seq }) => seq));
     const fresh = arrived.filter(({ seq }) => !seen.has(seq));
     drawAfter = performance.now() + drawPauseMs(arrived.length);
     arrived = [];
     batch(() => {
-      recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MOST_RECENT);
+      recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MAX_RECENT);
       for (const entry of fresh) {
-        const signals = known.get(entry.slot);
+        const signals = bySlot.get(entry.slot);
         if (signals === undefined) continue;
         signals.lastEvent.value = entry;
-        // The state itself is shown at once; everything else about the slot is asked for.
+        // Shows the state at once; the rest of the slot is loaded.
         signals.slot.value = afterEntry(signals.slot.peek(), entry);
       }
     });
@@ -149,7 +147,7 @@ export function createStore(client: Client): Store {
     batch(() => {
       status.value = rest;
       for (const line of slots) {
-        const signals = known.get(line.name);
+        const signals = bySlot.get(line.name);
         if (signals === undefined) continue;
         const { in_flight, parked, progress } = signals.line.peek();
         const isSame = in_flight === line.in_flight && parked === line.parked && progress?.done === line.progress?.done;
@@ -157,8 +155,8 @@ export function createStore(client: Client): Store {
       }
     });
     const lines = new Map<string, SlotLine>(slots.map((line) => [line.name, line]));
-    if (slots.some(({ name }) => !known.has(name))) void tell(failure, reload());
-    for (const [name, { slot }] of known) {
+    if (slots.some(({ name }) => !bySlot.has(name))) void reportTo(failure, reload());
+    for (const [name, { slot }] of bySlot) {
       const line = lines.get(name);
       if (line === undefined || isMoving(slot.peek().status.state) || line.state !== slot.peek().status.state) markDirty(name);
     }
@@ -169,28 +167,28 @@ export function createStore(client: Client): Store {
       client,
       onEvent({ event, data }) {
         if (event === 'timeline') onEntry(JSON.parse(data));
-        if (event === 'gap') void tell(failure, reload());
+        if (event === 'gap') void reportTo(failure, reload());
       },
       onOpen: () => {
-        // The stream repeats what has happened since the first list.
-        if (hasBegun || failure.peek() !== '') void tell(failure, reload());
-        hasBegun = true;
+        // The first stream repeats everything since the first list.
+        if (hasConnected || failure.peek() !== '') void reportTo(failure, reload());
+        hasConnected = true;
       },
       onFreshness: (next) => (freshness.value = next),
     });
   }
 
-  // What the first cards do not need comes after they have been drawn.
-  void tell(failure, reload()).then(() =>
+  // Deferred until the first cards are drawn.
+  void reportTo(failure, reload()).then(() =>
     afterNextFrame(() => {
       connect();
-      repeat(STATUS_MS, async () => onStatus(await client.ask<Status>('/api/status')));
-      repeat(METRICS_MS, createRateReader(client, known));
+      repeat(STATUS_MS, async () => onStatus(await client.fetchJson<Status>('/api/status')));
+      repeat(METRICS_MS, createRateReader(client, bySlot));
     }),
   );
   return {
     names,
-    of: (name) => known.get(name),
+    of: (name) => bySlot.get(name),
     freshness,
     status,
     recent,
@@ -210,41 +208,41 @@ function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSi
   };
 }
 
-function createRateReader(client: Client, known: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
+function createRateReader(client: Client, bySlot: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
   let before: ReadonlyMap<string, SlotTotals> | undefined;
   let readAt = 0;
   return async () => {
-    const text = await (await client.open('/api/metrics')).text();
+    const text = await (await client.fetch('/api/metrics')).text();
     const [totals, now] = [readTotals(text), performance.now()];
     const seconds = (now - readAt) / 1000;
     const last = before;
     [before, readAt] = [totals, now];
     if (last === undefined) return;
     batch(() => {
-      for (const [name, { rates, history }] of known) {
+      for (const [name, { rates, history }] of bySlot) {
         const after = totals.get(name);
         const next = after === undefined ? undefined : ratesBetween(last.get(name), after, seconds);
         const shown = next?.firstTokenSeconds ?? rates.peek()?.firstTokenSeconds;
         if (next !== undefined) rates.value = { ...next, firstTokenSeconds: shown };
-        const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MOST_HISTORY);
-        // Nothing is drawn for a slot that has computed nothing.
+        const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MAX_HISTORY);
+        // A slot that has generated nothing has no sparkline.
         if (values.some((value) => value > 0) || history.peek().some((value) => value > 0)) history.value = values;
       }
     });
   };
 }
 
-/** At once and then with a pause after each end, and not while nobody looks. */
+/** Runs at once, then `everyMs` after each run ends. Skips runs while the page is hidden. */
 function repeat(everyMs: number, work: () => Promise<void>): void {
   const run = async (): Promise<void> => {
-    // The live connection reports that the service cannot be reached.
+    // The event stream already reports an unreachable service.
     if (!document.hidden) await work().catch(() => undefined);
     setTimeout(() => void run(), everyMs);
   };
   void run();
 }
 
-async function tell(failure: Signal<string>, work: Promise<void>): Promise<void> {
+async function reportTo(failure: Signal<string>, work: Promise<void>): Promise<void> {
   await work.catch((error: unknown) => {
     failure.value = error instanceof Error ? error.message : String(error);
   });

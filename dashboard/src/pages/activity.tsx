@@ -1,19 +1,20 @@
-/** What happens to all slots, as it happens: changes, repairs, requests that went wrong, and logs. */
+/** The Activity page: live events, drift, slow or failed requests, and logs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatSeconds, formatTime } from '../decide/format.ts';
-import { hashOf, PARTS, type ActivityPart } from '../decide/route.ts';
+import { hashOf, type ActivityPart } from '../decide/route.ts';
 import { matchesEntry } from '../decide/slot-facts.ts';
+import { SearchField, SelectField } from '../parts/fields.tsx';
 import { EntryList } from '../parts/entry-list.tsx';
-import { LogsTab } from '../parts/logs-tab.tsx';
-import { PartTabs } from '../parts/part-tabs.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { LogsTab } from '../slots/logs-tab.tsx';
+import { TabbedPage } from '../parts/tabbed-page.tsx';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
-import { PAGE_NAMES, T } from '../texts.ts';
+import { T } from '../texts.ts';
 import type { RequestEntries, TimelineEntry } from '../types.ts';
 
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 const REQUESTS_SECONDS = 5;
 const LEFT_STATUS = 499;
 
@@ -25,18 +26,7 @@ const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
 };
 
 export function ActivityPage(): JSX.Element {
-  const { place } = useApp();
-  const part = PARTS.activity.find((name) => name === place.value.part) ?? 'timeline';
-  const Part = SHOWN[part];
-  return (
-    <>
-      <div class="page-head">
-        <h1>{PAGE_NAMES.activity}</h1>
-        <PartTabs page="activity" label={A.parts} names={ACTIVITY_NAMES} current={part} />
-      </div>
-      <Part key={part} />
-    </>
-  );
+  return <TabbedPage page="activity" names={ACTIVITY_NAMES} parts={SHOWN} />;
 }
 
 interface EntriesProps {
@@ -48,17 +38,11 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
   const { store } = useApp();
   const [search, setSearch] = useState('');
   const entries = store.recent.value.filter(isShown);
-  const found = entries.filter((entry) => matchesEntry(entry, search)).slice(0, MOST_SHOWN);
+  const found = entries.filter((entry) => matchesEntry(entry, search)).slice(0, MAX_SHOWN);
   if (entries.length === 0) return <p class="panel empty">{empty}</p>;
   return (
     <section class="panel">
-      <input
-        type="search"
-        aria-label={A.search}
-        placeholder={A.search}
-        value={search}
-        onInput={(event) => setSearch(event.currentTarget.value)}
-      />
+      <SearchField label={A.search} value={search} onValue={setSearch} />
       {found.length === 0 ? <p>{A.noMatch}</p> : <EntryList entries={found} withSlot />}
     </section>
   );
@@ -67,9 +51,8 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
 function Requests(): JSX.Element {
   const { client, now } = useApp();
   const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
-  const loaded = useLoaded((signal) => client.ask<RequestEntries>('/api/requests', { signal }), [round]);
-  if (loaded.kind === 'loading') return <p role="status">{T.loading}</p>;
-  if (loaded.kind === 'failed') return <p role="alert">{loaded.message}</p>;
+  const loaded = useLoaded((signal) => client.fetchJson<RequestEntries>('/api/requests', { signal }), [round]);
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
   const { requests } = loaded.value;
   if (requests.length === 0) return <p class="panel empty">{A.noRequests}</p>;
   return (
@@ -79,7 +62,7 @@ function Requests(): JSX.Element {
         <table>
           <thead>
             <tr>
-              {[A.when, A.slot, A.route, A.result, A.took, A.began, A.waited].map((name) => (
+              {[A.time, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending].map((name) => (
                 <th key={name} scope="col">
                   {name}
                 </th>
@@ -109,7 +92,7 @@ function RequestRow({ request }: { readonly request: RequestEntries['requests'][
       </td>
       <td>
         <span class={because === 'failed' ? 'tag bad' : 'tag'}>{because === 'slow' ? A.slow : status}</span>
-        {status === LEFT_STATUS && ` ${A.left}`}
+        {status === LEFT_STATUS && ` ${A.clientClosed}`}
       </td>
       <td>{formatSeconds(seconds)}</td>
       <td>{first === null ? T.none : formatSeconds(first)}</td>
@@ -123,20 +106,16 @@ function Logs(): JSX.Element {
   const names = store.names.value ?? [];
   const asked = place.value.slot;
   const slot = asked !== undefined && names.includes(asked) ? asked : names[0];
-  if (slot === undefined) return <p class="panel empty">{A.noLogs}</p>;
+  if (slot === undefined) return <p class="panel empty">{T.noSlots}</p>;
   return (
     <section class="panel">
-      <label class="inline">
-        {A.logOf}
-        <select
-          value={slot}
-          onChange={(event) => (location.hash = hashOf({ page: 'activity', part: 'logs', slot: event.currentTarget.value }))}
-        >
-          {names.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label={A.slot}
+        value={slot}
+        options={names}
+        onValue={(next) => (location.hash = hashOf({ page: 'activity', part: 'logs', slot: next }))}
+        isInline
+      />
       <LogsTab key={slot} name={slot} />
     </section>
   );

@@ -1,22 +1,22 @@
-/** What the machine has, and which slot has what of it. */
+/** The Hardware page: memory and its use, devices, providers, and the pods of a cluster. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { drawAdmission, memoriesOf, type DeviceMemory } from '../decide/memory-shares.ts';
 import { hashOf } from '../decide/route.ts';
-import { isWanted } from '../decide/slot-facts.ts';
+import { isEnabled } from '../decide/slot-facts.ts';
 import type { Client } from '../io/client.ts';
-import { AdmissionChart } from '../parts/admission-chart.tsx';
-import { ClusterPanels } from '../parts/pods.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { AdmissionChart } from './admission-chart.tsx';
+import { ClusterPanels } from '../slots/pods.tsx';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A } from '../texts-activity.ts';
-import { PAGE_NAMES, T } from '../texts.ts';
+import { PAGE_NAMES } from '../texts.ts';
 import type { Explanation, Hardware, Providers, Slot } from '../types.ts';
 
 const EVERY_SECONDS = 10;
-/** Each costs a request. */
-const MOST_EXPLAINED = 40;
-/** As many as the style sheet has colours. */
+/** Each explanation costs a request. */
+const MAX_EXPLAINED = 40;
+/** Number of `--share-N` colours in the style sheet. */
 const COLORS = 6;
 
 export function HardwarePage(): JSX.Element {
@@ -33,8 +33,7 @@ export function HardwarePage(): JSX.Element {
         <h1>{PAGE_NAMES.hardware}</h1>
         {value?.hardware.cpu !== null && value?.hardware.cpu !== undefined && <Processor cpu={value.hardware.cpu} />}
       </div>
-      {loaded.kind === 'loading' && <p role="status">{T.loading}</p>}
-      {loaded.kind === 'failed' && <p role="alert">{loaded.message}</p>}
+      <LoadStatus loaded={loaded} />
       {value !== undefined && (
         <>
           {value.hardware.source === 'none' && <p class="note">{A.cluster}</p>}
@@ -53,7 +52,7 @@ export function HardwarePage(): JSX.Element {
             </div>
           )}
           <Devices hardware={value.hardware} />
-          <Runners providers={value.providers} />
+          <ProviderList providers={value.providers} />
         </>
       )}
     </>
@@ -61,16 +60,16 @@ export function HardwarePage(): JSX.Element {
 }
 
 function hasMemory(slot: Slot): boolean {
-  return isWanted(slot) && slot.status.memory_bytes !== null;
+  return isEnabled(slot) && slot.status.memory_bytes !== null;
 }
 
 async function readAll(client: Client, slots: readonly Slot[], signal: AbortSignal) {
-  const explain = (name: string) => client.ask<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal });
+  const explain = (name: string) => client.fetchJson<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal });
   const [hardware, providers, answers] = await Promise.all([
-    client.ask<Hardware>('/api/hardware', { signal }),
-    client.ask<Providers>('/api/providers', { signal }),
-    // A slot may be removed in between.
-    Promise.allSettled(slots.slice(0, MOST_EXPLAINED).map(({ name }) => explain(name))),
+    client.fetchJson<Hardware>('/api/hardware', { signal }),
+    client.fetchJson<Providers>('/api/providers', { signal }),
+    // A slot may have been removed meanwhile.
+    Promise.allSettled(slots.slice(0, MAX_EXPLAINED).map(({ name }) => explain(name))),
   ]);
   const explanations = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   return { hardware, providers: providers.providers, explanations };
@@ -87,7 +86,7 @@ function Processor({ cpu }: { readonly cpu: NonNullable<Hardware['cpu']> }): JSX
 
 function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; readonly hardware: Hardware }): JSX.Element {
   const device = hardware.devices.find(({ id }) => id === memory.memory);
-  const title = device === undefined ? A.memoryOf.host : `${device.id}: ${device.name ?? device.vendor}`;
+  const title = device === undefined ? A.systemMemory : `${device.id}: ${device.name ?? device.vendor}`;
   const share = (bytes: number): string => `${(bytes / memory.totalBytes) * 100}%`;
   return (
     <section class="panel">
@@ -102,26 +101,30 @@ function MemoryPanel({ memory, hardware }: { readonly memory: DeviceMemory; read
       </div>
       <div class="memory-bar tall" aria-hidden="true">
         {memory.slots.map(({ slot, bytes }, index) => (
-          <span key={slot} class={`share-${index % COLORS}`} style={{ width: share(bytes) }} />
+          <span key={slot} class="share" style={{ width: share(bytes), ...colourOf(index) }} />
         ))}
         <span class="others" style={{ width: share(memory.othersBytes) }} />
       </div>
       <ul class="shares">
         {memory.slots.length === 0 && <li>{A.noneReserved}</li>}
         {memory.slots.map(({ slot, bytes }, index) => (
-          <li key={slot} class={`share-${index % COLORS}`}>
+          <li key={slot} style={colourOf(index)}>
             <a href={hashOf({ page: 'slots', slot })}>{slot}</a> {formatBytes(bytes)}
           </li>
         ))}
         <li class="others">
-          {A.others} {formatBytes(memory.othersBytes)}
+          {A.otherPrograms} {formatBytes(memory.othersBytes)}
         </li>
         <li class="free">
-          {A.freeName} {formatBytes(memory.freeBytes)}
+          {A.freeMemory} {formatBytes(memory.freeBytes)}
         </li>
       </ul>
     </section>
   );
+}
+
+function colourOf(index: number): { readonly '--share-color': string } {
+  return { '--share-color': `var(--share-${index % COLORS})` };
 }
 
 function Amount({ bytes, name }: { readonly bytes: number; readonly name: string }): JSX.Element {
@@ -174,7 +177,7 @@ function Devices({ hardware }: { readonly hardware: Hardware }): JSX.Element | n
   );
 }
 
-function Runners({ providers }: { readonly providers: Providers['providers'] }): JSX.Element {
+function ProviderList({ providers }: { readonly providers: Providers['providers'] }): JSX.Element {
   return (
     <section class="panel">
       <h2>{A.providers}</h2>

@@ -1,11 +1,12 @@
-/** The models that are here and those that can be had, and into which slot each can be loaded. */
+/** The Models page: downloaded models, and those available to download. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesModel, splitModels } from '../decide/model-facts.ts';
-import { ModelRow } from '../parts/model-row.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { ModelRow } from './model-row.tsx';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';
 
@@ -14,9 +15,9 @@ const PULLS_MS = 1500;
 export function ModelsPage(): JSX.Element {
   const { client, place } = useApp();
   const [search, setSearch] = useState('');
-  const { pulls, again, round } = usePulls();
-  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [round]);
-  const hardware = useLoaded((signal) => client.ask<Hardware>('/api/hardware', { signal }), []);
+  const { pulls, reload, round } = usePulls();
+  const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), [round]);
+  const hardware = useLoaded((signal) => client.fetchJson<Hardware>('/api/hardware', { signal }), []);
   const machine = hardware.kind === 'done' ? hardware.value : undefined;
   const found = models.kind === 'done' ? models.value.models.filter((model) => matchesModel(model, search)) : [];
   const { here, others } = splitModels(found);
@@ -27,7 +28,7 @@ export function ModelsPage(): JSX.Element {
         <h2>{title}</h2>
         <ul class="models">
           {entries.map((model) => (
-            <ModelRow key={model.id} model={model} machine={machine} pulls={pulls} target={target} onPull={again} />
+            <ModelRow key={model.id} model={model} machine={machine} pulls={pulls} target={target} onPull={reload} />
           ))}
         </ul>
       </section>
@@ -36,21 +37,10 @@ export function ModelsPage(): JSX.Element {
     <>
       <div class="page-head">
         <h1>{target === undefined ? PAGE_NAMES.models : `${T.changeModel}: ${target}`}</h1>
-        {typeof machine?.memory_available_bytes === 'number' && (
-          <p>
-            {formatBytes(machine.memory_available_bytes)} {T.available}
-          </p>
-        )}
-        <input
-          type="search"
-          aria-label={T.modelSearch}
-          placeholder={T.modelSearch}
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+        {typeof machine?.memory_available_bytes === 'number' && <p>{T.memoryAvailable(formatBytes(machine.memory_available_bytes))}</p>}
+        <SearchField label={T.modelSearch} value={search} onValue={setSearch} />
       </div>
-      {models.kind === 'loading' && <p role="status">{T.loading}</p>}
-      {models.kind === 'failed' && <p role="alert">{models.message}</p>}
+      <LoadStatus loaded={models} />
       {models.kind === 'done' && found.length === 0 && <p>{T.noModels}</p>}
       {list(T.modelsHere, here)}
       {list(T.modelsCatalogue, others)}
@@ -58,16 +48,16 @@ export function ModelsPage(): JSX.Element {
   );
 }
 
-/** Asks for the downloads as long as there are any, and for the models again when one has ended. */
-function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => void; readonly round: string } {
+/** Polls the downloads. `round` changes when one has ended, and the models must be reloaded. */
+function usePulls(): { readonly pulls: readonly Pull[]; readonly reload: () => void; readonly round: string } {
   const { client } = useApp();
   const [pulls, setPulls] = useState<readonly Pull[]>([]);
-  const [asked, setAsked] = useState(0);
+  const [reloads, setReloads] = useState(0);
   const running = pulls.filter(({ failed }) => !failed).length;
   useEffect(() => {
     const leave = new AbortController();
     const read = (): void => {
-      client.ask<Pulls>('/api/pulls', { signal: leave.signal }).then(
+      client.fetchJson<Pulls>('/api/pulls', { signal: leave.signal }).then(
         (answer) => setPulls(answer.pulls),
         () => undefined,
       );
@@ -78,6 +68,6 @@ function usePulls(): { readonly pulls: readonly Pull[]; readonly again: () => vo
       leave.abort();
       clearInterval(timer);
     };
-  }, [asked]);
-  return { pulls, again: () => setAsked(asked + 1), round: `${running} ${asked}` };
+  }, [reloads]);
+  return { pulls, reload: () => setReloads(reloads + 1), round: `${running} ${reloads}` };
 }

@@ -1,13 +1,12 @@
-/** Authentication and tokens, and what the service is. */
+/** The Settings page: authentication, tokens and the version of the service. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
-import { messageOf } from '../io/client.ts';
-import { CreateToken, NewToken } from '../parts/create-token.tsx';
+import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
-import { Modal } from '../parts/modal.tsx';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
 
@@ -17,9 +16,12 @@ export function SettingsPage(): JSX.Element {
   const [creating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedToken>();
   const [revoking, setRevoking] = useState<TokenEntry>();
-  const auth = useLoaded((signal) => client.ask<AuthStatus>('/api/auth/status', { signal }), []);
-  const tokens = useLoaded((signal) => client.ask<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }), [round]);
-  const again = (): void => setRound(round + 1);
+  const auth = useLoaded((signal) => client.fetchJson<AuthStatus>('/api/auth/status', { signal }), []);
+  const tokens = useLoaded(
+    (signal) => client.fetchJson<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }),
+    [round],
+  );
+  const reload = (): void => setRound(round + 1);
   return (
     <>
       <div class="page-head">
@@ -44,12 +46,24 @@ export function SettingsPage(): JSX.Element {
           onCreated={(token) => {
             setCreating(false);
             setCreated(token);
-            again();
+            reload();
           }}
         />
       )}
       {created !== undefined && <NewToken token={created} onClose={() => setCreated(undefined)} />}
-      {revoking !== undefined && <Revoke token={revoking} onClose={() => setRevoking(undefined)} onDone={again} />}
+      {revoking !== undefined && (
+        <ConfirmDialog
+          title={`${T.revokeTitle} "${revoking.label}"`}
+          text={T.revokeWhy}
+          action={T.revoke}
+          path={`/api/auth/tokens/${encodeURIComponent(revoking.id)}`}
+          onClose={() => setRevoking(undefined)}
+          onDone={() => {
+            setRevoking(undefined);
+            reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -111,39 +125,5 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
         </tbody>
       </table>
     </div>
-  );
-}
-
-interface RevokeProps {
-  readonly token: TokenEntry;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-function Revoke({ token, onClose, onDone }: RevokeProps): JSX.Element {
-  const { client } = useApp();
-  const [failure, setFailure] = useState('');
-  const revoke = (): void => {
-    client.ask(`/api/auth/tokens/${encodeURIComponent(token.id)}`, { method: 'DELETE' }).then(
-      () => {
-        onClose();
-        onDone();
-      },
-      (error: unknown) => setFailure(messageOf(error)),
-    );
-  };
-  return (
-    <Modal kind="dialog" title={`${T.revokeTitle} "${token.label}"`} onClose={onClose}>
-      <p>{T.revokeWhy}</p>
-      {failure !== '' && <p role="alert">{failure}</p>}
-      <footer>
-        <button type="button" onClick={onClose}>
-          {T.cancel}
-        </button>
-        <button type="button" class="danger" onClick={revoke}>
-          {T.revoke}
-        </button>
-      </footer>
-    </Modal>
   );
 }

@@ -1,47 +1,43 @@
-/** Every slot at a glance. */
+/** The Slots page: a card for each slot. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { cardsInView } from '../decide/draw-pace.ts';
+import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
 import { Lazy } from '../parts/lazy.tsx';
-import { SlotCard } from '../parts/slot-card.tsx';
-import { useGrowing } from '../parts/use-growing.ts';
-import { useNear } from '../parts/use-near.ts';
-import { usePart } from '../parts/use-part.ts';
+import { SlotCard } from '../slots/slot-card.tsx';
+import { useGrowing, useNear } from '../slots/long-list.ts';
+import { useSelector } from '../parts/use-selector.ts';
+import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
-const loadProfiles = async () => (await import('../parts/profile-bar.tsx')).ProfileBar;
-const loadFirstRun = async () => (await import('../parts/first-run.tsx')).FirstRun;
+const loadProfiles = async () => (await import('../slots/profile-bar.tsx')).ProfileBar;
+const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
   const { store } = useApp();
-  const { needPerson, states, memoryBytes } = usePart(() =>
+  const { needAttention, states, memoryBytes } = useSelector(() =>
     summarize((store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? [])),
   );
   return (
     <ul class="summary">
-      {needPerson > 0 && <li class="needs">{T.needPerson(needPerson)}</li>}
+      {needAttention > 0 && <li class="needs">{T.needAttention(needAttention)}</li>}
       {states.map(({ state, count }) => (
         <li key={state} class={`state-${state}`}>
           <span class="dot" aria-hidden="true" />
           {count} {state}
         </li>
       ))}
-      {memoryBytes > 0 && (
-        <li>
-          {formatBytes(memoryBytes)} {T.inUse}
-        </li>
-      )}
+      {memoryBytes > 0 && <li>{T.memoryReserved(formatBytes(memoryBytes))}</li>}
     </ul>
   );
 }
 
-/** Reads for itself whether the connection is lost, so that its cards are not drawn again for that. */
+/** Reads the freshness itself, so that a lost connection does not redraw the cards. */
 function Grid({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const { store } = useApp();
-  const isStale = usePart(() => store.freshness.value === 'stale');
+  const isStale = useSelector(() => store.freshness.value === 'stale');
   return <ul class={isStale ? 'grid stale' : 'grid'}>{children}</ul>;
 }
 
@@ -64,13 +60,7 @@ export function SlotsPage(): JSX.Element {
         <SummaryLine />
       </div>
       <div class="slot-tools">
-        <input
-          type="search"
-          aria-label={T.search}
-          placeholder={T.search}
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+        <SearchField label={T.search} value={search} onValue={setSearch} />
         {names !== undefined && <Lazy load={loadProfiles} isQuiet />}
       </div>
       {names !== undefined && <Lazy load={loadFirstRun} isQuiet />}

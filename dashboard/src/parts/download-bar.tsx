@@ -1,4 +1,4 @@
-/** How far a download is, how fast, and how long it will take. */
+/** Progress, speed and time left of a download. */
 import type { JSX } from 'preact';
 import { formatBytes, formatSeconds } from '../decide/format.ts';
 import { T } from '../texts.ts';

@@ -1,4 +1,4 @@
-/** Entries of timelines, with their causes. */
+/** Timeline entries with their causes. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';

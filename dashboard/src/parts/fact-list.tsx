@@ -1,4 +1,4 @@
-/** Names with their values, one below the other. */
+/** A list of names and values. */
 import type { JSX } from 'preact';
 
 export type NamedFact = readonly [name: string, value: string];

@@ -1,4 +1,4 @@
-/** A part of the page that is loaded when it is needed, so that the first page is there sooner. */
+/** Loads a part of the page on demand, to keep the first load small. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { afterNextFrame } from '../io/next-frame.ts';
@@ -6,11 +6,11 @@ import { T } from '../texts.ts';
 
 interface LazyProps {
   readonly load: () => Promise<() => JSX.Element | null>;
-  /** The page does not wait for this part: it is loaded after the page was drawn, and nothing stands in its place before. */
+  /** Loaded after the first frame, without a placeholder. */
   readonly isQuiet?: boolean;
 }
 
-/** Requests fail for a moment where the network changes or the service starts again. */
+/** Requests fail briefly while the network changes or the service restarts. */
 const AGAIN_MS = 1500;
 
 async function loadTwice<Part>(load: () => Promise<Part>): Promise<Part> {
@@ -22,7 +22,7 @@ async function loadTwice<Part>(load: () => Promise<Part>): Promise<Part> {
   }
 }
 
-/** Give it a `key` where `load` changes. */
+/** Needs a `key` where `load` changes. */
 export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
   const [Part, setPart] = useState<() => JSX.Element | null>();
   const [failed, setFailed] = useState(false);
@@ -38,7 +38,7 @@ export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
   if (failed)
     return (
       <div class="panel" role="alert">
-        <p>{T.partGone}</p>
+        <p>{T.partFailed}</p>
         <button type="button" onClick={() => location.reload()}>
           {T.reloadPage}
         </button>

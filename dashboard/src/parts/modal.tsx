@@ -1,13 +1,13 @@
-/** A dialog of the platform, which keeps the focus inside and closes with Escape. */
+/** A native dialog, which traps the focus and closes with Escape. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { T } from '../texts.ts';
 
 interface ModalProps {
   readonly title: string;
-  /** Called for Escape, the button and a click beside it. Undefined: it can be left only by what it contains. */
+  /** Called for Escape, the close button and a click on the backdrop. Undefined disables all three. */
   readonly onClose?: (() => void) | undefined;
-  /** A drawer stands at the side, over the whole height. */
+  /** A drawer covers the full height at the side. */
   readonly kind: 'dialog' | 'drawer';
   readonly children: ComponentChildren;
 }
@@ -15,12 +15,12 @@ interface ModalProps {
 export function Modal({ title, onClose, kind, children }: ModalProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // Not "useEffect", whose end comes after the page was drawn without the dialog: meanwhile nothing would have the focus.
+  // Not `useEffect`: its clean-up runs after a frame without the dialog, in which nothing would have the focus.
   useLayoutEffect(() => {
     const [shown, before] = [dialog.current, document.activeElement];
     shown?.showModal();
     return () => {
-      // What lies behind an open dialog cannot be focused.
+      // Elements behind an open dialog cannot be focused.
       shown?.close();
       if (before instanceof HTMLElement) before.focus();
     };
@@ -36,7 +36,7 @@ export function Modal({ title, onClose, kind, children }: ModalProps): JSX.Eleme
       aria-labelledby={id}
       onCancel={cancel}
       onKeyDown={(event) => {
-        // Browsers let a second Escape close a dialog that refused the first.
+        // A second Escape closes a dialog even if the first was cancelled.
         if (event.key === 'Escape') cancel(event);
       }}
       onClick={(event) => {

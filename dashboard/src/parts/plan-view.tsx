@@ -1,4 +1,4 @@
-/** A plan as a list of what will be done, each with its reason. */
+/** A plan as a list of actions with their reasons. */
 import type { JSX } from 'preact';
 import type { Plan } from '../types.ts';
 import { T } from '../texts.ts';
@@ -15,7 +15,7 @@ export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
             <li key={index}>
               <span class="tag">{action}</span> <strong>{slot}</strong> {message}
               <small>
-                {T.because} {because}
+                {T.reason} {because}
               </small>
             </li>
           ))}

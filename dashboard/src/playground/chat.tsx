@@ -1,14 +1,14 @@
-/** A chat with any slot that can, with pictures where the model sees, and with calls of tools. */
+/** Chat with image input and tool calls, as far as the model supports them. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { EMPTY_ANSWER, requestBody } from '../decide/chat.ts';
-import { parseJson } from '../decide/json.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { EMPTY_ANSWER, chatBody } from '../decide/chat.ts';
+import { parseJson } from '../decide/untrusted.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { P } from '../texts-playground.ts';
 import type { Models } from '../types.ts';
 import { Message } from './message.tsx';
-import { SameRequest } from './same-request.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
@@ -19,16 +19,16 @@ export function Chat(): JSX.Element {
   const [images, setImages] = useState<readonly string[]>([]);
   const [toolText, setToolText] = useState('');
   const { messages, answer, ask, stop, clear } = useConversation(client);
-  const sees = useSight(choice.slot);
+  const hasVision = useVision(choice.slot);
   const tools = readTools(toolText);
-  const sent = sees ? images : [];
+  const sent = hasVision ? images : [];
   const send = (text: string): void => {
     if (answer !== undefined || text.trim() === '' || choice.slot === '' || tools === undefined) return;
     ask({ model: choice.slot, prompt: text, images: sent, tools });
     setPrompt('');
     setImages([]);
   };
-  const { stream: _stream, ...body } = requestBody(
+  const { stream: _stream, ...body } = chatBody(
     choice.slot,
     [{ ...EMPTY_ANSWER, role: 'user', content: prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello') }],
     tools,
@@ -38,11 +38,11 @@ export function Chat(): JSX.Element {
     <>
       <SlotBar choice={choice}>
         <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={clear}>
-          {P.clear}
+          {P.newChat}
         </button>
       </SlotBar>
       <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
-        {shown.length === 0 && choice.slot !== '' && <Ideas onChoose={send} />}
+        {shown.length === 0 && choice.slot !== '' && <Examples onChoose={send} />}
         {shown.map((message, index) => (
           <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={choice.slot} />
         ))}
@@ -54,10 +54,10 @@ export function Chat(): JSX.Element {
         onSend={() => send(prompt)}
         onStop={answer === undefined ? undefined : stop}
       >
-        {sees ? <Pictures images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.cannotSee}</p>}
+        {hasVision ? <Attachments images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.noVision}</p>}
       </AskForm>
       <ToolsField text={toolText} onText={setToolText} isWrong={tools === undefined} />
-      <SameRequest kind="chat" body={body} />
+      <CodeSamples kind="chat" body={body} />
     </>
   );
 }
@@ -67,7 +67,7 @@ interface AskFormProps {
   readonly setPrompt: (prompt: string) => void;
   readonly canSend: boolean;
   readonly onSend: () => void;
-  /** Set while an answer is being written. */
+  /** Defined while a response is being streamed. */
   readonly onStop: (() => void) | undefined;
   readonly children: ComponentChildren;
 }
@@ -106,24 +106,24 @@ function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFo
   );
 }
 
-/** Whether the model of the slot takes pictures, as far as its files or the catalogue say it. */
-function useSight(slot: string): boolean {
+/** Whether the model of the slot accepts images, according to its files or the catalogue. */
+function useVision(slot: string): boolean {
   const { client, store } = useApp();
   const model = store.of(slot)?.slot.value.status.model ?? '';
-  const models = useLoaded((signal) => client.ask<Models>('/api/models', { signal }), [model]);
+  const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), [model]);
   if (models.kind !== 'done') return false;
   const entry = models.value.models.find(({ id }) => id === model);
   return entry?.kind === 'vision' || entry?.abilities?.includes('vision') === true;
 }
 
-/** Undefined if the text is no list. */
+/** Undefined if the text is not a JSON array. */
 function readTools(text: string): readonly unknown[] | undefined {
   if (text.trim() === '') return [];
   const parsed = parseJson(text);
   return Array.isArray(parsed) ? parsed : undefined;
 }
 
-function Ideas({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
+function Examples({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
   return (
     <div class="ideas">
       <p>{P.tryThese}</p>
@@ -138,14 +138,14 @@ function Ideas({ onChoose }: { readonly onChoose: (prompt: string) => void }): J
   );
 }
 
-interface PicturesProps {
+interface AttachmentsProps {
   readonly images: readonly string[];
   readonly onImages: (images: readonly string[]) => void;
 }
 
-function Pictures({ images, onImages }: PicturesProps): JSX.Element {
+function Attachments({ images, onImages }: AttachmentsProps): JSX.Element {
   const add = async (files: FileList | null): Promise<void> =>
-    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readPicture)))]);
+    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readImage)))]);
   return (
     <div class="pictures">
       <label>
@@ -153,12 +153,7 @@ function Pictures({ images, onImages }: PicturesProps): JSX.Element {
         <input type="file" accept="image/*" multiple onChange={({ currentTarget: { files } }) => void add(files)} />
       </label>
       {images.map((url, index) => (
-        <button
-          key={index}
-          type="button"
-          aria-label={`${P.removePicture} ${index + 1}`}
-          onClick={() => onImages(images.toSpliced(index, 1))}
-        >
+        <button key={index} type="button" aria-label={`${P.removeImage} ${index + 1}`} onClick={() => onImages(images.toSpliced(index, 1))}>
           <img src={url} alt="" />
         </button>
       ))}
@@ -166,7 +161,7 @@ function Pictures({ images, onImages }: PicturesProps): JSX.Element {
   );
 }
 
-async function readPicture(file: File): Promise<string> {
+async function readImage(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.addEventListener('load', () => resolve(typeof reader.result === 'string' ? reader.result : ''));
@@ -197,7 +192,7 @@ function ToolsField({ text, onText, isWrong }: ToolsFieldProps): JSX.Element {
         value={text}
         onInput={(event) => onText(event.currentTarget.value)}
       />
-      {isWrong && <p role="alert">{P.toolsWrong}</p>}
+      {isWrong && <p role="alert">{P.toolsInvalid}</p>}
     </details>
   );
 }

@@ -1,30 +1,31 @@
-/** Images that the service keeps. They are fetched as every request of the page is, so that a token is sent with them. */
+/** Images that the service caches. The client fetches them, because an `img` element would not send the token. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import type { KeptImage } from '../decide/gallery.ts';
+import type { KeptImage } from '../decide/images.ts';
 import { P } from '../texts-playground.ts';
+import { T } from '../texts.ts';
 
 interface GalleryProps {
   readonly images: readonly KeptImage[];
-  readonly onForget: (url: string) => void;
+  readonly onRemove: (url: string) => void;
 }
 
-export function Gallery({ images, onForget }: GalleryProps): JSX.Element {
+export function Gallery({ images, onRemove }: GalleryProps): JSX.Element {
   return (
     <section class="panel result">
       <h2>{P.gallery}</h2>
       {images.length === 0 && <p class="why">{P.galleryEmpty}</p>}
       <ul class="gallery">
         {images.map((image) => (
-          <Kept key={image.url} image={image} onForget={() => onForget(image.url)} />
+          <GalleryImage key={image.url} image={image} onRemove={() => onRemove(image.url)} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Kept({ image: { url, prompt }, onForget }: { readonly image: KeptImage; readonly onForget: () => void }): JSX.Element {
+function GalleryImage({ image: { url, prompt }, onRemove }: { readonly image: KeptImage; readonly onRemove: () => void }): JSX.Element {
   const { client } = useApp();
   const [shown, setShown] = useState('');
   const [gone, setGone] = useState(false);
@@ -32,7 +33,7 @@ function Kept({ image: { url, prompt }, onForget }: { readonly image: KeptImage;
     const leave = new AbortController();
     let made = '';
     const read = async (): Promise<void> => {
-      made = URL.createObjectURL(await (await client.open(url, { signal: leave.signal })).blob());
+      made = URL.createObjectURL(await (await client.fetch(url, { signal: leave.signal })).blob());
       if (leave.signal.aborted) URL.revokeObjectURL(made);
       else setShown(made);
     };
@@ -51,11 +52,11 @@ function Kept({ image: { url, prompt }, onForget }: { readonly image: KeptImage;
       <div class="links">
         {shown !== '' && (
           <a href={shown} download="image.png">
-            {P.download}
+            {T.download}
           </a>
         )}
-        <button type="button" class="quiet" onClick={onForget}>
-          {P.forget}
+        <button type="button" class="quiet" onClick={onRemove}>
+          {P.remove}
         </button>
       </div>
     </li>

@@ -1,22 +1,23 @@
-/** Draws images: with previews while they are drawn, or kept in the cache of the service. */
+/** Generates images, streamed with previews or saved to the gallery. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { addToGallery, cachedUrls, readGallery, type KeptImage } from '../decide/gallery.ts';
-import { extendDrawing, NOTHING_DRAWN, type Drawing } from '../decide/image-events.ts';
+import { addToGallery, cachedUrls, readGallery, type KeptImage, extendDrawing, NOTHING_DRAWN, type Drawing } from '../decide/images.ts';
 import type { Table } from '../decide/patch.ts';
+import { SelectField } from '../parts/fields.tsx';
 import { P } from '../texts-playground.ts';
+import { T } from '../texts.ts';
 import { Gallery } from './gallery.tsx';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { eachEvent, useRequest } from './use-request.ts';
+import { eachEvent } from './use-request.ts';
 
 const SIZES = ['512x512', '768x768', '1024x1024', '1024x768', '768x1024'];
 const GALLERY_KEY = 'svc.gallery';
 const PREVIEWS = 3;
 
-interface Wishes {
+interface ImageOptions {
   readonly prompt: string;
   readonly size: string;
   readonly seed: string;
@@ -24,9 +25,9 @@ interface Wishes {
   readonly isStreamed: boolean;
 }
 
-const NO_WISHES: Wishes = { prompt: '', size: '', seed: '', steps: '', isStreamed: true };
+const NO_OPTIONS: ImageOptions = { prompt: '', size: '', seed: '', steps: '', isStreamed: true };
 
-function bodyOf(model: string, { prompt, size, seed, steps }: Wishes): Table {
+function bodyOf(model: string, { prompt, size, seed, steps }: ImageOptions): Table {
   return {
     model,
     prompt,
@@ -39,133 +40,97 @@ function bodyOf(model: string, { prompt, size, seed, steps }: Wishes): Table {
 export function Images(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('image');
-  const request = useRequest();
-  const [wishes, setWishes] = useState(NO_WISHES);
+  const [options, setOptions] = useState(NO_OPTIONS);
   const [drawing, setDrawing] = useState<Drawing>(NOTHING_DRAWN);
   const [gallery, setGallery] = useState<readonly KeptImage[]>(() => readGallery(localStorage.getItem(GALLERY_KEY)));
   const keep = (next: readonly KeptImage[]): void => {
     localStorage.setItem(GALLERY_KEY, JSON.stringify(next));
     setGallery(next);
   };
-  const body = bodyOf(choice.slot, wishes);
+  const body = bodyOf(choice.slot, options);
   const draw = async (signal: AbortSignal): Promise<void> => {
     setDrawing(NOTHING_DRAWN);
     const path = '/v1/images/generations';
-    if (!wishes.isStreamed) {
-      const answer = await client.ask<unknown>(path, { method: 'POST', body: { ...body, response_format: 'url' }, signal });
+    if (!options.isStreamed) {
+      const answer = await client.fetchJson<unknown>(path, { method: 'POST', body: { ...body, response_format: 'url' }, signal });
       keep(
         addToGallery(
           gallery,
-          cachedUrls(answer).map((url) => ({ url, prompt: wishes.prompt })),
+          cachedUrls(answer).map((url) => ({ url, prompt: options.prompt })),
         ),
       );
       return;
     }
-    const response = await client.open(path, { method: 'POST', body: { ...body, stream: true, partial_images: PREVIEWS }, signal });
+    const response = await client.fetch(path, { method: 'POST', body: { ...body, stream: true, partial_images: PREVIEWS }, signal });
     await eachEvent(response, (data) => setDrawing((before) => extendDrawing(before, data)));
   };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(draw);
-  };
-  const failed = drawing.failure === '' ? request : { ...request, failure: drawing.failure };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
-        <WishFields wishes={wishes} onWishes={setWishes} />
-        <RunButton request={failed} label={P.draw} slot={choice.slot} canRun={choice.slot !== '' && wishes.prompt.trim() !== ''} />
-      </form>
-      {request.running && <StepBar slot={choice.slot} />}
-      <Drawn drawing={drawing} prompt={wishes.prompt} />
-      <Gallery images={gallery} onForget={(url) => keep(gallery.filter((image) => image.url !== url))} />
-      <SameRequest kind="image" body={body} />
+      <RunForm slot={choice.slot} label={P.generate} isComplete={options.prompt.trim() !== ''} onRun={draw} failure={drawing.failure}>
+        <OptionFields options={options} onOptions={setOptions} />
+      </RunForm>
+      <Result drawing={drawing} prompt={options.prompt} />
+      <Gallery images={gallery} onRemove={(url) => keep(gallery.filter((image) => image.url !== url))} />
+      <CodeSamples kind="image" body={body} />
     </>
   );
 }
 
-interface WishFieldsProps {
-  readonly wishes: Wishes;
-  readonly onWishes: (wishes: Wishes) => void;
+interface OptionFieldsProps {
+  readonly options: ImageOptions;
+  readonly onOptions: (options: ImageOptions) => void;
 }
 
-function WishFields({ wishes, onWishes }: WishFieldsProps): JSX.Element {
-  const set = (changed: Partial<Wishes>): void => onWishes({ ...wishes, ...changed });
+function OptionFields({ options, onOptions }: OptionFieldsProps): JSX.Element {
+  const set = (changed: Partial<ImageOptions>): void => onOptions({ ...options, ...changed });
+  const numberField = (key: 'seed' | 'steps', min: number, hint: string): JSX.Element => (
+    <label>
+      {P[key]}
+      <input
+        type="number"
+        min={min}
+        value={options[key]}
+        placeholder={hint}
+        onInput={(event) => set({ [key]: event.currentTarget.value })}
+      />
+    </label>
+  );
   return (
     <>
       <label>
         {P.prompt}
-        <textarea rows={3} value={wishes.prompt} onInput={(event) => set({ prompt: event.currentTarget.value })} />
+        <textarea rows={3} value={options.prompt} onInput={(event) => set({ prompt: event.currentTarget.value })} />
       </label>
       <div class="fields">
-        <label>
-          {P.size}
-          <select value={wishes.size} onChange={(event) => set({ size: event.currentTarget.value })}>
-            <option value="">{P.sizeAuto}</option>
-            {SIZES.map((size) => (
-              <option key={size}>{size}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {P.seed}
-          <input
-            type="number"
-            min="0"
-            value={wishes.seed}
-            placeholder={P.seedHint}
-            onInput={(event) => set({ seed: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          {P.steps}
-          <input
-            type="number"
-            min="1"
-            value={wishes.steps}
-            placeholder={P.stepsHint}
-            onInput={(event) => set({ steps: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          {P.delivery}
-          <select
-            value={wishes.isStreamed ? 'stream' : 'gallery'}
-            onChange={(event) => set({ isStreamed: event.currentTarget.value === 'stream' })}
-          >
-            <option value="stream">{P.withPreviews}</option>
-            <option value="gallery">{P.keepInGallery}</option>
-          </select>
-        </label>
+        <SelectField label={T.size} value={options.size} options={[['', P.modelDefault], ...SIZES]} onValue={(size) => set({ size })} />
+        {numberField('seed', 0, P.seedHint)}
+        {numberField('steps', 1, P.modelDefault)}
+        <SelectField
+          label={P.output}
+          value={options.isStreamed ? 'stream' : 'gallery'}
+          options={[
+            ['stream', P.withPreviews],
+            ['gallery', P.keepInGallery],
+          ]}
+          onValue={(output) => set({ isStreamed: output === 'stream' })}
+        />
       </div>
     </>
   );
 }
 
-/** How far the image is, as the service reports it of the slot. */
-function StepBar({ slot }: { readonly slot: string }): JSX.Element | null {
-  const { store } = useApp();
-  const progress = store.of(slot)?.line.value.progress;
-  if (progress === null || progress === undefined) return null;
-  return (
-    <div class="download">
-      <progress aria-label={P.drawing} max={progress.total} value={progress.done} />
-      <small>{P.step(progress.done, progress.total)}</small>
-    </div>
-  );
-}
-
-function Drawn({ drawing: { preview, done }, prompt }: { readonly drawing: Drawing; readonly prompt: string }): JSX.Element | null {
+function Result({ drawing: { preview, done }, prompt }: { readonly drawing: Drawing; readonly prompt: string }): JSX.Element | null {
   if (preview === undefined && done.length === 0) return null;
   return (
     <section class="drawn">
-      {preview !== undefined && <img class="preview" src={preview} alt={`${P.drawing}: ${prompt}`} />}
+      {preview !== undefined && <img class="preview" src={preview} alt={`${P.generating}: ${prompt}`} />}
       {done.map((url, index) => (
         <figure key={index}>
           <img src={url} alt={prompt} />
           <figcaption>
             <a href={url} download={`image-${index + 1}.png`}>
-              {P.download}
+              {T.download}
             </a>
           </figcaption>
         </figure>

@@ -1,13 +1,12 @@
-/** One message of a conversation. */
 import type { JSX } from 'preact';
 import type { ChatMessage } from '../decide/chat.ts';
-import { Markdown } from '../parts/markdown.tsx';
+import { Markdown } from './markdown.tsx';
 import { P } from '../texts-playground.ts';
 import { Waiting } from './slot-choice.tsx';
 
 interface MessageProps {
   readonly message: ChatMessage;
-  /** The answer is still being written. */
+  /** The response is still being streamed. */
   readonly isOpen: boolean;
   readonly slot: string;
 }
@@ -20,14 +19,14 @@ export function Message({ message: { role, content, reasoning, tools, images, en
       {images.length > 0 && (
         <p class="pictures">
           {images.map((url, index) => (
-            <img key={index} src={url} alt={`${P.picture} ${index + 1}`} />
+            <img key={index} src={url} alt={`${P.image} ${index + 1}`} />
           ))}
         </p>
       )}
       {isOpen && isEmpty && <Waiting slot={slot} />}
       {reasoning !== '' && (
         <details open={content === ''}>
-          <summary>{P.thinking}</summary>
+          <summary>{P.reasoning}</summary>
           <p class="reasoning">{reasoning}</p>
         </details>
       )}
@@ -40,7 +39,9 @@ export function Message({ message: { role, content, reasoning, tools, images, en
           <pre tabIndex={0}>{args}</pre>
         </div>
       ))}
-      {ended !== undefined && ended !== 'stop' && ended !== 'tool_calls' && <p class="why">{ended}</p>}
+      {ended !== undefined && ended !== 'stop' && ended !== 'tool_calls' && (
+        <p class="why">{ended === 'length' ? P.lengthReached : ended}</p>
+      )}
     </article>
   );
 }

@@ -1,15 +1,15 @@
-/** Records the microphone. The browser's own formats need ffmpeg beside the model server, so the recording becomes a WAV file. */
-import { encodeWave } from '../decide/wave.ts';
+/** Records the microphone as WAV, because the browser's own formats need ffmpeg on the server. */
+import { encodeWav } from '../decide/wav.ts';
 
-/** What speech models work with. */
-const HERTZ = 16_000;
+/** Sample rate of speech models. */
+const SAMPLE_RATE = 16_000;
 
 export interface Recording {
-  /** Ends it, and resolves with what was recorded. */
+  /** Stops, and resolves with the recording. */
   end(): Promise<File>;
 }
 
-/** Rejects if the person or the browser does not allow it. */
+/** Rejects if access to the microphone is denied. */
 export async function startRecording(): Promise<Recording> {
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
   const recorder = new MediaRecorder(stream);
@@ -28,8 +28,8 @@ export async function startRecording(): Promise<Recording> {
 }
 
 async function toWave(sound: Blob): Promise<File> {
-  // Decoding also converts to the rate of the context.
-  const context = new OfflineAudioContext(1, 1, HERTZ);
+  // Decoding resamples to the rate of the context.
+  const context = new OfflineAudioContext(1, 1, SAMPLE_RATE);
   const decoded = await context.decodeAudioData(await sound.arrayBuffer());
-  return new File([encodeWave(decoded.getChannelData(0), HERTZ)], 'recording.wav', { type: 'audio/wav' });
+  return new File([encodeWav(decoded.getChannelData(0), SAMPLE_RATE)], 'recording.wav', { type: 'audio/wav' });
 }

@@ -1,14 +1,13 @@
-/** Which texts fit a query, for a reranking model. */
+/** Ranks documents with a reranking model. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, listOf } from '../decide/json.ts';
+import { at, listOf } from '../decide/untrusted.ts';
 import { linesOf } from '../decide/vectors.ts';
 import { EXAMPLES, P } from '../texts-playground.ts';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useRequest } from './use-request.ts';
 
 interface Ranked {
   readonly text: string;
@@ -18,27 +17,23 @@ interface Ranked {
 export function Rerank(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('rerank');
-  const request = useRequest();
   const [query, setQuery] = useState<string>(EXAMPLES.query);
   const [text, setText] = useState<string>(EXAMPLES.documents);
   const [ranked, setRanked] = useState<readonly Ranked[]>();
   const documents = linesOf(text);
   const body = { model: choice.slot, query, documents };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(async (signal) => {
-      const answer = await client.ask<unknown>('/v1/rerank', { method: 'POST', body, signal });
-      const results = listOf(at(answer, 'results')).map((result) => ({
-        text: documents[Number(at(result, 'index'))] ?? '',
-        score: Number(at(result, 'relevance_score')),
-      }));
-      setRanked(results.toSorted((one, other) => other.score - one.score));
-    });
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const answer = await client.fetchJson<unknown>('/v1/rerank', { method: 'POST', body, signal });
+    const results = listOf(at(answer, 'results')).map((result) => ({
+      text: documents[Number(at(result, 'index'))] ?? '',
+      score: Number(at(result, 'relevance_score')),
+    }));
+    setRanked(results.toSorted((one, other) => other.score - one.score));
   };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
+      <RunForm slot={choice.slot} label={P.rank} isComplete={query.trim() !== '' && documents.length > 0} onRun={run}>
         <label>
           {P.query}
           <input value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
@@ -47,13 +42,7 @@ export function Rerank(): JSX.Element {
           {P.documents}
           <textarea rows={5} value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
-        <RunButton
-          request={request}
-          label={P.rank}
-          slot={choice.slot}
-          canRun={choice.slot !== '' && query.trim() !== '' && documents.length > 0}
-        />
-      </form>
+      </RunForm>
       {ranked !== undefined && (
         <section class="panel result">
           <h2>{P.ranking}</h2>
@@ -66,7 +55,7 @@ export function Rerank(): JSX.Element {
           </ol>
         </section>
       )}
-      <SameRequest kind="rerank" body={body} />
+      <CodeSamples kind="rerank" body={body} />
     </>
   );
 }

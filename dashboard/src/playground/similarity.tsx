@@ -1,14 +1,13 @@
-/** How alike texts are for an embedding model. */
+/** Compares texts with an embedding model. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, listOf } from '../decide/json.ts';
-import { linesOf, similarity } from '../decide/vectors.ts';
+import { at, listOf } from '../decide/untrusted.ts';
+import { cosineSimilarity, linesOf } from '../decide/vectors.ts';
 import { EXAMPLES, P } from '../texts-playground.ts';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useRequest } from './use-request.ts';
 
 interface Compared {
   readonly texts: readonly string[];
@@ -18,31 +17,26 @@ interface Compared {
 export function Similarity(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('embedding');
-  const request = useRequest();
   const [text, setText] = useState<string>(EXAMPLES.texts);
   const [compared, setCompared] = useState<Compared>();
   const texts = linesOf(text);
   const body = { model: choice.slot, input: texts };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(async (signal) => {
-      const answer = await client.ask<unknown>('/v1/embeddings', { method: 'POST', body, signal });
-      setCompared({ texts, vectors: listOf(at(answer, 'data')).map((entry) => listOf(at(entry, 'embedding')).map(Number)) });
-    });
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const answer = await client.fetchJson<unknown>('/v1/embeddings', { method: 'POST', body, signal });
+    setCompared({ texts, vectors: listOf(at(answer, 'data')).map((entry) => listOf(at(entry, 'embedding')).map(Number)) });
   };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
+      <RunForm slot={choice.slot} label={P.compare} isComplete={texts.length > 1} onRun={run}>
         <label>
           {P.texts}
           <textarea rows={5} value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </label>
         {texts.length < 2 && <p class="why">{P.twoTexts}</p>}
-        <RunButton request={request} label={P.compare} slot={choice.slot} canRun={choice.slot !== '' && texts.length > 1} />
-      </form>
+      </RunForm>
       {compared !== undefined && <Matrix {...compared} />}
-      <SameRequest kind="embedding" body={body} />
+      <CodeSamples kind="embedding" body={body} />
     </>
   );
 }
@@ -70,7 +64,7 @@ function Matrix({ texts, vectors }: Compared): JSX.Element {
                   {row + 1}. {text}
                 </th>
                 {vectors.map((vector, column) => {
-                  const value = similarity(vectors[row] ?? [], vector);
+                  const value = cosineSimilarity(vectors[row] ?? [], vector);
                   return (
                     <td key={column} style={{ '--share': `${Math.round(Math.max(0, value) * 45)}%` }}>
                       {value.toFixed(2)}

@@ -1,8 +1,9 @@
-/** Which slot a part of the playground asks, and the state that it is in. */
+/** Selects the slot that a playground form uses, and shows its state. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { hashOf } from '../decide/route.ts';
+import { SelectField } from '../parts/fields.tsx';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { STATE_MEANINGS, T } from '../texts.ts';
 import { NO_SLOT, P } from '../texts-playground.ts';
@@ -11,7 +12,7 @@ import type { Capability } from '../types.ts';
 export interface SlotChoice {
   readonly capability: Capability;
   readonly slots: readonly string[];
-  /** Empty if no slot can do it. */
+  /** Empty if no slot has the capability. */
   readonly slot: string;
   readonly choose: (slot: string) => void;
 }
@@ -28,7 +29,7 @@ interface SlotBarProps {
   readonly children?: ComponentChildren;
 }
 
-/** The choice itself, with the state of the slot: a first request may have to wait for a model to load. */
+/** The selection, with the state of the slot: a first request may wait for a model to load. */
 export function SlotBar({ choice: { capability, slots, slot, choose }, children }: SlotBarProps): JSX.Element | null {
   const { store } = useApp();
   if (store.names.value === undefined) return <p role="status">{T.loading}</p>;
@@ -38,20 +39,13 @@ export function SlotBar({ choice: { capability, slots, slot, choose }, children 
       <div class="panel empty">
         <p>{NO_SLOT[capability]}</p>
         <a class="button" href={hashOf({ page: 'models' })}>
-          {P.chooseModel}
+          {T.browseModels}
         </a>
       </div>
     );
   return (
     <div class="slot-bar">
-      <label class="inline">
-        {P.slot}
-        <select value={slot} onChange={(event) => choose(event.currentTarget.value)}>
-          {slots.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </label>
+      <SelectField label={P.slot} value={slot} options={slots} onValue={choose} isInline />
       <span class={`pill state-${status.state}`} title={STATE_MEANINGS[status.state]}>
         <span class="dot" aria-hidden="true" />
         {status.state}
@@ -62,15 +56,22 @@ export function SlotBar({ choice: { capability, slots, slot, choose }, children 
   );
 }
 
-/** What the slot does while a request waits for it. */
+/** Progress of the slot while a request is pending. */
 export function Waiting({ slot }: { readonly slot: string }): JSX.Element {
   const { store } = useApp();
   const status = store.of(slot)?.slot.value.status;
+  const steps = store.of(slot)?.line.value.progress;
   const isLoading = status !== undefined && !['ready', 'serving', 'idle'].includes(status.state);
   return (
     <div class="waiting" role="status">
-      <p class="why">{isLoading ? `${P.waitingFor}: ${STATE_MEANINGS[status.state]}` : P.answering}</p>
+      <p class="why">{isLoading ? `${P.pending}: ${STATE_MEANINGS[status.state]}` : P.processing}</p>
       {status?.progress !== null && status?.progress !== undefined && <DownloadBar progress={status.progress} />}
+      {steps !== null && steps !== undefined && (
+        <div class="download">
+          <progress aria-label={P.processing} max={steps.total} value={steps.done} />
+          <small>{P.step(steps.done, steps.total)}</small>
+        </div>
+      )}
     </div>
   );
 }

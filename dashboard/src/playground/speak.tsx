@@ -1,28 +1,28 @@
-/** Reads a text aloud. */
+/** Text to speech. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, listOf, textOf } from '../decide/json.ts';
-import { useLoaded } from '../parts/use-loaded.ts';
+import { at, listOf, textOf } from '../decide/untrusted.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { SelectField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { T } from '../texts.ts';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useRequest } from './use-request.ts';
 
-/** Every engine can answer with WAV; the others need ffmpeg beside it. */
+/** Every engine writes WAV; the other formats need ffmpeg on the server. */
 const FORMATS = ['wav', 'mp3', 'opus', 'flac'];
 
 export function Speak(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('speech');
-  const request = useRequest();
   const [input, setInput] = useState<string>(EXAMPLES.speech);
   const [voice, setVoice] = useState('');
   const [speed, setSpeed] = useState('1');
   const [format, setFormat] = useState('wav');
-  const [spoken, setSpoken] = useState('');
-  useEffect(() => () => URL.revokeObjectURL(spoken), [spoken]);
+  const [speechUrl, setSpeechUrl] = useState('');
+  useEffect(() => () => URL.revokeObjectURL(speechUrl), [speechUrl]);
   const body = {
     model: choice.slot,
     input,
@@ -30,17 +30,14 @@ export function Speak(): JSX.Element {
     response_format: format,
     ...(Number(speed) === 1 ? {} : { speed: Number(speed) }),
   };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    request.start(async (signal) => {
-      const response = await client.open('/v1/audio/speech', { method: 'POST', body, signal });
-      setSpoken(URL.createObjectURL(await response.blob()));
-    });
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const response = await client.fetch('/v1/audio/speech', { method: 'POST', body, signal });
+    setSpeechUrl(URL.createObjectURL(await response.blob()));
   };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
+      <RunForm slot={choice.slot} label={P.generateSpeech} isComplete={input.trim() !== ''} onRun={run}>
         <label>
           {P.text}
           <textarea rows={4} value={input} onInput={(event) => setInput(event.currentTarget.value)} />
@@ -51,30 +48,22 @@ export function Speak(): JSX.Element {
             {P.speed}
             <input type="number" min="0.25" max="4" step="0.25" value={speed} onInput={(event) => setSpeed(event.currentTarget.value)} />
           </label>
-          <label>
-            {P.format}
-            <select value={format} onChange={(event) => setFormat(event.currentTarget.value)}>
-              {FORMATS.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <SelectField label={P.format} value={format} options={FORMATS} onValue={setFormat} />
         </div>
-        <RunButton request={request} label={P.speak} slot={choice.slot} canRun={choice.slot !== '' && input.trim() !== ''} />
-      </form>
-      {spoken !== '' && <Spoken url={spoken} format={format} />}
-      <SameRequest kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
+      </RunForm>
+      {speechUrl !== '' && <Speech url={speechUrl} format={format} />}
+      <CodeSamples kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
     </>
   );
 }
 
-function Spoken({ url, format }: { readonly url: string; readonly format: string }): JSX.Element {
+function Speech({ url, format }: { readonly url: string; readonly format: string }): JSX.Element {
   return (
     <section class="panel result">
-      <h2>{P.spoken}</h2>
-      <audio controls src={url} aria-label={P.spoken} />
+      <h2>{P.speech}</h2>
+      <audio controls src={url} aria-label={P.speech} />
       <a href={url} download={`speech.${format}`}>
-        {P.download}
+        {T.download}
       </a>
     </section>
   );
@@ -91,23 +80,18 @@ function VoiceField({ slot, voice, onVoice }: VoiceFieldProps): JSX.Element {
   const voices = useLoaded(
     async (signal) => {
       if (slot === '') return [];
-      const answer = await client.ask<unknown>(`/v1/audio/voices?model=${encodeURIComponent(slot)}`, { signal });
+      const answer = await client.fetchJson<unknown>(`/v1/audio/voices?model=${encodeURIComponent(slot)}`, { signal });
       return listOf(at(answer, 'voices')).map((entry) => ({ id: textOf(at(entry, 'id')), name: textOf(at(entry, 'name')) }));
     },
     [slot],
   );
+  const known = voices.kind === 'done' ? voices.value : [];
   return (
-    <label>
-      {P.voice}
-      <select value={voice} onChange={(event) => onVoice(event.currentTarget.value)}>
-        <option value="">{P.voiceDefault}</option>
-        {voices.kind === 'done' &&
-          voices.value.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-      </select>
-    </label>
+    <SelectField
+      label={P.voice}
+      value={voice}
+      options={[['', P.modelDefault], ...known.map(({ id, name }) => [id, name] as const)]}
+      onValue={onVoice}
+    />
   );
 }

@@ -1,77 +1,71 @@
-/** Writes down what a recording says: one of the microphone, or a file. */
+/** Speech to text, from the microphone or a file. */
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { at, textOf } from '../decide/json.ts';
+import { at, textOf } from '../decide/untrusted.ts';
 import { P } from '../texts-playground.ts';
 import { startRecording, type Recording } from './record.ts';
-import { RunButton } from './run-button.tsx';
-import { SameRequest } from './same-request.tsx';
+import { RunForm } from './run-form.tsx';
+import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useRequest } from './use-request.ts';
 
 export function Transcribe(): JSX.Element {
   const { client } = useApp();
   const choice = useSlotChoice('transcription');
-  const request = useRequest();
-  const [sound, setSound] = useState<File>();
+  const [audio, setAudio] = useState<File>();
   const [language, setLanguage] = useState('');
-  const [heard, setHeard] = useState<string>();
+  const [transcript, setTranscript] = useState<string>();
   const fields = { model: choice.slot, ...(language === '' ? {} : { language }) };
-  const run = (event: Event): void => {
-    event.preventDefault();
-    if (sound === undefined) return;
+  const run = async (signal: AbortSignal): Promise<void> => {
+    if (audio === undefined) return;
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.set(name, value);
-    form.set('file', sound);
-    request.start(async (signal) => {
-      const answer = await client.ask<unknown>('/v1/audio/transcriptions', { method: 'POST', body: form, signal });
-      setHeard(textOf(at(answer, 'text')));
-    });
+    form.set('file', audio);
+    const answer = await client.fetchJson<unknown>('/v1/audio/transcriptions', { method: 'POST', body: form, signal });
+    setTranscript(textOf(at(answer, 'text')));
   };
   return (
     <>
       <SlotBar choice={choice} />
-      <form class="ask" onSubmit={run}>
-        <Microphone onSound={setSound} />
+      <RunForm slot={choice.slot} label={P.transcribe} isComplete={audio !== undefined} onRun={run}>
+        <Microphone onAudio={setAudio} />
         <label>
-          {P.upload}
-          <input type="file" accept="audio/*,video/webm" onChange={({ currentTarget: { files } }) => setSound(files?.[0])} />
+          {P.audioFile}
+          <input type="file" accept="audio/*,video/webm" onChange={({ currentTarget: { files } }) => setAudio(files?.[0])} />
         </label>
-        {sound !== undefined && <Player sound={sound} />}
+        {audio !== undefined && <Player audio={audio} />}
         <label>
           {P.language}
           <input value={language} placeholder={P.languageHint} onInput={(event) => setLanguage(event.currentTarget.value.trim())} />
         </label>
-        <RunButton request={request} label={P.transcribe} slot={choice.slot} canRun={choice.slot !== '' && sound !== undefined} />
-      </form>
-      {heard !== undefined && (
+      </RunForm>
+      {transcript !== undefined && (
         <section class="panel result" aria-live="polite">
           <h2>{P.transcript}</h2>
-          <p class="plain">{heard}</p>
+          <p class="plain">{transcript}</p>
         </section>
       )}
-      <SameRequest kind="transcription" body={fields} />
+      <CodeSamples kind="transcription" body={fields} />
     </>
   );
 }
 
-function Player({ sound }: { readonly sound: File }): JSX.Element {
+function Player({ audio }: { readonly audio: File }): JSX.Element {
   const [url, setUrl] = useState('');
   useEffect(() => {
-    const made = URL.createObjectURL(sound);
+    const made = URL.createObjectURL(audio);
     setUrl(made);
     return () => URL.revokeObjectURL(made);
-  }, [sound]);
-  return <audio controls src={url} aria-label={sound.name} />;
+  }, [audio]);
+  return <audio controls src={url} aria-label={audio.name} />;
 }
 
-function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): JSX.Element {
+function Microphone({ onAudio }: { readonly onAudio: (audio: File) => void }): JSX.Element {
   const [recording, setRecording] = useState<Recording>();
   const [failure, setFailure] = useState('');
   const open = useRef<Recording>(null);
   useEffect(() => () => void open.current?.end(), []);
-  // Browsers hide the microphone from pages that came over plain HTTP from another machine.
+  // Browsers offer the microphone only over HTTPS and on localhost.
   if (!window.isSecureContext || !('mediaDevices' in navigator)) return <p class="note">{P.noMicrophone}</p>;
   const begin = (): void => {
     setFailure('');
@@ -80,14 +74,14 @@ function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): J
         open.current = made;
         setRecording(made);
       },
-      () => setFailure(P.microphoneRefused),
+      () => setFailure(P.microphoneDenied),
     );
   };
   const end = async (): Promise<void> => {
     const made = recording;
     setRecording(undefined);
     open.current = null;
-    if (made !== undefined) onSound(await made.end());
+    if (made !== undefined) onAudio(await made.end());
   };
   return (
     <div class="buttons" role="group" aria-label={P.microphone}>
@@ -97,7 +91,7 @@ function Microphone({ onSound }: { readonly onSound: (sound: File) => void }): J
         </button>
       ) : (
         <button type="button" class="danger" onClick={() => void end()}>
-          {P.endRecording}
+          {P.stopRecording}
         </button>
       )}
       {recording !== undefined && <span role="status">{P.recording}</span>}

@@ -1,6 +1,6 @@
-/** A conversation with a slot, and the answer that is being written. */
+/** The state of a conversation with a slot. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { EMPTY_ANSWER, extendAnswer, requestBody, type ChatMessage } from '../decide/chat.ts';
+import { EMPTY_ANSWER, extendAnswer, chatBody, type ChatMessage } from '../decide/chat.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { P } from '../texts-playground.ts';
 import { eachEvent } from './use-request.ts';
@@ -14,7 +14,7 @@ export interface Question {
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
-  /** What is being written. */
+  /** The response being streamed; undefined if none is. */
   readonly answer: ChatMessage | undefined;
   ask(question: Question): void;
   stop(): void;
@@ -31,11 +31,10 @@ export function useConversation(client: Client): Conversation {
     running.current = stop;
     setMessages(asked);
     setAnswer(EMPTY_ANSWER);
-    const last = await readAnswer(client, requestBody(model, asked, tools), stop.signal, setAnswer);
+    const last = await readAnswer(client, chatBody(model, asked, tools), stop.signal, setAnswer);
     setMessages([...asked, last]);
     setAnswer(undefined);
   };
-  // Nobody reads an answer on a page that is gone.
   useEffect(() => () => running.current?.abort(), []);
   return {
     messages,
@@ -46,7 +45,7 @@ export function useConversation(client: Client): Conversation {
   };
 }
 
-/** Calls back with the answer as it grows, at most once for each frame. Failures are part of the conversation. */
+/** Reports the growing response at most once per frame. An error becomes part of the conversation. */
 async function readAnswer(
   client: Client,
   body: object,
@@ -56,7 +55,7 @@ async function readAnswer(
   let answer = EMPTY_ANSWER;
   let drawing = 0;
   try {
-    const response = await client.open('/v1/chat/completions', { method: 'POST', body, signal });
+    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal });
     await eachEvent(response, (data) => {
       answer = extendAnswer(answer, data);
       cancelAnimationFrame(drawing);

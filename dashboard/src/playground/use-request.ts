@@ -1,11 +1,11 @@
-/** One request at a time, which a person can stop, and which ends with the page. */
+/** One request at a time, aborted by the user or when the component unmounts. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { readEvents, SSE_BEGIN } from '../decide/sse.ts';
+import { readEvents, SSE_BEGIN } from '../decide/stream-text.ts';
 import { messageOf } from '../io/client.ts';
 
 export interface RunningRequest {
   readonly running: boolean;
-  /** Why the last one has failed; empty if it has not. */
+  /** Error message of the last request; empty if it succeeded. */
   readonly failure: string;
   start(work: (signal: AbortSignal) => Promise<void>): void;
   stop(): void;
@@ -32,7 +32,7 @@ export function useRequest(): RunningRequest {
   return { running, failure, start: (work) => void start(work), stop: () => current.current?.abort() };
 }
 
-/** Calls back with the data of each event of an answer. */
+/** Calls `onData` for each event of a streamed response. */
 export async function eachEvent(response: Response, onData: (data: string) => void): Promise<void> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = SSE_BEGIN;

@@ -1,0 +1,110 @@
+/** Signing in with a token, creating one, and showing it once. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { messageOf } from '../io/client.ts';
+import { SCOPE_MEANINGS, T } from '../texts.ts';
+import type { CreatedToken, Scope } from '../types.ts';
+import { Modal } from '../parts/modal.tsx';
+
+const SCOPES: readonly Scope[] = ['v1-only', 'read-only', 'all', 'admin'];
+
+interface CreateTokenProps {
+  readonly onClose: () => void;
+  readonly onCreated: (token: CreatedToken) => void;
+}
+
+export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Element {
+  const { client } = useApp();
+  const [label, setLabel] = useState('');
+  const [scope, setScope] = useState<Scope>('v1-only');
+  const [failure, setFailure] = useState('');
+  const create = (event: Event): void => {
+    event.preventDefault();
+    client
+      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope } })
+      .then(onCreated, (error: unknown) => setFailure(messageOf(error)));
+  };
+  return (
+    <Modal kind="dialog" title={T.createToken} onClose={onClose}>
+      <form onSubmit={create}>
+        <label>
+          {T.label}
+          <input required value={label} autocomplete="off" onInput={(event) => setLabel(event.currentTarget.value)} />
+        </label>
+        <fieldset>
+          <legend>{T.scope}</legend>
+          {SCOPES.map((name) => (
+            <label key={name} class="check">
+              <input type="radio" name="scope" checked={name === scope} onChange={() => setScope(name)} />
+              <span>
+                <strong>{name}</strong> {SCOPE_MEANINGS[name]}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        {failure !== '' && <p role="alert">{failure}</p>}
+        <footer>
+          <button type="button" onClick={onClose}>
+            {T.cancel}
+          </button>
+          <button type="submit" class="main">
+            {T.createToken}
+          </button>
+        </footer>
+      </form>
+    </Modal>
+  );
+}
+
+/** Neither Escape nor a click on the backdrop closes this dialog: the token would be lost. */
+export function NewToken({ token, onClose }: { readonly token: CreatedToken; readonly onClose: () => void }): JSX.Element {
+  const [copied, setCopied] = useState(false);
+  const canCopy = window.isSecureContext && 'clipboard' in navigator;
+  const copy = (): void => void navigator.clipboard.writeText(token.token).then(() => setCopied(true));
+  return (
+    <Modal kind="dialog" title={T.tokenOnce}>
+      <p>{T.tokenOnceWhy}</p>
+      <label>
+        {token.label}
+        <input class="secret" readOnly value={token.token} onFocus={(event) => event.currentTarget.select()} />
+      </label>
+      {!canCopy && <p>{T.noClipboard}</p>}
+      <footer>
+        {canCopy && (
+          <button type="button" onClick={copy}>
+            {copied ? T.copied : T.copy}
+          </button>
+        )}
+        <button type="button" class="main" onClick={onClose}>
+          {T.done}
+        </button>
+      </footer>
+    </Modal>
+  );
+}
+
+/** Shown if authentication is on and no proxy has signed the user in. */
+export function SignIn(): JSX.Element {
+  const { client, store, needsToken } = useApp();
+  const [token, setToken] = useState('');
+  const use = (event: Event): void => {
+    event.preventDefault();
+    client.setToken(token);
+    needsToken.value = false;
+    store.retryNow();
+  };
+  return (
+    <form class="panel narrow" onSubmit={use}>
+      <h1>{T.signInTitle}</h1>
+      <p>{T.signInWhy}</p>
+      <label>
+        {T.token}
+        <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+      </label>
+      <button type="submit" class="main">
+        {T.signIn}
+      </button>
+    </form>
+  );
+}

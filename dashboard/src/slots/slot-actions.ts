@@ -1,0 +1,47 @@
+/** The changes that cards offer: the plan of each, and the request that applies it. */
+import type { Change } from '../app-context.ts';
+import { applyPatch, type Table } from '../decide/patch.ts';
+import type { Plan, Slot } from '../types.ts';
+import { T } from '../texts.ts';
+
+interface SlotChange {
+  readonly slot: string;
+  readonly verb: 'load' | 'unload' | 'restart';
+  /** Effect of the verb on the document, for the plan. */
+  readonly patch: Table;
+  readonly title: string;
+  /** Request body. Default: empty. */
+  readonly body?: Table;
+}
+
+function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): Change {
+  const path = `/api/slots/${encodeURIComponent(name)}`;
+  return {
+    title,
+    conflict: T.slotChanged,
+    async plan(client, signal) {
+      const slot = await client.fetchJson<Slot>(path, { signal });
+      const spec = applyPatch(slot.spec, patch);
+      const plan = await client.fetchJson<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }] }, signal });
+      return { plan, version: slot.resource_version };
+    },
+    apply: (client, version) => client.fetchJson(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),
+  };
+}
+
+export function loadChange(slot: string, model?: string): Change {
+  const chosen = model === undefined ? {} : { model: { default: model } };
+  const title = model === undefined ? `${T.planTitle.load} "${slot}"` : T.loadModelTitle(model, slot);
+  return slotChange({ slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title });
+}
+
+/** Disabling a resting slot is the verb `unload`, too. */
+export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
+  if (what === 'load') return loadChange(slot);
+  return slotChange({ slot, verb: 'unload', patch: { enabled: false }, title: `${T.planTitle[what]} "${slot}"` });
+}
+
+export function restartChange(slot: string): Change {
+  const patch = { restarted_at: new Date().toISOString() };
+  return slotChange({ slot, verb: 'restart', patch, title: `${T.planTitle.restart} "${slot}"` });
+}

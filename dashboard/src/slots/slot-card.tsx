@@ -1,0 +1,186 @@
+/** The card of a slot, the same for each kind of model. */
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
+import { hashOf, type SlotTab } from '../decide/route.ts';
+import { canEdit, needsAttention, actionsOf, pendingProblem } from '../decide/slot-facts.ts';
+import { sparklinePoints } from '../decide/token-rates.ts';
+import { MAX_HISTORY, type SlotSignals } from '../io/store.ts';
+import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
+import { DownloadBar } from '../parts/download-bar.tsx';
+import { FactList, type NamedFact } from '../parts/fact-list.tsx';
+import type { WatchNear } from './long-list.ts';
+import { useSelector } from '../parts/use-selector.ts';
+import { changeOf, restartChange } from './slot-actions.ts';
+
+interface CardProps {
+  readonly name: string;
+  readonly signals: SlotSignals;
+  /** Reports when the card comes near the viewport, and when it leaves. */
+  readonly watch: WatchNear;
+  /** The card is in the first viewport, so it is drawn at once. */
+  readonly isFirst: boolean;
+}
+
+/**
+ * Off-screen cards consist of their name only and ignore changes of their slot. Each part of a card reads its own
+ * signals, so that an event redraws only the parts it changes.
+ */
+export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Element {
+  const item = useRef<HTMLLIElement>(null);
+  const isNear = useSignal(isFirst);
+  useEffect(() => (item.current === null ? undefined : watch(item.current, (next) => (isNear.value = next))), []);
+  // Signals that are not read here do not redraw the card.
+  const look = useSelector(() => {
+    if (!isNear.value) return 'far';
+    const slot = signals.slot.value;
+    return `state-${slot.status.state}${needsAttention(slot) === undefined ? '' : ' alarmed'}`;
+  });
+  return (
+    <li ref={item} class={`card ${look}`} data-slot={name}>
+      <header>
+        <h2>
+          <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
+        </h2>
+        {isNear.value && <StateBadge signals={signals} />}
+      </header>
+      {isNear.value && <NearParts name={name} signals={signals} />}
+    </li>
+  );
+}
+
+type PartProps = Pick<CardProps, 'name' | 'signals'>;
+
+function NearParts({ name, signals }: PartProps): JSX.Element {
+  return (
+    <>
+      <Alarm signals={signals} />
+      <Model signals={signals} />
+      <Facts signals={signals} />
+      <Sparkline signals={signals} />
+      <LastLine signals={signals} />
+      <Controls name={name} signals={signals} />
+    </>
+  );
+}
+
+type ReadProps = Pick<CardProps, 'signals'>;
+
+function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
+  const alarm = useSelector(() => needsAttention(slot.value));
+  if (alarm === undefined) return null;
+  return (
+    <p class="alarm">
+      <strong>
+        {T.needsAttention}: {alarm.reason}
+      </strong>{' '}
+      {alarm.message}
+    </p>
+  );
+}
+
+function Model({ signals: { slot } }: ReadProps): JSX.Element {
+  const { model, wanted, progress } = useSelector(() => {
+    const { model: answering, wanted_model, progress: pull } = slot.value.status;
+    return { model: answering, wanted: wanted_model, progress: pull };
+  });
+  return (
+    <>
+      <p class="model" title={model ?? ''}>
+        {model ?? T.none}
+        {wanted !== null && wanted !== model && <span> → {wanted}</span>}
+      </p>
+      {progress !== null && <DownloadBar progress={progress} />}
+    </>
+  );
+}
+
+function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
+  const waiting = useSelector(() => (needsAttention(slot.value) === undefined ? pendingProblem(slot.value)?.message : undefined));
+  const last = useSelector(() => lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
+  return <p class={waiting === undefined ? 'last' : 'last waits'}>{waiting ?? last}</p>;
+}
+
+function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
+  const { now } = useApp();
+  const state = useSelector(() => slot.value.status.state);
+  const age = useSelector(() => {
+    const seconds = secondsSince(slot.value.status.since, now.value);
+    return seconds === undefined ? undefined : formatAge(seconds);
+  });
+  return (
+    <p class="badge" title={STATE_MEANINGS[state]}>
+      <span class="dot" aria-hidden="true" />
+      <strong>{state}</strong>
+      {age !== undefined && <small>{age}</small>}
+    </p>
+  );
+}
+
+function Facts({ signals: { slot, line, rates } }: ReadProps): JSX.Element {
+  const facts = useSelector<readonly NamedFact[]>(() => {
+    const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
+    const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
+    return [
+      [T.backend, backend ?? T.none],
+      [T.memory, memory === null ? T.none : formatBytes(memory)],
+      [T.inFlight, String(line.value.in_flight)],
+      [T.pending, String(line.value.parked)],
+      [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
+      [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
+      ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),
+      ...(restarts > 0 ? [[T.restarts, String(restarts)] as const] : []),
+    ];
+  });
+  return <FactList facts={facts} />;
+}
+
+const CURVE = { width: 240, height: 32, most: MAX_HISTORY };
+
+function Sparkline({ signals: { history } }: ReadProps): JSX.Element | null {
+  const values = history.value;
+  if (values.length < 2) return null;
+  return (
+    <svg class="sparkline" role="img" aria-label={T.sparkline} viewBox={`0 0 ${CURVE.width} ${CURVE.height}`} preserveAspectRatio="none">
+      <polyline points={sparklinePoints(values, CURVE)} />
+    </svg>
+  );
+}
+
+const LINKS: readonly SlotTab[] = ['explain', 'timeline', 'logs', 'edit'];
+
+function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
+  const { change } = useApp();
+  const isEditable = useSelector(() => canEdit(slot.value));
+  const actions = useSelector(() => actionsOf(slot.value));
+  return (
+    <footer>
+      {isEditable && (
+        <div class="buttons" role="group" aria-label={`${T.actions}: ${name}`}>
+          <button
+            type="button"
+            class={actions.change === 'load' ? 'main' : ''}
+            onClick={() => (change.value = changeOf(name, actions.change))}
+          >
+            {T[actions.change]}
+          </button>
+          <button type="button" disabled={!actions.restart} onClick={() => (change.value = restartChange(name))}>
+            {T.restart}
+          </button>
+          <a class="button" href={hashOf({ page: 'models', slot: name })}>
+            {T.changeModel}
+          </a>
+        </div>
+      )}
+      <nav class="links" aria-label={name}>
+        {LINKS.map((tab) => (
+          <a key={tab} href={hashOf({ page: 'slots', slot: name, tab })}>
+            {TAB_NAMES[tab]}
+          </a>
+        ))}
+      </nav>
+    </footer>
+  );
+}
