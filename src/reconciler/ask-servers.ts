@@ -27,7 +27,7 @@ export async function askServers(
   const answers = await Promise.all(args.endpoints.map(async (endpoint) => await askOne(deps, provider, { endpoint, ...args }, signal)));
   const failingEndpoints = args.endpoints.filter((_, index) => answers[index]?.kind !== 'passing');
   const best = BEST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined);
-  return { health: best ?? { kind: 'failing', message: 'It has no endpoint' }, failingEndpoints };
+  return { health: best ?? { kind: 'failing', message: 'The workload has no endpoint' }, failingEndpoints };
 }
 
 const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;

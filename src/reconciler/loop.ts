@@ -244,7 +244,7 @@ export function createLoop(deps: LoopDeps): Loop {
         if (!leads()) executor.abandon();
         pacer.wake();
       }, signal);
-      await pacer.run(signal, (error) => log.error({ error: String(error) }, 'Report this as a bug: a pass threw'));
+      await pacer.run(signal, (error) => log.error({ error: String(error) }, 'A pass threw an error; report this as a bug'));
       await executor.close();
     },
     async preview(overlay) {

@@ -78,7 +78,7 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
     for (const { id, slot } of vanished) {
       // A workload that another controller stopped is not worth a report.
       if (!state.slots.has(slot) || !leading || takesOver) continue;
-      const message = 'Its workload is gone, and nobody here stopped it';
+      const message = 'The workload disappeared without being stopped';
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, { kind: 'failure', message }, clock.wallNow());
     }
@@ -155,7 +155,6 @@ export function createObjectionLog(log: Pick<Log, 'error'>): (objections: readon
     const text = objections.map(({ message }) => message).join('; ');
     if (text === last) return;
     last = text;
-    if (text !== '')
-      log.error({ objections }, 'Report this as a bug: a plan broke the rules for plans, and that part of it is not carried out');
+    if (text !== '') log.error({ objections }, 'A plan violated its rules, and the violating part is not executed; report this as a bug');
   };
 }

@@ -35,7 +35,7 @@ describe('the progress of a download', () => {
     generation: 1,
     status: {
       state: 'pulling',
-      conditions: [condition('Ready', 'False', 'Model "m" is not here')],
+      conditions: [condition('Ready', 'False', 'Model "m" is not present')],
       observed_generation: 1,
       restarts: 0,
       progress: { what: 'm.gguf', done_bytes: done, total_bytes: 100 * 2 ** 20, bytes_per_second: speed, seconds_left: 5 },

@@ -189,8 +189,7 @@ test('a GPU with less memory than the family needs is refused, with both numbers
     const slot = await small.until('img', 'stalled', (seen) => condition(seen, 'Stalled')?.status === 'True');
     expect(condition(slot, 'Stalled')).toMatchObject({
       reason: 'DeviceTooSmall',
-      message:
-        'Choose a smaller model, or a GPU with more memory: "sdxl-turbo" needs one with at least 8 GB, and the largest here has 6.4 GB',
+      message: '"sdxl-turbo" needs a GPU with at least 8 GB, and the largest here has 6.4 GB; choose a smaller model or a larger GPU',
     });
     const fit = await fetch(`${small.url}/api/fit?model=${TURBO}`);
     expect(await fit.text()).toContain('and the largest here has 6.4 GB');

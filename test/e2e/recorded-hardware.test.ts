@@ -25,7 +25,7 @@ test('slots are planned for the devices and the memory of the recording', async 
     ) === true;
   const card = await until('card', 'is refused', stalled('DeviceMissing'));
   expect(card.status.conditions.find(({ type }) => type === 'Stalled')?.message).toBe(
-    'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
+    'Backend "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB); set "backend" to "vulkan" or "cpu"',
   );
   // 90 % of the 31 GiB that were recorded, whatever this machine has.
   const large = await until('large', 'does not fit', (slot) => slot?.status.state === 'offline' && slot.status.conditions.length > 0);

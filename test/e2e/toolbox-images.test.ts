@@ -58,7 +58,7 @@ describeWithPodman('Toolbox images', () => {
     await service.save(box, chatSlot);
     expect(await stalled(box)).toMatchObject({
       reason: 'ImageUnknown',
-      message: expect.stringContaining('Build the toolbox image with "svcctl toolbox build gguf cpu"'),
+      message: expect.stringContaining('build it with "svcctl toolbox build gguf cpu"'),
     });
     const built = await toolbox('build', 'gguf', 'cpu', '--build-arg', `BASE=${BASE_IMAGE}`);
     expect([built.code, built.err]).toEqual([0, expect.any(String)]);

@@ -102,7 +102,7 @@ test('a model that is not complete, or of another provider, holds the slot up wi
   expect(await untilStalled(/"weights.bin" of "parrot" is incomplete: it has 10 of 100000 bytes/)).toBe('ModelMissing');
   await writeFile(path.join(dir, 'models/parrot/weights.bin'), new Uint8Array(WEIGHTS_BYTES));
   await slot('parrot', 'gguf');
-  expect(await untilStalled(/^Set "provider" to "npu", or choose another model: "parrot" is no model of "gguf"$/)).toBe('ModelUnusable');
+  expect(await untilStalled(/^"parrot" is no model of provider "gguf"; set "provider" to "npu", or choose another model$/)).toBe('ModelUnusable');
 });
 
 test('a program that is missing holds the slot up, and says what to install', async () => {
@@ -119,7 +119,7 @@ test('a program that is missing holds the slot up, and says what to install', as
 test('a machine without the device says so, in the slot and in the list', async () => {
   await slot();
   await start(true, 'server-without-gpu');
-  expect(await untilStalled(/"npu" is not available here, because this machine has no NPU$/)).toBe('DeviceMissing');
+  expect(await untilStalled(/^Backend "npu" is not available here, because this machine has no NPU; /)).toBe('DeviceMissing');
   expect((await get('/api/providers')).providers).toContainEqual(
     expect.objectContaining({
       kind: 'npu',

@@ -65,7 +65,7 @@ describe('a slot with pods', () => {
     expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
     expect(world.slot('primary').admission).toMatchObject({
       code: 'slot.disabled',
-      message: expect.stringContaining('Scale slot "primary" up'),
+      message: expect.stringContaining('Slot "primary" has no replicas'),
     });
     await expectRest(world);
     world.edit('primary', { model: { default: 'a.gguf' }, replicas: 1 });

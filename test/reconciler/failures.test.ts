@@ -78,7 +78,7 @@ describe('a workload', () => {
     await world.clock.until(() => !ready(world), 1000);
     await world.reach('primary', 'ready');
     expect(world.life().reports.flatMap(({ entries }) => entries)).toContainEqual(
-      expect.objectContaining({ kind: 'failure', message: 'Its workload is gone, and nobody here stopped it' }),
+      expect.objectContaining({ kind: 'failure', message: 'The workload disappeared without being stopped' }),
     );
     await expectRest(world);
   });

@@ -35,7 +35,7 @@ describe('a controller that does not lead', () => {
     expect(request.answers).toEqual(['served']);
     expect(lines(lifeOf(world, 1))).not.toMatch(/Starting|Started|Stopping/);
     expect(lines(lifeOf(world, 0))).toContain('Starting ');
-    expect(lines(lifeOf(world, 1))).not.toContain('nobody here stopped it');
+    expect(lines(lifeOf(world, 1))).not.toContain('disappeared without being stopped');
   });
 
   test('begins nothing while nobody leads, however long that is', async () => {
@@ -59,7 +59,7 @@ describe('a controller that does not lead', () => {
     world.edit('primary', document('b.gguf', { enabled: false }));
     await world.clock.advance(20_000);
     expect(seenBy(world, 1)?.status.state).toBe('offline');
-    expect(lines(lifeOf(world, 1))).not.toMatch(/Starting |Stopping |nobody here stopped it/);
+    expect(lines(lifeOf(world, 1))).not.toMatch(/Starting |Stopping |disappeared without being stopped/);
   });
 
   test('goes on probing what it takes for faulty, and sends requests there again', async () => {

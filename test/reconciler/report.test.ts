@@ -91,13 +91,13 @@ describe('the timeline', () => {
     expect(told.map(({ message }) => message.replaceAll(/memory-\d+-/g, ''))).toEqual([
       'Generation 1 is in force',
       'The slot is "starting"',
-      'Starting "svc-slot-primary" with model "a.gguf" on port 18080: The slot is wanted and has no workload',
+      'Starting "svc-slot-primary" with model "a.gguf" on port 18080: No workload is running for this slot',
       'Started "svc-slot-primary" with model "a.gguf" on port 18080',
       'From "starting" to "warming"',
       'From "warming" to "ready"',
       'Generation 2 is in force',
       'From "ready" to "unloading"',
-      'Stopping "svc-slot-primary": The slot is not enabled',
+      'Stopping "svc-slot-primary": Slot is off: "enabled" is false',
       'Stopped "svc-slot-primary"',
       'From "unloading" to "offline"',
     ]);

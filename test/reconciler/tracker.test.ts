@@ -82,7 +82,7 @@ describe('the tracker on a workload that its runtime starts again', () => {
 
 describe('the tracker on a workload that is being stopped', () => {
   const args = { slot: SLOT, workload: ID, graceMs: 0, abort: false, failure: undefined } as const;
-  const stop: Action = { name: 'stop', slot: SLOT, because: { reason: 'Disabled', message: 'The slot is not enabled' }, args };
+  const stop: Action = { name: 'stop', slot: SLOT, because: { reason: 'Disabled', message: 'Slot is off: "enabled" is false' }, args };
 
   test('keeps the beginning of its drain when the stop fails while the world is observed', () => {
     const tracker = createTracker();

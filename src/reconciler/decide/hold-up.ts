@@ -19,7 +19,7 @@ export function holdUp(view: SlotView, last: Decision | undefined, problem: stri
   const { slot, spec, workloads, lastCapabilities } = view;
   const because: Finding = {
     reason: 'InternalError',
-    message: `Report this as a bug: the slot is left as it is, because what to do about it cannot be decided: ${problem}`,
+    message: `Cannot plan this slot, so it is left as it is: ${problem}; report this as a bug`,
   };
   const serving = workloads.find((workload) => isStillServing(workload, last));
   const targets = targetsOf(serving);

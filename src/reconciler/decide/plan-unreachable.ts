@@ -15,7 +15,7 @@ export function planUnreachable(views: readonly SlotView[], published: Observed[
 function decide(view: SlotView, last: Decision | undefined, why: string): Decision {
   const { slot, spec, template } = view;
   const refused = refuseForever(view);
-  const message = `Start the runtime again, or correct its address: ${why}`;
+  const message = `Cannot reach the runtime: ${why}; start it, or correct its address`;
   return {
     ...(last ?? UNKNOWN),
     name: slot.name,

@@ -14,7 +14,7 @@ export interface ReasonFacts {
 
 /** The slot is at rest on purpose. */
 export const AT_REST_REASONS = {
-  Disabled: reason('The slot is not enabled', 'Run `svcctl slot load <slot>`, or set `enabled = true`'),
+  Disabled: reason('Slot is off: `enabled = false`', 'Run `svcctl slot load <slot>`, or set `enabled = true`'),
   NoReplicas: reason('The slot is scaled to zero replicas', 'Set `replicas` to 1 or more'),
   NotAskedFor: reason('The slot loads on demand, and no request has asked for it yet', 'Send a request, or set `load` to `always`'),
   GaveWay: reason('The slot loads on demand, and other slots that were asked for have its memory', 'Send a request to the slot'),
@@ -52,7 +52,7 @@ export const PROGRESS_REASONS = {
   WorkloadNotPresent: reason('The slot should run and has no workload, so one is started', 'Wait'),
   RevisionOutdated: reason('What runs belongs to an earlier version of the slot and is being replaced', 'Wait'),
   PreviousServes: reason(
-    'What ran before the last edit still answers, because what the edit asks for is not ready',
+    'The previous version still answers, because the edited one is not ready',
     'Wait, or read the message: it says what the new workload is waiting for',
   ),
   ApplyOutdated: reason('An edit is applied to the running workload without a restart', 'Wait'),

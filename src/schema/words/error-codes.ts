@@ -88,7 +88,7 @@ export const ERROR_CODES = {
   'image.failed': error(502, 'upstream_error', 'The image server could not draw the image; the message says what to do'),
   'model.source_failed': error(502, 'upstream_error', 'The server that provides the model does not answer, or limits requests'),
   'slot.loading': error(503, 'unavailable_error', 'The model took longer to load than `SVC_PARK_TIMEOUT`; retry after `Retry-After`'),
-  'slot.disabled': permanent(503, 'unavailable_error', 'The slot is not enabled'),
+  'slot.disabled': permanent(503, 'unavailable_error', 'The slot is disabled'),
   'slot.stalled': permanent(503, 'unavailable_error', 'The slot has stopped retrying; edit or restart it'),
   'slot.insufficient_memory': permanent(503, 'unavailable_error', 'The model does not fit into the available memory'),
   'server.overloaded': error(

@@ -17,7 +17,7 @@ export function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, gene
   });
   const reason = ready ? 'ProbePassed' : spec.enabled ? 'Warming' : 'Disabled';
   const conditions = [
-    condition('Ready', ready, reason, ready ? '' : spec.enabled ? 'The model is loading' : 'The slot is not enabled'),
+    condition('Ready', ready, reason, ready ? '' : spec.enabled ? 'The model is loading' : 'Slot is off: "enabled" is false'),
     condition('Reconciling', state === 'warming', reason, ''),
   ];
   const { provider, backend } = spec;

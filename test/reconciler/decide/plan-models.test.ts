@@ -16,8 +16,7 @@ describe('the least memory that a model needs of a discrete device', () => {
       {
         kind: 'stalled',
         reason: 'DeviceTooSmall',
-        message:
-          'Choose a smaller model, or a GPU with more memory: "a.gguf" needs one with at least 48.3 GB, and the largest here has 48.3 GB',
+        message: '"a.gguf" needs a GPU with at least 48.3 GB, and the largest here has 48.3 GB; choose a smaller model or a larger GPU',
       },
     ]);
   });

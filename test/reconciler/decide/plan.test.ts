@@ -235,7 +235,9 @@ test('a slot whose image nobody has published says with which command it is buil
   const stalled = made.decisions.get(PRIMARY)?.conditions.find(({ type }) => type === 'Stalled');
   expect(stalled).toMatchObject({
     reason: 'ImageUnknown',
-    message: expect.stringMatching(/^Build the toolbox image with "svcctl toolbox build gguf \w+", or name one in "toolboxes.toml"/),
+    message: expect.stringMatching(
+      /^No toolbox image is published .*; build it with "svcctl toolbox build gguf \w+", or name one in "toolboxes.toml"/,
+    ),
   });
 });
 

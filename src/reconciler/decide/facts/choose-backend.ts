@@ -62,13 +62,13 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
   const why = whyMissing(backend, verdicts);
   if (why === undefined) return undefined;
   const usable = verdicts.filter(isUsable).map((verdict) => `"${verdict.backend}"`);
-  const advice = usable.length === 0 ? 'Make the device available' : `Set "backend" to ${usable.join(' or ')}`;
-  return { reason: 'DeviceMissing', message: `${advice}: "${backend}" is not available here, because ${why}` };
+  const advice = usable.length === 0 ? 'make the device available' : `set "backend" to ${usable.join(' or ')}`;
+  return { reason: 'DeviceMissing', message: `Backend "${backend}" is not available here, because ${why}; ${advice}` };
 }
 
 /**
  * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot
- * names its backend. Nobody has to act on it.
+ * names its backend. No action needed.
  */
 export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
   const { defaultBackend } = PROVIDER_KINDS[provider];

@@ -81,7 +81,7 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   if (silence !== undefined) return condition('Ready', 'Unknown', silence);
   const why = alteredStart(view, roles) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
-    const message = `What ran before the edit still answers: ${why?.message ?? 'the new workload is being started'}`;
+    const message = `The previous version still answers: ${why?.message ?? 'the new workload is being started'}`;
     return condition('Ready', 'True', { reason: 'PreviousServes', message });
   }
   if (serving !== undefined) {
@@ -119,7 +119,7 @@ function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): Con
   const delay = repair(view, roles) ?? hindrance(roles.starting) ?? findShortage(roles.serving, view);
   if (!busy && !waits && delay === undefined) return condition('Reconciling', 'False', AT_REST);
   const finding = roles.draining[0]?.because ?? delay ?? (waits ? (gate ?? roles.waitsFor) : undefined);
-  return condition('Reconciling', 'True', finding ?? { reason: 'Progressing', message: 'The slot is being loaded' });
+  return condition('Reconciling', 'True', finding ?? { reason: 'Progressing', message: 'The slot is loading' });
 }
 
 function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): ConditionInput {
@@ -128,22 +128,22 @@ function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): Condit
   if (unrepairable !== undefined) return condition('Stalled', 'True', unrepairable);
   const spec = specValid(view);
   if (spec.status === 'False') return condition('Stalled', 'True', spec);
-  return condition('Stalled', 'False', { reason: 'NotStalled', message: 'Nobody has to act' });
+  return condition('Stalled', 'False', { reason: 'NotStalled', message: 'No action needed' });
 }
 
 function specValid({ slot: { problems }, aliasConflicts }: SlotView): ConditionInput {
   if (problems.length === 0 && aliasConflicts.length > 0) {
     return condition('SpecValid', 'True', { reason: 'AliasConflict', message: aliasConflicts.join('; ') });
   }
-  if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The text of the slot is valid' });
-  const message = `The last valid text stays in force: ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
+  if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The spec is valid' });
+  const message = `${problems.map((problem) => formatProblem(problem)).join('; ')}; the last valid spec stays in force`;
   return condition('SpecValid', 'False', { reason: 'SpecInvalid', message });
 }
 
 function driftDetected({ view }: ConditionFacts): ConditionInput {
   const drift = view.workloads.flatMap((workload) => (workload.alive ? workload.drift : []));
   if (drift.length === 0 || view.spec.lifecycle.drift === 'ignore') {
-    return condition('DriftDetected', 'False', { reason: 'AsApplied', message: 'The workload runs as it was started' });
+    return condition('DriftDetected', 'False', { reason: 'AsApplied', message: 'The workload runs as applied' });
   }
   return condition('DriftDetected', 'True', describeAltered({ drift }, view));
 }
@@ -169,7 +169,7 @@ function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDat
   if (ready.status === 'True') {
     // `PreviousServes` says more than what is under way.
     if (reconciling.status !== 'False') return upToDate('False', ready.reason === 'PreviousServes' ? ready : reconciling);
-    return upToDate('True', { reason: 'SpecInForce', message: 'What answers is what the newest spec says' });
+    return upToDate('True', { reason: 'SpecInForce', message: 'The newest spec is in force' });
   }
   if (reconciling.status !== 'False') return upToDate('False', ready);
   // The next request would load the slot, and nothing could answer it.

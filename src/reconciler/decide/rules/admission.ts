@@ -33,17 +33,21 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
  */
 export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {
-    return { kind: 'refuse', code: 'slot.disabled', message: `Enable slot "${name}" first ("svcctl slot load ${name}"): it is disabled` };
+    return { kind: 'refuse', code: 'slot.disabled', message: `Slot "${name}" is disabled; enable it with "svcctl slot load ${name}"` };
   }
   if (network !== 'pods' || spec.cluster.replicas > 0 || spec.load === 'on-demand') return undefined;
-  const message = `Scale slot "${name}" up first (set "replicas" to 1 or more): it has none, and as its "load" is "always", requests do not wait for that`;
+  const message = `Slot "${name}" has no replicas, and with "load" set to "always" requests do not wait for them; set "replicas" to 1 or more`;
   return { kind: 'refuse', code: 'slot.disabled', message };
 }
 
 /** Refuses the requests of a stalled slot, as waiting would not help them. */
 export function refuseStalled(name: SlotName, { reason, message }: Finding): Admission {
   if (reason === 'InsufficientMemory') {
-    return { kind: 'refuse', code: 'slot.insufficient_memory', message: `Free memory, or lower what slot "${name}" needs: ${message}` };
+    return {
+      kind: 'refuse',
+      code: 'slot.insufficient_memory',
+      message: `Not enough memory for slot "${name}": ${message}; free memory, or lower its needs`,
+    };
   }
-  return { kind: 'refuse', code: 'slot.stalled', message: `Fix slot "${name}" first: ${message}` };
+  return { kind: 'refuse', code: 'slot.stalled', message: `Slot "${name}" is stalled: ${message}` };
 }

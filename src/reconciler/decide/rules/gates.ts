@@ -47,7 +47,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
 
 function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
-  const message = `Use another provider: "${spec.provider}" is not part of this installation`;
+  const message = `Provider "${spec.provider}" is not part of this installation; use another one`;
   return { kind: 'stalled', reason: 'ProviderMissing', message };
 }
 
@@ -58,7 +58,7 @@ function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
 function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
   const { provider, backend } = spec;
-  const message = `Build the toolbox image with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml", in a cluster in "toolboxes" of the chart: none is published for provider "${provider}" with backend "${backend}"`;
+  const message = `No toolbox image is published for provider "${provider}" with backend "${backend}"; build it with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml", in a cluster in "toolboxes" of the chart`;
   return { kind: 'stalled', reason: 'ImageUnknown', message };
 }
 
@@ -70,7 +70,7 @@ function modelMissing({ model }: SlotView): Gate | undefined {
 function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
   const owner = model?.kind === 'present' ? model.facts.provider : undefined;
   if (owner === undefined || owner === spec.provider) return undefined;
-  const message = `Set "provider" to "${owner}", or choose another model: "${spec.model.default}" is no model of "${spec.provider}"`;
+  const message = `"${spec.model.default}" is no model of provider "${spec.provider}"; set "provider" to "${owner}", or choose another model`;
   return { kind: 'stalled', reason: 'ModelUnusable', message };
 }
 
@@ -88,7 +88,7 @@ function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate 
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
   if (templateProblem === undefined) return undefined;
-  const message = `Report this as a bug of provider "${spec.provider}": it cannot say how to run the slot: ${templateProblem}`;
+  const message = `Provider "${spec.provider}" cannot say how to run the slot: ${templateProblem}; report this as a bug`;
   return { kind: 'stalled', reason: 'InternalError', message };
 }
 
@@ -105,7 +105,7 @@ function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined 
   const answers = failures.filter(({ failure }) => failure.reason === 'ModelAnswersNonsense');
   const last = answers.at(-1);
   if (!leads || last === undefined || answers.length < NONSENSE_LIMIT) return undefined;
-  const message = `Get the model again, or choose another one or another backend, then run "svcctl slot restart ${slot.name}": ${last.failure.message}`;
+  const message = `${last.failure.message}; pull the model again or choose another model or backend, then run "svcctl slot restart ${slot.name}"`;
   return { kind: 'stalled', reason: 'ModelAnswersNonsense', message };
 }
 
@@ -117,10 +117,10 @@ export function crashLooping({ failures, slot, leads, network }: SlotView): Gate
   if (!leads || !isCrashLoop(failures)) return undefined;
   const last = failures.at(-1);
   const line = last?.logTail?.findLast(({ text }) => text.trim() !== '')?.text.slice(0, QUOTED_CHARACTERS);
-  const logged = line === undefined ? '' : `; its last line was "${line.trim()}"`;
+  const logged = line === undefined ? '' : `; last log line: "${line.trim()}"`;
   const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
-  const edit = network === 'pods' ? 'Edit more of the slot than "replicas"' : 'Edit the slot';
-  const message = `${edit} or run "svcctl slot restart ${slot.name}": it failed ${often}. ${last?.failure.message ?? ''}${logged}`;
+  const edit = network === 'pods' ? 'edit more of the slot than "replicas"' : 'edit the slot';
+  const message = `Failed ${often}: ${last?.failure.message ?? ''}${logged}; ${edit} or run "svcctl slot restart ${slot.name}"`;
   return { kind: 'stalled', reason: 'CrashLoop', message };
 }
 
@@ -140,13 +140,13 @@ function modelNotLookedUp({ model }: SlotView): Gate | undefined {
 
 function imageNotPresent({ image, imagePresent }: SlotView): Gate | undefined {
   if (image === undefined || imagePresent) return undefined;
-  return { kind: 'pulling', what: 'image', reason: 'ImageNotPresent', message: `Image "${image.reference}" is not here` };
+  return { kind: 'pulling', what: 'image', reason: 'ImageNotPresent', message: `Image "${image.reference}" is not present` };
 }
 
 function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
   if (model?.kind !== 'pullable') return undefined;
   const size = model.sizeBytes === undefined ? '' : ` (${formatSize(model.sizeBytes)})`;
-  return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not here` };
+  return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not present` };
 }
 
 /** Undefined where the slot may have its memory. */
@@ -174,7 +174,7 @@ function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
 /** `leastBytes`: total required by the model. `largestBytes`: of the largest device. Undefined if unknown or enough. */
 export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {
   if (leastBytes === undefined || largestBytes === undefined || largestBytes >= leastBytes) return undefined;
-  const message = `Choose a smaller model, or a GPU with more memory: "${model}" needs one with at least ${formatGigabytes(leastBytes)}, and the largest here has ${formatGigabytes(largestBytes)}`;
+  const message = `"${model}" needs a GPU with at least ${formatGigabytes(leastBytes)}, and the largest here has ${formatGigabytes(largestBytes)}; choose a smaller model or a larger GPU`;
   return { reason: 'DeviceTooSmall', message };
 }
 

@@ -39,12 +39,12 @@ export function findUnrepairable(
   const altered = starting.standing === 'altered';
   if (spec.lifecycle.drift !== 'repair') {
     if (!altered || !isScaledToZero(starting)) return undefined;
-    const message = `Undo the change, or set "drift" to "repair": ${describeAltered(starting, view).message}`;
+    const message = `${describeAltered(starting, view).message}; undo the change, or set "drift" to "repair"`;
     return { reason: 'WorkloadAltered', message };
   }
   if (repairs === undefined || delayAfter(repairs.times) < LONGEST_DELAY_MS) return undefined;
-  const what = altered ? starting.drift.join('; ') : 'it does not last';
-  const message = `Find out what alters the workload, and stop it: ${what}${repairsText(view)}`;
+  const what = altered ? starting.drift.join('; ') : 'repairs do not last';
+  const message = `The workload is altered from outside again and again: ${what}${repairsText(view)}; stop the cause`;
   return { reason: 'WorkloadAltered', message };
 }
 

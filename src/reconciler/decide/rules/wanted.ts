@@ -14,7 +14,7 @@ export function whyNotWanted(view: SlotView): Finding | undefined {
 }
 
 function notEnabled({ spec }: SlotView): Finding | undefined {
-  return spec.enabled ? undefined : { reason: 'Disabled', message: 'The slot is not enabled' };
+  return spec.enabled ? undefined : { reason: 'Disabled', message: 'Slot is off: "enabled" is false' };
 }
 
 function noReplicas({ network, spec, waiting }: SlotView): Finding | undefined {

@@ -80,7 +80,7 @@ function isNew(endpoints: readonly Endpoint[], { passedEndpoints, failingEndpoin
 }
 
 function whyProbe(probe: ProbeFact | undefined): Finding {
-  if (probe?.passed === true) return { reason: 'ProbeDue', message: 'It is time to check that the server still answers' };
+  if (probe?.passed === true) return { reason: 'ProbeDue', message: 'A liveness probe is due' };
   return { reason: 'ProbeNotPassed', message: 'The server runs and has not answered yet' };
 }
 

@@ -17,7 +17,7 @@ export function planStart(
   if (template === undefined || model?.kind !== 'present') return {};
   const port = template.cluster === undefined ? allocation.freePort : template.containerPort;
   if (port === undefined) {
-    const message = 'Widen "SVC_PORT_RANGE": every port of it is taken';
+    const message = 'Every port of "SVC_PORT_RANGE" is taken; widen it';
     return { gate: { kind: 'waiting', reason: 'PortRangeUsedUp', message } };
   }
   const names = new Set(view.workloads.map(({ fact }) => fact.name));
@@ -26,7 +26,7 @@ export function planStart(
   const origin = { spec, model: model.facts, memory: needed };
   const because: Finding =
     names.size === 0
-      ? { reason: 'WorkloadNotPresent', message: 'The slot is wanted and has no workload' }
+      ? { reason: 'WorkloadNotPresent', message: 'No workload is running for this slot' }
       : { reason: 'RevisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }

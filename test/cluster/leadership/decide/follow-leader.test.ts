@@ -90,8 +90,8 @@ describe('followLeader()', () => {
   });
 
   test.each<[Reason, string, string]>([
-    ['CrashLoop', 'slot.stalled', 'Fix slot "primary" first: It crashed'],
-    ['InsufficientMemory', 'slot.insufficient_memory', 'Free memory, or lower what slot "primary" needs: It crashed'],
+    ['CrashLoop', 'slot.stalled', 'Slot "primary" is stalled: It crashed'],
+    ['InsufficientMemory', 'slot.insufficient_memory', 'Not enough memory for slot "primary": It crashed; free memory, or lower its needs'],
   ])('refuses requests that would wait in vain: %s is %s', (reason, code, message) => {
     const conditions = [condition('Stalled', 'True', reason, 'It crashed')];
     expect(follow(slotOf(PRIMARY), statusOf(PRIMARY, { conditions })).admission).toEqual({ kind: 'refuse', code, message });

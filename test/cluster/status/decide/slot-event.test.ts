@@ -77,7 +77,7 @@ describe('toSlotEvent()', () => {
       { type: 'Normal', reason: 'SwapStarted', message: 'Model "b" replaces model "a"' },
     ],
     [
-      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: Nobody has to act' },
+      { kind: 'condition', cause: 'NotStalled', message: 'Stalled is False: No action needed' },
       { type: 'Normal', reason: 'NotStalled' },
     ],
   ])('%j becomes %j', (changes, expected) => {

@@ -117,18 +117,20 @@ describe('a slot with a backend', () => {
 
   test('says why it is missing, and what can be used instead', () => {
     const messageOf = (backend: Backend, hardware: Hardware): string | undefined => missing(slot({ backend }).spec, hardware)?.message;
-    expect(messageOf('cuda', NONE)).toBe('Set "backend" to "cpu": "cuda" is not available here, because this machine has no GPU of NVIDIA');
+    expect(messageOf('cuda', NONE)).toBe(
+      'Backend "cuda" is not available here, because this machine has no GPU of NVIDIA; set "backend" to "cpu"',
+    );
     expect(messageOf('rocm', INTEL)).toBe(
-      'Set "backend" to "vulkan" or "cpu": "rocm" is not available here, because this machine has no GPU of AMD',
+      'Backend "rocm" is not available here, because this machine has no GPU of AMD; set "backend" to "vulkan" or "cpu"',
     );
     expect(messageOf('vulkan', NVIDIA)).toBe(
-      'Set "backend" to "cuda" or "cpu": "vulkan" is not available here, because images for Vulkan cannot use the driver of NVIDIA (gpu0: NVIDIA GeForce RTX 3090, gpu1: NVIDIA GeForce RTX 4090)',
+      'Backend "vulkan" is not available here, because images for Vulkan cannot use the driver of NVIDIA (gpu0: NVIDIA GeForce RTX 3090, gpu1: NVIDIA GeForce RTX 4090); set "backend" to "cuda" or "cpu"',
     );
     expect(messageOf('cuda', NOUVEAU)).toBe(
-      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB)',
+      'Backend "cuda" is not available here, because the GPU uses the driver "nouveau" instead of "nvidia" (gpu1: GeForce GTX 1060 6GB); set "backend" to "vulkan" or "cpu"',
     );
     expect(messageOf('cuda', reporting(NVIDIA, 'cpu', 'vulkan'))).toBe(
-      'Set "backend" to "vulkan" or "cpu": "cuda" is not available here, because "/usr/bin/llama-server" reports no such device',
+      'Backend "cuda" is not available here, because "/usr/bin/llama-server" reports no such device; set "backend" to "vulkan" or "cpu"',
     );
   });
 
@@ -137,7 +139,7 @@ describe('a slot with a backend', () => {
     expect(chosen(image, NONE)).toBe(image);
     expect(missing(image.spec, NONE)).toMatchObject({
       reason: 'DeviceMissing',
-      message: expect.stringMatching(/^Make the device available: "rocm" is not available here/),
+      message: expect.stringMatching(/^Backend "rocm" is not available here, because .*; make the device available$/),
     });
   });
 });

@@ -17,7 +17,7 @@ describe('explain()', () => {
   test('explains a first start', () => {
     expect(texts({})).toEqual([
       'Slot "primary" is starting',
-      '  next: start "svc-slot-primary" with model "a.gguf" on port 18080: The slot is wanted and has no workload',
+      '  next: start "svc-slot-primary" with model "a.gguf" on port 18080: No workload is running for this slot',
     ]);
   });
 
@@ -32,8 +32,8 @@ describe('explain()', () => {
   test('explains a pull', () => {
     expect(texts({ model: 'pullable' })).toEqual([
       'Slot "primary" is pulling',
-      '  because: Model "a.gguf" (1000 B) is not here [ModelNotPresent]',
-      '  next: pull model "a.gguf": Model "a.gguf" (1000 B) is not here',
+      '  because: Model "a.gguf" (1000 B) is not present [ModelNotPresent]',
+      '  next: pull model "a.gguf": Model "a.gguf" (1000 B) is not present',
     ]);
   });
 
@@ -115,7 +115,7 @@ describe('explainSlot()', () => {
   test('also explains a slot at rest', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
     expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline, as it should not run now\n  because: The slot is not enabled [Disabled]',
+      'Slot "primary" is offline, as it should not run now\n  because: Slot is off: "enabled" is false [Disabled]',
     );
   });
 

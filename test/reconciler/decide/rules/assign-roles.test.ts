@@ -51,7 +51,7 @@ function startOf(scene: Scene): readonly Action[] {
   return plan(desired, observed, NOW).actions.filter(({ name }) => name === 'apply');
 }
 
-const UNWANTED = { reason: 'Disabled', message: 'The slot is not enabled' } as const;
+const UNWANTED = { reason: 'Disabled', message: 'Slot is off: "enabled" is false' } as const;
 
 const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
   'the old one serves until the new one passes': [{ workloads: [old, loading] }, {}, 'serves w0, starts w1'],
