@@ -15,7 +15,7 @@ import { connectTo, discard, openUrl, type OpenedUrl } from '../src/models/downl
 import { codeOf, messageOf } from '../src/platform/error-text.ts';
 import type { Failure } from '../src/schema/words/failure.ts';
 
-const CATALOGUE_FILE = join(import.meta.dirname, '../src/models/catalogue.toml');
+const CATALOGUE_FILE = join(import.meta.dirname, '../src/models/catalogue/catalogue.toml');
 const ANSWER_WITHIN_MS = 30_000;
 /** Of one file, when a server is busy or limits how often it may be asked. */
 const ATTEMPTS = 4;

@@ -24,7 +24,7 @@ function readTexts() {
   );
   return {
     chartValues: read('helm/svc/values.yaml'),
-    catalogue: read('src/models/catalogue.toml'),
+    catalogue: read('src/models/catalogue/catalogue.toml'),
     benchResults: results.map((name) => read(join(BENCH_RESULTS, name))),
   };
 }

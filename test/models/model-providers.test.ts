@@ -7,7 +7,7 @@ import { PROVIDER_OF_MODEL } from '../../src/schema/slot/catalogue-providers.ts'
 import { providerOfModel } from '../../src/schema/slot/model-providers.ts';
 
 test('the provider of each model of the catalogue is known from its id', async () => {
-  const { records } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');
+  const { records } = parseCatalogue(await readFile('src/models/catalogue/catalogue.toml', 'utf8'), 'catalogue.toml');
   const demo = [...DEMO_CATALOGUE.values()].map(({ id, provider }) => [id, provider]);
   const shipped = [...records.values()].map((record) => [record.id, providerOf(record)]);
   expect(PROVIDER_OF_MODEL).toEqual(Object.fromEntries([...demo, ...shipped]));

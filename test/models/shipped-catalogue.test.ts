@@ -9,7 +9,7 @@ import { fileUrl } from '../../src/models/hub/hub-access.ts';
 import { MODEL_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 
-const { records, problems } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');
+const { records, problems } = parseCatalogue(await readFile('src/models/catalogue/catalogue.toml', 'utf8'), 'catalogue.toml');
 const context = {
   hubUrl: (repo: string, commit: string, file: string) => fileUrl('https://huggingface.co', repo, commit, file),
   providers: new Set(['gguf'] as const),

@@ -17,7 +17,7 @@ import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { boardView } from '../../gateway/support/board-fixture.ts';
 import { recordingOf } from '../../support/hardware/recorded-machines.ts';
 
-const { records } = parseCatalogue(await readFile('src/models/catalogue.toml', 'utf8'), 'catalogue.toml');
+const { records } = parseCatalogue(await readFile('src/models/catalogue/catalogue.toml', 'utf8'), 'catalogue.toml');
 const context = { hubUrl: () => 'https://huggingface.co/x', providers: new Set(['image'] as const), isOwn: false };
 const IMG = SlotName.parse('img');
 
