@@ -14,6 +14,7 @@ import { openLlamaServer } from './host-program.ts';
 export const gguf: Provider = {
   kind: 'gguf',
   program: PROGRAM,
+  toolbox: { folder: 'gguf', backends: ['vulkan', 'rocm', 'cuda', 'cpu'], byBackend: true },
   containerPort: 8080,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,

@@ -13,6 +13,7 @@ import { sttFormat } from './stt-format.ts';
 export const stt: Provider = {
   kind: 'stt',
   program: PROGRAMS.stt,
+  toolbox: { folder: 'speech', backends: ['cpu'] },
   containerPort: 8093,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,

@@ -13,6 +13,7 @@ import { ttsFormat } from './tts-format.ts';
 export const tts: Provider = {
   kind: 'tts',
   program: PROGRAMS.tts,
+  toolbox: { folder: 'speech', backends: ['cpu'] },
   containerPort: 8093,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
