@@ -39,7 +39,7 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
   }
 }
 
-/** For `--help` and the man page. */
+/** Shown by `--help` and the man page. */
 export const DESCRIPTION = 'Run and control svc, an inference gateway with declared slots';
 export const EXAMPLES = [
   'svcctl get slots',

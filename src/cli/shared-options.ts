@@ -32,7 +32,7 @@ export const LOG_OPTIONS = [
   option('-f, --follow', 'Stream new lines'),
   option('--tail <lines>', 'Number of lines to print from the end', { default: '200' }),
 ];
-/** For `wait --for`. */
+/** Goals of `wait --for`. */
 export const GOALS = [...CONDITION_TYPES.map((type) => `condition=${type}`), ...SLOT_STATES.map((state) => `state=${state}`), 'delete'];
 export const CHECKOUT = option('--checkout', 'Use the configuration in ".svc" of this checkout');
 export const PROVIDER = argument('<provider>', 'Provider kind', { choices: PROVIDER_KIND_NAMES });

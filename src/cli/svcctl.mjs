@@ -14,7 +14,7 @@ const { join } = process.getBuiltinModule('node:path');
 /**
  * Returns the directory for compiled code; undefined if none is safe. A user who can write to it controls this program,
  * so it must belong to this user alone. Node's default is below /tmp, where another user may have created it first.
- * With "sudo", the home directory may belong to another user.
+ * The home directory may belong to another user under "sudo".
  */
 function findCompileCache() {
   const { XDG_CACHE_HOME: cacheHome = '' } = process.env;

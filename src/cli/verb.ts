@@ -51,12 +51,12 @@ interface Values {
 export type LiveList = 'slots' | 'slot/NAME' | 'models' | 'profiles';
 
 export interface VerbArgument extends Values {
-  /** In commander's syntax: `<slot>`, `[names...]`. */
+  /** Commander's syntax: `<slot>`, `[names...]`. */
   readonly name: string;
 }
 
 export interface VerbOption extends Values {
-  /** In commander's syntax: `-o, --output <format>`. */
+  /** Commander's syntax: `-o, --output <format>`. */
   readonly flags: string;
   readonly default?: string;
   readonly required?: true;

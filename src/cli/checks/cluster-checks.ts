@@ -34,7 +34,7 @@ export async function checkCluster(cluster: ClusterAccess, now: () => number): P
   const checks = [api, definition, rights, nodes, leader];
   if (leader.found.startsWith(NOT_INSTALLED)) return checks;
   checks.push(replicas);
-  // Without a leader, the service does not answer.
+  // The service does not answer without a leader.
   if (leader.result === 'fail') return checks;
   const client = createClient(createClusterTransport({ cluster, now, onWait: () => undefined }));
   const service = { answer: checkAnswer, images: checkImages };

@@ -116,7 +116,7 @@ async function parseAnswer<N extends AnswerName>(response: ServiceResponse, name
   throw new CliFailure(`Could not read the answer from ${service}: ${problem}`, { hint });
 }
 
-/** By error code. */
+/** Hints by error code. */
 const HINTS: Readonly<Record<string, string>> = {
   'auth.required': 'Set SVCCTL_TOKEN to an API token, or name a file with one in --token-file',
   'auth.invalid': 'The token was revoked or belongs to another service; use another one',

@@ -78,7 +78,7 @@ export async function readToken(options: ServiceOptions, env: Environment): Prom
   return (await givenToken(options, env)) ?? parseToken(await defaultToken(env));
 }
 
-/** As `readToken`, without `~/.config/svc/token`, which belongs to no cluster in particular. */
+/** `readToken` without `~/.config/svc/token`, which belongs to no cluster in particular. */
 export async function givenToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
   const given = options.tokenFile === undefined ? (env['SVCCTL_TOKEN'] ?? env['SVC_TOKEN']) : undefined;
   return parseToken(given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])));

@@ -32,7 +32,7 @@ export interface Transport {
   readonly service: string;
   /** Set for a service in a cluster. */
   readonly namespace?: string;
-  /** For answers that cannot come from the service. */
+  /** Hint for answers that cannot come from the service. */
   readonly hint: string;
   /** Interval of polling; longer through an API server, which serves others too. */
   readonly pollMs: number;

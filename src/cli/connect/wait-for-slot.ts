@@ -22,9 +22,9 @@ export interface WaitOptions {
   readonly goal: Goal;
   /** Unix milliseconds. */
   readonly deadline: number;
-  /** After an edit: the lowest generation that counts. */
+  /** Set after an edit: the lowest generation that counts. */
   readonly generation?: number | undefined;
-  /** After an edit that requested this model: no other model counts. */
+  /** Set after an edit that requested this model: no other model counts. */
   readonly model?: string | undefined;
 }
 

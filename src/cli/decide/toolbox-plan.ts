@@ -98,7 +98,7 @@ export function judgeImage({ digest, id }: ToolboxImage, found: string | undefin
   return digest === undefined ? 'not pinned' : 'verified';
 }
 
-/** For tables: the first digits of the pin. */
+/** Returns the first digits of the pin, for tables. */
 export function pinText({ digest, id }: ToolboxImage): string {
   if (digest === UNPUBLISHED) return UNPUBLISHED;
   return (id ?? digest ?? '').slice(0, 'sha256:'.length + 12);

@@ -16,7 +16,7 @@ export interface Manifest {
   readonly name: SlotName;
   /** Keys in camelCase. Possibly invalid. */
   readonly document: Readonly<Record<string, unknown>>;
-  /** For messages. */
+  /** Shown in messages. */
   readonly file: string;
   /** Metadata that users write, without the name. */
   readonly metadata: ManifestMetadata;
@@ -32,7 +32,7 @@ export interface ManifestMetadata {
 
 export interface Manifests {
   readonly slots: readonly Manifest[];
-  /** With file and, if known, line and column. */
+  /** Each has a file and, if known, line and column. */
   readonly problems: readonly SpecProblem[];
   /** One line for each object of another kind. */
   readonly skipped: readonly string[];

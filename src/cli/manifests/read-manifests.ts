@@ -35,7 +35,7 @@ export async function readManifests(cli: Cli, file: string): Promise<Pick<Manife
   return { slots, problems };
 }
 
-/** As `readManifests`, but fails at any problem. */
+/** `readManifests` that fails at any problem. */
 export async function readValidManifests(cli: Cli, file: string): Promise<Manifests['slots']> {
   const { slots, problems } = await readManifests(cli, file);
   if (problems.length === 0) return slots;

@@ -4,7 +4,7 @@ export const EXIT = { done: 0, failed: 1, different: 2, timedOut: 3, usage: 64 }
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** For `--help`, the man page and the reference page. */
+/** Shown by `--help`, the man page and the reference page. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [EXIT.done]: 'Success',
   [EXIT.failed]: 'Failure',

@@ -19,7 +19,7 @@ export interface Column<T> {
   /** Changes with time alone; `--watch` ignores it. */
   readonly moves?: true;
   cell(item: T): string;
-  /** For `--watch`: the value whose change counts. Default: the cell. */
+  /** Returns the value whose change counts for `--watch`. Default: the cell. */
   markOf?(item: T): string;
 }
 
@@ -28,7 +28,7 @@ export interface List<T> {
   readonly key: string;
   readonly items: readonly T[];
   readonly columns: readonly Column<T>[];
-  /** For `-o name`, if the verb supports it. */
+  /** Returns the name for `-o name`, if the verb supports it. */
   readonly nameOf?: (item: T) => string;
 }
 
@@ -69,7 +69,7 @@ export async function listText<T>(terminal: Terminal, output: Output, list: List
   return rowsText(terminal, output, toRows(list));
 }
 
-/** As `listText`, for rendered rows. */
+/** `listText` of rendered rows. */
 export async function rowsText(terminal: Terminal, output: Output, rows: Rows): Promise<string> {
   const { key, items } = rows;
   const data = await dataText(output, { [key]: items.map(({ value }) => value) });

@@ -9,7 +9,7 @@ import { LISTINGS, type Listing } from './listings.ts';
 /** Interval of `--watch`. */
 const WATCH_MS = 500;
 
-/** With `--watch`, runs until it is interrupted. */
+/** Runs until it is interrupted with `--watch`. */
 export async function runGet(cli: Cli, options: OutputOptions & { readonly watch?: boolean }, ...words: string[]): Promise<void> {
   const { listing, names } = parseTargets(words);
   const { terminal } = cli;

@@ -141,7 +141,7 @@ function busyText(traffic: SlotTraffic | undefined): string {
   return progress === null || progress === undefined ? String(busy) : `${busy} (${progress.done}/${progress.total})`;
 }
 
-/** For `--watch`: changes with each tenth of an image, not with each step. */
+/** Changes with each tenth of an image, not with each step, for `--watch`. */
 function busyStep(traffic: SlotTraffic | undefined): string {
   const { in_flight: busy = 0, progress } = traffic ?? {};
   return progress === null || progress === undefined ? String(busy) : `${busy} ${Math.floor((10 * progress.done) / progress.total)}`;

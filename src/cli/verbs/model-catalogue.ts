@@ -12,7 +12,7 @@ export interface ModelListOptions extends OutputOptions {
   readonly all?: boolean;
 }
 
-/** Without `--all`, models that this version cannot run are only counted. */
+/** Models that this version cannot run are only counted, unless `--all` is set. */
 export async function runModelList(cli: Cli, options: ModelListOptions): Promise<void> {
   const client = await cli.connect(options);
   const { models } = await client.request('GET', '/api/models', 'models');

@@ -97,7 +97,7 @@ function progressOf({ what, doneBytes, totalBytes }: Progress) {
   return { text: `${what}: ${transferText(doneBytes, totalBytes)}`, step: `${what} ${step}`, share };
 }
 
-/** In a cluster, the pod's name, which survives a restart; the process id distinguishes runs on one host. */
+/** The host name is the pod's name in a cluster, and survives a restart; the process id distinguishes runs. */
 function writerName(): string {
   return `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
 }

@@ -16,7 +16,7 @@ import type { Cli } from '../verb.ts';
 export interface EditOptions extends ServiceOptions {
   readonly wait?: boolean;
   readonly timeout: string;
-  /** For `load` only. */
+  /** Set by `load` only. */
   readonly model?: string;
 }
 
@@ -87,7 +87,7 @@ interface Edit {
   readonly action: string;
   /** Printed when the service has accepted the edit. */
   readonly result: string;
-  /** For `--wait`. */
+  /** Goal of `--wait`. */
   readonly goal: Goal;
 }
 

@@ -1,7 +1,7 @@
 /**
- * `svcctl token create|list|revoke`. Without a server in the options or the environment, these verbs change the token
- * file of this machine, with or without a running service. For a cluster, they change the Secret with the rights of the
- * kubeconfig, unless a token is given: then they send requests to the service.
+ * `svcctl token create|list|revoke`. These verbs change the token file of this machine, with or without a running
+ * service, unless the options or the environment name a server. They change the Secret of a cluster with the rights of
+ * the kubeconfig, unless a token is given: then they send requests to the service.
  */
 import path from 'node:path';
 import { TokenLabel } from '../../auth/decide/token-file-text.ts';
@@ -31,7 +31,7 @@ export interface CreateOptions extends TokenSecretOptions, OutputOptions {
 const READ_TIMEOUT_MS = 15_000;
 const SECRET_HINT =
   'Get the rights to "get" and "patch" the Secret (--secret), or set SVCCTL_TOKEN to an admin token to use the service instead';
-/** For users who mean the tokens of another machine. */
+/** Users may mean the tokens of another machine. */
 const HERE = 'Run this as the user of the service, or name a running service with --server';
 
 export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
@@ -85,7 +85,7 @@ async function asksService(options: ServiceOptions, env: Cli['env']): Promise<bo
 
 interface Opened {
   readonly tokens: TokenManager;
-  /** For failures. */
+  /** Hint of failures. */
   readonly hint: string;
 }
 
