@@ -1,6 +1,6 @@
 /**
  * Builds the release archive for this platform: `npm run release [-- --out DIRECTORY] [--version VERSION]`. It contains everything that the service needs on a host: the
- * sources, which Node runs as they are, the locked packages, Node, the engines, and the installer.
+ * sources, which Node runs as they are, the locked packages, Node, the engines, the documentation, and the installer.
  *
  * `dist/` then holds the archive, its checksum, the installer, and, where dpkg-deb is installed, a package for Debian with the same contents. The same sources and packages yield the same archive, byte for byte: entries are sorted, have no times and
  * belong to root. Nothing is downloaded if `node_modules` and the engines in `.svc` are complete.
@@ -17,20 +17,9 @@ import { SPEECH_ENGINE } from '../src/providers/speech/speech-program.ts';
 import { buildDashboard } from './stage/build-dashboard.mjs';
 import { buildDeb } from './stage/build-deb.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
+import { stageService } from './stage/stage-service.mjs';
 
-const SERVICE = [
-  'src',
-  'package.json',
-  'dashboard/dist',
-  'manifests/toolboxes.toml',
-  'toolboxes/embedded',
-  'toolboxes/gguf',
-  'toolboxes/image',
-  'toolboxes/npu',
-  'toolboxes/speech',
-  'LICENSE',
-  'CHANGELOG.md',
-];
+const TOOLBOXES = ['embedded', 'gguf', 'image', 'npu', 'speech'].map((folder) => `toolboxes/${folder}`);
 const INSTALLER = ['installer/install.sh', 'installer/render-chat-env.sh', 'installer/lib', 'installer/templates'];
 const SHELLS = ['bash', 'zsh', 'fish'];
 /** Links for shells, the sources that node-llama-cpp could build itself from, and what it has for other machines. */
@@ -52,7 +41,7 @@ async function buildRelease({ out, version }) {
     await buildDashboard();
     stageNode(root);
     stagePackages(root);
-    for (const path of [...SERVICE, ...INSTALLER]) cpSync(join(ROOT, path), join(root, path), { recursive: true });
+    stageService(root, [...TOOLBOXES, ...INSTALLER, 'CHANGELOG.md']);
     setVersion(root, version);
     await stageEngine(root, EMBEDDED_ENGINE, 'engine');
     await stageEngine(root, SPEECH_ENGINE, 'speech-engine');

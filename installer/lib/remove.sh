@@ -41,12 +41,12 @@ stop_service() {
 # Links of somebody else stay.
 remove_links() {
   local link
-  for link in /usr/local/bin/svcctl /usr/local/share/bash-completion/completions/svcctl /usr/local/share/zsh/site-functions/_svcctl /usr/local/share/fish/vendor_completions.d/svcctl.fish; do
+  for link in /usr/local/bin/svcctl /usr/local/share/bash-completion/completions/svcctl /usr/local/share/zsh/site-functions/_svcctl /usr/local/share/fish/vendor_completions.d/svcctl.fish /usr/local/share/man/man1/svcctl.1; do
     [[ $(readlink "$link" 2>/dev/null) != "$PREFIX"/* ]] || remove "$link"
   done
   # Directories that are now empty; others stay.
   [ "$DRY_RUN" = 1 ] || [ "$CHANGES" = 0 ] ||
-    (cd /usr/local/share && rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d) 2>/dev/null || true
+    (cd /usr/local/share && rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d man/man1) 2>/dev/null || true
 }
 
 # Of several gigabytes.

@@ -13,7 +13,7 @@ check_settings() {
 
 # settings_of FILE: prints the address on which the service listens
 settings_of() {
-  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install/print-listen.ts" "$1"
+  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" listen "$1"
 }
 
 listen_address() {
@@ -59,6 +59,7 @@ ensure_program() {
   ensure_link /usr/local/share/bash-completion/completions/svcctl "$PREFIX/current/completions/svcctl.bash"
   ensure_link /usr/local/share/zsh/site-functions/_svcctl "$PREFIX/current/completions/svcctl.zsh"
   ensure_link /usr/local/share/fish/vendor_completions.d/svcctl.fish "$PREFIX/current/completions/svcctl.fish"
+  ensure_link /usr/local/share/man/man1/svcctl.1 "$PREFIX/current/share/man/man1/svcctl.1"
 }
 
 # Settings belong to the administrator: a file that exists is left as it is.
@@ -72,7 +73,7 @@ ensure_first_slots() {
 }
 write_first_slots() {
   local enabled
-  enabled=$(cd / && setpriv --reuid svc --regid svc --init-groups env -i PATH="$PATH" HOME=/var/lib/svc "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install/write-first-slots.ts")
+  enabled=$(cd / && setpriv --reuid svc --regid svc --init-groups env -i PATH="$PATH" HOME=/var/lib/svc "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" first-slots)
   say "    enabled, as far as this machine can run them: $(tr '\n' ' ' <<<"$enabled")"
 }
 

@@ -2,6 +2,7 @@
 import { grafanaDashboard } from './monitoring/dashboard.ts';
 import { alertRules, prometheusRule } from './monitoring/publish-alerts.ts';
 import { alertReference, clusterAlertTable, metricReference } from './monitoring/publish-monitoring-reference.ts';
+import { answerShapes } from './publish-answer-shapes.ts';
 import { catalogueKeys, catalogueProviders, catalogueTable } from './publish-catalogue.ts';
 import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
@@ -9,7 +10,7 @@ import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
 import { performanceTables } from './publish-performance.ts';
 import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
-import { svcctlReference } from './publish-svcctl.ts';
+import { svcctlManual, svcctlReference } from './publish-svcctl.ts';
 
 export interface PublishedFile {
   /** Relative to the root of the repository. */
@@ -35,6 +36,7 @@ export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 
   return [
     // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
     { path: 'src/schema/slot/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
+    { path: 'src/cli/connect/answer-shapes.json', content: { format: 'text', text: answerShapes() } },
     { path: `crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
     // Helm installs the files in this folder before anything else.
     { path: `helm/svc/crds/${CRD_FILE}`, content: { format: 'yaml', value: slotCrd() } },
@@ -45,6 +47,7 @@ export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },
     { path: 'docs/reference/conditions.md', content: { format: 'text', text: conditionReference() } },
     { path: 'docs/reference/svcctl.md', content: { format: 'text', text: svcctlReference() } },
+    { path: 'docs/reference/svcctl.1', content: { format: 'text', text: svcctlManual() } },
     { path: 'docs/reference/metrics.md', content: { format: 'text', text: metricReference() } },
     { path: 'docs/reference/alerts.md', content: { format: 'text', text: alertReference() } },
     { path: 'manifests/monitoring/rules.yaml', content: { format: 'yaml', value: alertRules() } },

@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ROOT } from './stage-packages.mjs';
+import { MANUAL } from './stage-service.mjs';
 
 const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
 const TEMPLATES = join(ROOT, 'installer/templates');
@@ -14,6 +15,8 @@ const LINKS = {
   'usr/share/bash-completion/completions/svcctl': 'completions/svcctl.bash',
   'usr/share/zsh/vendor-completions/_svcctl': 'completions/svcctl.zsh',
   'usr/share/fish/vendor_completions.d/svcctl.fish': 'completions/svcctl.fish',
+  [`usr/${MANUAL}`]: MANUAL,
+  'usr/share/doc/svc/docs': 'docs',
 };
 
 /** Returns the path of the package, or undefined on a machine without dpkg-deb. */

@@ -1,10 +1,27 @@
 /** Turns the table of verbs into commands and runs one command line. */
 import { Argument, Command, CommanderError, Option } from 'commander';
-import type { Cli } from './cli.ts';
+import { readVersion } from './installation.ts';
 import { CliFailure, EXIT, EXIT_MEANINGS, usageFailure, type ExitCode } from './output/exit-codes.ts';
-import { readVersion } from './read-version.ts';
-import { GLOBAL_OPTIONS, VERBS } from './verb-table.ts';
-import type { Verb, VerbArgument, VerbOption } from './verb.ts';
+import { createTerminal } from './output/terminal.ts';
+import { GLOBAL_OPTIONS } from './shared-options.ts';
+import { VERBS } from './verb-table.ts';
+import type { Cli, Verb, VerbArgument, VerbOption } from './verb.ts';
+
+/** Help is at most this wide, also on a wider terminal. */
+const HELP_COLUMNS = 100;
+
+export function createCli({ env, stdin, stdout, stderr }: NodeJS.Process): Cli {
+  const terminal = createTerminal({ stdout, stderr, env });
+  const now = (): number => Date.now();
+  const onWait = (text: string): void => terminal.progress({ text, step: text });
+  return {
+    terminal,
+    env,
+    now,
+    connect: async (options) => (await import('./connect/client.ts')).connect(options, env, { now, onWait }),
+    readInput: async () => (await import('node:stream/consumers')).text(stdin),
+  };
+}
 
 /** Runs one command line, given without the program's name, and returns its exit code. Never throws. */
 export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<ExitCode> {
@@ -22,11 +39,13 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
   }
 }
 
-const EXAMPLES = [
-  '  svcctl get slots',
-  '  svcctl slot load primary --model demo-owl --wait',
-  '  svcctl explain primary',
-  '  svcctl logs primary --follow',
+/** Shown by `--help` and the man page. */
+export const DESCRIPTION = 'Run and control svc, an inference gateway with declared slots';
+export const EXAMPLES = [
+  'svcctl get slots',
+  'svcctl slot load primary --model demo-owl --wait',
+  'svcctl explain primary',
+  'svcctl logs primary --follow',
 ];
 
 type Action = (verb: Verb, command: Command) => Promise<void>;
@@ -34,17 +53,19 @@ type Action = (verb: Verb, command: Command) => Promise<void>;
 function createProgram({ terminal }: Cli, action: Action): Command {
   const exitCodes = Object.entries(EXIT_MEANINGS).map(([code, meaning]) => `  ${code.padEnd(4)}${meaning}`);
   const program = new Command('svcctl')
-    .description('Runs and controls svc, an inference gateway with declared slots')
+    .description(DESCRIPTION)
     .configureHelp({ showGlobalOptions: true })
     .helpOption('-h, --help', 'Show help')
     .version(`svcctl ${readVersion()}`, '--version', 'Show the version')
     .exitOverride()
     .configureOutput({
+      getOutHelpWidth: () => Math.min(HELP_COLUMNS, terminal.columns),
+      getErrHelpWidth: () => Math.min(HELP_COLUMNS, terminal.columns),
       writeOut: (text) => void terminal.write(text),
       writeErr: (text) => terminal.note(text.trimEnd()),
       outputError: (text, write) => write(withHouseStyle(text)),
     })
-    .addHelpText('after', `\nExamples:\n${EXAMPLES.join('\n')}\n\nExit codes:\n${exitCodes.join('\n')}`);
+    .addHelpText('after', `\nExamples:\n${indented(EXAMPLES)}\n\nExit codes:\n${exitCodes.join('\n')}`);
   for (const option of GLOBAL_OPTIONS) program.addOption(toOption(option));
   addHelpCommand(program);
   for (const entry of VERBS) {
@@ -59,9 +80,11 @@ function createProgram({ terminal }: Cli, action: Action): Command {
   return program;
 }
 
+const indented = (lines: readonly string[]): string => lines.map((line) => `  ${line}`).join('\n');
+
 function addHelpCommand(command: Command): void {
   const path = command.parent === null ? 'svcctl' : `svcctl ${command.name()}`;
-  command.helpCommand('help [command]', 'Show help for a command').showHelpAfterError(`hint: List the commands with "${path} --help"`);
+  command.helpCommand('help [command]', 'Show help for a command').showHelpAfterError(`hint: Show the commands with "${path} --help"`);
 }
 
 function addVerb(parent: Command, verb: Verb, action: Action): void {
@@ -69,7 +92,7 @@ function addVerb(parent: Command, verb: Verb, action: Action): void {
   const command = parent.command(verb.name).description(verb.help).showHelpAfterError(`hint: Show the usage with "svcctl ${path} --help"`);
   for (const argument of verb.arguments ?? []) command.addArgument(toArgument(argument));
   for (const option of verb.options ?? []) command.addOption(toOption(option));
-  if (verb.examples !== undefined) command.addHelpText('after', `\nExamples:\n${verb.examples.map((line) => `  ${line}`).join('\n')}`);
+  if (verb.examples !== undefined) command.addHelpText('after', `\nExamples:\n${indented(verb.examples)}`);
   command.action(async () => action(verb, command));
 }
 
@@ -86,11 +109,11 @@ function toOption({ flags, help, default: value, required, choices }: VerbOption
 function oneOf(choices: readonly string[], name: string): (value: string) => string {
   return (value) => {
     if (choices.includes(value)) return value;
-    throw usageFailure(`Use one of ${choices.join(', ')} for ${name}, not "${value}"`);
+    throw usageFailure(`Invalid value "${value}" for ${name}: use one of ${choices.join(', ')}`);
   };
 }
 
-/** Commander writes `error: unknown command 'x'`. */
+/** Commander prints `error: unknown command 'x'`. */
 function withHouseStyle(text: string): string {
   return text
     .trimEnd()
@@ -107,6 +130,6 @@ function reportFailure({ terminal }: Cli, error: unknown): ExitCode {
     return error.exitCode;
   }
   terminal.note(`${label} ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-  terminal.note('hint: This is a bug in svcctl; please report it');
+  terminal.note('hint: This is a bug in svcctl; report it with this output');
   return EXIT.failed;
 }

@@ -1,18 +1,20 @@
 #!/usr/bin/env node
 /**
- * The program "svcctl". This file is JavaScript, because Node keeps the compiled form only of what is loaded after `enableCompileCache`: it would strip the types of a TypeScript file again at each start,
- * with a compiler that takes longer to load, and more memory, than most verbs.
+ * The program "svcctl". It is JavaScript because Node caches the compiled form only of modules that are loaded after
+ * `enableCompileCache`: it would strip the types of a TypeScript entry at each start, with a compiler that takes longer
+ * to load than most verbs.
  */
 import { enableCompileCache } from 'node:module';
 
-// Importing "node:fs" would also load what most verbs do not need.
+// Importing "node:fs" would load modules that most verbs do not need.
 const { mkdirSync, statSync } = process.getBuiltinModule('node:fs');
 const { homedir } = process.getBuiltinModule('node:os');
 const { join } = process.getBuiltinModule('node:path');
 
 /**
- * Returns the directory for compiled code, or undefined if there is none that is safe: who can write to it decides what this program does, so it must be of this user alone. Node's own default is in the
- * directory for temporary files, where another user may have been first. With "sudo", the home directory can be that of another user.
+ * Returns the directory for compiled code; undefined if none is safe. A user who can write to it controls this program,
+ * so it must belong to this user alone. Node's default is below /tmp, where another user may have created it first.
+ * The home directory may belong to another user under "sudo".
  */
 function findCompileCache() {
   const { XDG_CACHE_HOME: cacheHome = '' } = process.env;
@@ -21,7 +23,7 @@ function findCompileCache() {
   try {
     if (statSync(home).uid !== user) return undefined;
     let directory = home;
-    // One after another, because "recursive" never returns where the kernel refuses new names, as in /proc.
+    // One by one, because "recursive" never returns where the kernel refuses new names, as in /proc.
     for (const name of [...(home === cacheHome ? [] : ['.cache']), 'svc', 'compile']) {
       directory = join(directory, name);
       const facts = statSync(directory, { throwIfNoEntry: false });
@@ -30,12 +32,12 @@ function findCompileCache() {
     }
     return directory;
   } catch {
-    // A home directory that is missing or cannot be written to: without the cache, the program only starts more slowly.
+    // The home directory is missing or not writable: the program starts without the cache, more slowly.
     return undefined;
   }
 }
 
-// NODE_COMPILE_CACHE has the last word: services and containers name a directory of their own with it.
+// NODE_COMPILE_CACHE takes precedence: services and containers set a directory of their own.
 const directory = process.env.NODE_COMPILE_CACHE === undefined ? findCompileCache() : undefined;
 if (directory !== undefined) enableCompileCache(directory);
 await import('./svcctl.ts');

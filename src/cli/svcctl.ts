@@ -1,12 +1,11 @@
-/** What `svcctl.mjs` runs. Loads only what the verb needs. */
+/** The part of `svcctl.mjs` whose types Node strips. Loads only what the verb needs. */
 import { codeOf } from '../platform/error-text.ts';
 import { keepYoungHeapSmall } from '../turbo/heap/heap-limits.ts';
 import { keepTickShape } from '../turbo/heap/keep-tick-shape.ts';
 
 keepYoungHeapSmall();
 keepTickShape();
-const { createCli } = await import('./cli.ts');
-const { runSvcctl } = await import('./program.ts');
+const { createCli, runSvcctl } = await import('./program.ts');
 
 // The reader of a pipe may stop early: "svcctl slot logs img | head".
 process.stdout.on('error', (error) => process.exit(codeOf(error) === 'EPIPE' ? 0 : 1));

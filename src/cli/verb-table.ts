@@ -1,254 +1,297 @@
-/** All verbs of `svcctl` as data. The files in `verbs/` implement them. */
-import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
+/** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
+import { FOREIGN_TOOLS } from '../models/decide/foreign-tools.ts';
+import { SCOPES } from '../schema/words/access.ts';
+import { MODEL_KINDS } from '../schema/slot/provider-kinds.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
-import { MODEL_VERBS } from './model-verb-table.ts';
-import { OUTPUTS } from './output/output.ts';
-import { PROFILE_VERBS } from './profile-verb-table.ts';
-import { TOKEN_VERBS } from './token-verb-table.ts';
-import { TOOLBOX_VERBS } from './toolbox-verb-table.ts';
-import type { Verb, VerbArgument, VerbGroup, VerbOption } from './verb.ts';
-
-export const GLOBAL_OPTIONS: readonly VerbOption[] = [
-  { flags: '--server <url>', help: 'URL of the service (default: $SVCCTL_SERVER, $SVC_LISTEN or http://127.0.0.1:8080)' },
-  {
-    flags: '--token-file <path>',
-    help: 'File that contains the token (default: $SVCCTL_TOKEN, or the file named by $SVCCTL_TOKEN_FILE)',
-    path: true,
-  },
-  { flags: '--context <name>', help: 'Kubeconfig context of the cluster in which the service runs (default: $SVCCTL_CONTEXT)' },
-  { flags: '-n, --namespace <name>', help: 'Namespace of the service in the cluster (default: $SVCCTL_NAMESPACE, or that of the context)' },
-  { flags: '--kubeconfig <path>', help: 'Path of the kubeconfig (default: $KUBECONFIG or ~/.kube/config)', path: true },
-];
-
-const OUTPUT_WITH_NAME: VerbOption = {
-  flags: '-o, --output <format>',
-  help: 'Output format',
-  default: 'table',
-  choices: [...OUTPUTS, 'name'],
-};
-const OUTPUT: VerbOption = { flags: '-o, --output <format>', help: 'Output format', default: 'table', choices: OUTPUTS };
-const TIMEOUT: VerbOption = { flags: '--timeout <duration>', help: 'How long to wait, such as 30s or 5m', default: '5m' };
-const WAIT: readonly VerbOption[] = [{ flags: '--wait', help: 'Wait until the change has taken effect' }, TIMEOUT];
-const FILE: VerbOption = {
-  flags: '-f, --file <path>',
-  help: 'File or directory with slots, in TOML or as SlotSpec resources in YAML or JSON; "-" reads standard input',
-  path: true,
-};
-const REQUIRED_FILE: VerbOption = { ...FILE, required: true };
-const PRUNE_PREVIEW: VerbOption = { flags: '--prune', help: 'Treat slots that are not in the files as removed' };
-const SLOT: VerbArgument = { name: '<slot>', help: 'Name of the slot', suggestions: 'slots' };
-const LOG_OPTIONS: readonly VerbOption[] = [
-  { flags: '-f, --follow', help: 'Keep printing new lines' },
-  { flags: '--tail <lines>', help: 'Number of lines to print from the end of the log', default: '200' },
-];
-const GOALS: readonly string[] = [
-  ...CONDITION_TYPES.map((type) => `condition=${type}`),
-  ...SLOT_STATES.map((state) => `state=${state}`),
-  'delete',
-];
+import * as shared from './shared-options.ts';
+import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
 const SLOT_VERBS: readonly Verb[] = [
-  {
-    name: 'load',
-    help: 'Enable a slot so that it runs, optionally with another model',
-    arguments: [SLOT],
-    options: [{ flags: '--model <id>', help: 'New default model of the slot', suggestions: 'models' }, ...WAIT],
+  verb('load', 'Enable a slot, optionally with another model', {
+    arguments: [shared.SLOT],
+    options: [option('--model <id>', 'New default model of the slot', { suggestions: 'models' }), ...shared.WAIT],
     examples: ['svcctl slot load primary', 'svcctl slot load primary --model demo-owl --wait'],
     load: async () => (await import('./verbs/slot.ts')).runLoad,
-  },
-  {
-    name: 'unload',
-    help: 'Disable a slot so that it stops',
-    arguments: [SLOT],
-    options: WAIT,
+  }),
+  verb('unload', 'Disable a slot and stop its workload', {
+    arguments: [shared.SLOT],
+    options: shared.WAIT,
     load: async () => (await import('./verbs/slot.ts')).runUnload,
-  },
-  {
-    name: 'restart',
-    help: 'Replace the workload of a slot, even if the slot is stalled',
-    arguments: [SLOT],
-    options: WAIT,
+  }),
+  verb('restart', 'Restart the workload of a slot, also if the slot is stalled', {
+    arguments: [shared.SLOT],
+    options: shared.WAIT,
     load: async () => (await import('./verbs/slot.ts')).runRestart,
-  },
-  {
-    name: 'create',
-    help: 'Create a slot',
-    arguments: [SLOT],
+  }),
+  verb('create', 'Create a slot', {
+    arguments: [shared.SLOT],
     options: [
-      { flags: '--model <id>', help: 'Default model', required: true, suggestions: 'models' },
-      {
-        flags: '--provider <kind>',
-        help: 'Provider (default: that of the built-in slot of this name, or that of the model)',
-        suggestions: PROVIDER_KIND_NAMES,
-      },
-      {
-        flags: '--backend <name>',
-        help: 'Backend to compute on (default: that of the provider, or the best one that the machine can run)',
-        suggestions: BACKENDS,
-      },
-      { flags: '--context-length <tokens>', help: 'Context length in tokens' },
-      { flags: '--on-demand', help: 'Load the slot at its first request' },
-      { flags: '--disabled', help: 'Create the slot without starting it' },
-      ...WAIT,
+      option('--model <id>', 'Default model', { required: true, suggestions: 'models' }),
+      option('--provider <kind>', 'Provider (default: by slot name, then by model)', { suggestions: PROVIDER_KIND_NAMES }),
+      option('--backend <name>', 'Backend (default: the best one for this machine)', { suggestions: BACKENDS }),
+      option('--context-length <tokens>', 'Context length in tokens'),
+      option('--on-demand', 'Load the slot at its first request'),
+      option('--disabled', 'Create the slot without starting it'),
+      ...shared.WAIT,
     ],
     examples: ['svcctl slot create primary --model demo-fox --wait', 'svcctl slot create small --model demo-owl --on-demand'],
     load: async () => (await import('./verbs/slot.ts')).runCreate,
-  },
-  {
-    name: 'delete',
-    help: 'Delete slots',
-    arguments: [{ ...SLOT, name: '<slots...>', help: 'Names of the slots' }],
-    options: WAIT,
+  }),
+  verb('delete', 'Delete slots', {
+    arguments: [{ ...shared.SLOT, name: '<slots...>', help: 'Slot names' }],
+    options: shared.WAIT,
     load: async () => (await import('./verbs/slot.ts')).runDelete,
-  },
-  {
-    name: 'logs',
-    help: 'Print the output of a slot’s workload',
-    arguments: [SLOT],
-    options: LOG_OPTIONS,
-    load: async () => (await import('./verbs/slot-logs.ts')).runLogs,
-  },
+  }),
+  verb('logs', 'Print the logs of a slot', {
+    arguments: [shared.SLOT],
+    options: shared.LOG_OPTIONS,
+    load: async () => (await import('./verbs/slot.ts')).runLogs,
+  }),
 ];
 
-export const VERBS: readonly (Verb | VerbGroup)[] = [
-  {
-    name: 'serve',
-    help: 'Run the gateway and the controller; settings come from SVC_* variables',
-    options: [{ flags: '--checkout', help: 'Keep configuration, models and state in the directory ".svc" of this checkout' }],
-    load: async () => (await import('./verbs/serve.ts')).runServe,
-  },
-  {
-    name: 'get',
-    help: 'List slots, models, pulls, providers or pods',
-    arguments: [
-      {
-        name: '<what>',
-        help: 'What to list: slots, models, pulls, providers or, in a cluster, pods; or one of them, as slot/NAME',
-        suggestions: ['slots', 'models', 'pulls', 'providers', 'pods'],
-      },
-      { name: '[names...]', help: 'Names to list (default: all)', suggestions: 'slots' },
+const PROFILE_VERBS: readonly Verb[] = [
+  verb('list', 'List profiles and mark the active one', {
+    options: [shared.OUTPUT_OR_NAME],
+    load: async () => (await import('./verbs/profile.ts')).runProfileList,
+  }),
+  verb('show', 'Show the slots of a profile and the effect of a switch on each', {
+    arguments: [shared.PROFILE],
+    options: [shared.OUTPUT],
+    examples: ['svcctl profile show coding', 'svcctl profile show coding -o yaml'],
+    load: async () => (await import('./verbs/profile.ts')).runProfileShow,
+  }),
+  verb('save', 'Save all slots as a profile, replacing an existing profile of this name', {
+    arguments: [shared.PROFILE],
+    options: [
+      { ...shared.FILE, help: 'Save the slots of this file or directory instead; "-" for standard input' },
+      option('--no-replace', 'Fail if the profile exists'),
+      shared.OUTPUT,
     ],
-    options: [OUTPUT_WITH_NAME, { flags: '-w, --watch', help: 'Then print each line again when it changes' }],
+    examples: ['svcctl profile save coding', 'svcctl profile save images -f images/ --no-replace'],
+    load: async () => (await import('./verbs/profile.ts')).runProfileSave,
+  }),
+  verb('apply', 'Switch to a profile: update slots that differ, disable slots that it does not contain', {
+    arguments: [shared.PROFILE],
+    options: [shared.DRY_RUN, shared.OUTPUT],
+    examples: ['svcctl profile apply coding --dry-run', 'svcctl profile apply coding'],
+    load: async () => (await import('./verbs/profile.ts')).runProfileApply,
+  }),
+  verb('delete', 'Delete profiles; slots stay as they are', {
+    arguments: [{ ...shared.PROFILE, name: '<profiles...>', help: 'Profile names' }],
+    load: async () => (await import('./verbs/profile.ts')).runProfileDelete,
+  }),
+];
+
+/** Verbs with `--store` work on a directory of this machine; the others send requests to the service. */
+const MODEL_VERBS: readonly Verb[] = [
+  verb('list', 'List the models of the catalogue and of the store', {
+    options: [
+      option('--kind <kind>', 'Only models of this kind', { choices: MODEL_KINDS }),
+      option('--present', 'Only models in the store'),
+      option('--all', 'Include models that this version cannot run, with the reason'),
+      shared.OUTPUT_OR_NAME,
+    ],
+    examples: ['svcctl model list --kind coder', 'svcctl model list --present'],
+    load: async () => (await import('./verbs/model-catalogue.ts')).runModelList,
+  }),
+  verb('show', 'Show files, licence, requirements and sources of a model', {
+    arguments: [argument('<name>', 'Catalogue id, or another model name', { suggestions: 'models' })],
+    options: [{ ...shared.OUTPUT, choices: ['table', 'json', 'yaml'] }],
+    examples: ['svcctl model show qwen3-4b-instruct'],
+    load: async () => (await import('./verbs/model-catalogue.ts')).runModelShow,
+  }),
+  verb('pull', 'Download a model into the store of the service', {
+    arguments: [
+      argument('<name>', 'Catalogue id, "hf:owner/repo[:quantisation]", "hf:owner/repo/file.gguf" or an https URL', {
+        suggestions: 'models',
+      }),
+    ],
+    options: [
+      option('--accept-license', 'Accept the licence of the model, if it restricts use'),
+      option('--sha256 <hash>', 'SHA-256 of the file at a URL'),
+      option('--as <path>', 'Path in the store for the file at a URL (default: url/HOST/FILE)'),
+      option('--no-wait', 'Return as soon as the download has started'),
+    ],
+    examples: ['svcctl model pull hf:unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M', 'svcctl model pull demo-fox'],
+    load: async () => (await import('./verbs/model.ts')).runModelPull,
+  }),
+  verb('rm', 'Remove models from the store of the service, unless a slot uses them', {
+    arguments: [argument('<names...>', 'Model names', { suggestions: 'models' })],
+    load: async () => (await import('./verbs/model.ts')).runModelRemove,
+  }),
+  verb('verify', 'Compare models in the store of this machine with their checksums', {
+    arguments: [argument('[names...]', 'Model names (default: all models in the store)', { suggestions: 'models' })],
+    options: [shared.STORE],
+    load: async () => (await import('./verbs/model-store.ts')).runVerify,
+  }),
+  verb('prune', 'Remove files of downloads that were abandoned more than a day ago', {
+    options: [shared.STORE, shared.DRY_RUN],
+    load: async () => (await import('./verbs/model-store.ts')).runPrune,
+  }),
+  verb('import', 'Import models of Ollama, LM Studio, llama.cpp or Hugging Face, or GGUF files, into the store', {
+    arguments: [argument('[files...]', 'GGUF files (default: models of other tools on this machine)')],
+    options: [
+      option('--from <tool>', 'Only models of this tool', { choices: FOREIGN_TOOLS }),
+      option('--directory <path>', 'Model directory of the tool (default: its usual place)', { path: true }),
+      shared.DRY_RUN,
+      shared.STORE,
+    ],
+    examples: ['svcctl model import --dry-run', 'svcctl model import --from ollama', 'svcctl model import ~/models/m-Q4_K_M.gguf'],
+    load: async () => (await import('./verbs/model-store.ts')).runImport,
+  }),
+  verb('fetch', 'Verify a model in the store of this machine, and download it if it is missing', {
+    arguments: [argument('<id>', 'Catalogue id, path of a file in the store, or a name on the Hub such as "hf:owner/repo:Q4_K_M"')],
+    options: [
+      shared.STORE,
+      option('--termination-log <file>', 'File for the reason of a failure (default: /dev/termination-log, if it exists)', { path: true }),
+    ],
+    load: async () => (await import('./verbs/model-fetch.ts')).runModelFetch,
+  }),
+];
+
+const TOKEN_VERBS: readonly Verb[] = [
+  verb('create', 'Create a token and print it once', {
+    options: [
+      option('--label <name>', 'Name of the token in lists and logs', { required: true }),
+      option('--scope <scope>', shared.SCOPES_HELP, { default: 'v1-only', choices: SCOPES }),
+      shared.OUTPUT,
+      shared.SECRET,
+    ],
+    examples: ['svcctl token create --label laptop', 'svcctl token create --label admin --scope admin -n svc'],
+    load: async () => (await import('./verbs/token.ts')).runTokenCreate,
+  }),
+  verb('list', 'List tokens without their secrets', {
+    options: [shared.OUTPUT_OR_NAME, shared.SECRET],
+    load: async () => (await import('./verbs/token.ts')).runTokenList,
+  }),
+  verb('revoke', 'Revoke tokens with immediate effect', {
+    arguments: [argument('<ids...>', 'Token ids')],
+    options: [shared.SECRET],
+    load: async () => (await import('./verbs/token.ts')).runTokenRevoke,
+  }),
+];
+
+const TOOLBOX_VERBS: readonly Verb[] = [
+  verb('list', 'List the container images of slots with their pins', {
+    options: [shared.OUTPUT, shared.CHECKOUT],
+    load: async () => (await import('./verbs/toolbox.ts')).runToolboxList,
+  }),
+  verb('build', 'Build an image with podman and pin it in toolboxes.toml', {
+    arguments: [shared.PROVIDER, argument('[backend]', 'Backend (default: the first one of the provider)', { choices: BACKENDS })],
+    options: [option('--build-arg <arguments...>', 'Build arguments of the Containerfile, such as BASE=…'), shared.CHECKOUT],
+    examples: ['svcctl toolbox build gguf cpu', 'svcctl toolbox build stt'],
+    load: async () => (await import('./verbs/toolbox.ts')).runToolboxBuild,
+  }),
+  verb('pull', 'Pull published images by digest', {
+    arguments: [{ ...shared.PROVIDER, name: '[provider]', help: 'Provider kind (default: all)' }],
+    options: [shared.CHECKOUT],
+    load: async () => (await import('./verbs/toolbox.ts')).runToolboxPull,
+  }),
+  verb('verify', 'Compare the images of podman with their pins (exit code 1 if one differs)', {
+    options: [shared.OUTPUT, shared.CHECKOUT],
+    load: async () => (await import('./verbs/toolbox.ts')).runToolboxVerify,
+  }),
+];
+
+const LISTED = ['slots', 'models', 'pulls', 'providers', 'pods'];
+export const VERBS: readonly (Verb | VerbGroup)[] = [
+  verb('serve', 'Run the gateway and the controller (settings: SVC_* variables)', {
+    options: [option('--checkout', 'Keep configuration, models and state in ".svc" of this checkout')],
+    load: async () => (await import('./verbs/serve.ts')).runServe,
+  }),
+  verb('get', 'List slots, models, downloads, providers or pods', {
+    arguments: [
+      argument('<what>', 'slots, models, pulls, providers or, in a cluster, pods; or one of them as slot/NAME', { suggestions: LISTED }),
+      argument('[names...]', 'Names to list (default: all)', { suggestions: 'slots' }),
+    ],
+    options: [shared.OUTPUT_OR_NAME, option('-w, --watch', 'After the list, print each line again when it changes')],
     examples: ['svcctl get slots', 'svcctl get slot/primary -o yaml', 'svcctl get slots --watch', 'svcctl get models -o name'],
     load: async () => (await import('./verbs/get.ts')).runGet,
-  },
-  {
-    name: 'wait',
-    help: 'Wait until slots reach a condition or a state',
-    arguments: [{ name: '<slot...>', help: 'Slots, each as slot/NAME', suggestions: 'slot/NAME' }],
+  }),
+  verb('wait', 'Wait for a condition or a state of slots', {
+    arguments: [argument('<slot...>', 'Slots as slot/NAME', { suggestions: 'slot/NAME' })],
     options: [
-      {
-        flags: '--for <goal>',
-        help: 'What to wait for: condition=TYPE, condition=TYPE=False, state=STATE or delete',
+      option('--for <goal>', 'condition=TYPE, condition=TYPE=False, state=STATE or delete', {
         default: 'condition=UpToDate',
-        suggestions: GOALS,
-      },
-      TIMEOUT,
+        suggestions: shared.GOALS,
+      }),
+      shared.TIMEOUT,
     ],
     examples: ['svcctl wait slot/primary', 'svcctl wait slot/primary slot/embed --for condition=Ready --timeout 2m'],
-    load: async () => (await import('./verbs/wait.ts')).runWait,
-  },
-  {
-    name: 'explain',
-    help: 'Explain why a slot is in its current state',
-    arguments: [SLOT],
-    load: async () => (await import('./verbs/explain.ts')).runExplain,
-  },
-  {
-    name: 'fit',
-    help: 'Say whether a model would fit into the memory of the machine; writes nothing, and exits with 1 if it would not',
-    arguments: [{ name: '<model>', help: 'Name of the model, as in a slot', suggestions: 'models' }],
+    load: async () => (await import('./verbs/slot.ts')).runWait,
+  }),
+  verb('explain', 'Explain the current state of a slot', {
+    arguments: [shared.SLOT],
+    load: async () => (await import('./verbs/slot.ts')).runExplain,
+  }),
+  verb('fit', 'Check whether a model fits into memory (exit code 1 if not)', {
+    arguments: [argument('<model>', 'Model name, as in a slot', { suggestions: 'models' })],
     options: [
-      { flags: '--context <tokens>', help: 'Context of the model (default: its own)' },
-      { flags: '--backend <name>', help: 'What it would compute with (default: the best that the machine can run)', choices: BACKENDS },
-      OUTPUT,
+      option('--context <tokens>', 'Context length in tokens (default: the context length of the model)'),
+      option('--backend <name>', 'Backend (default: the best one for the machine)', { choices: BACKENDS }),
+      shared.OUTPUT,
     ],
     examples: ['svcctl fit demo-owl --context 8192', 'svcctl fit hf:unsloth/Qwen3-4B-Instruct-2507-GGUF'],
-    load: async () => (await import('./verbs/fit.ts')).runFit,
-  },
-  {
-    name: 'timeline',
-    help: 'Show what happened to a slot, and why',
-    arguments: [SLOT],
-    options: [OUTPUT, { flags: '--limit <count>', help: 'Number of newest entries to show', default: '50' }],
-    load: async () => (await import('./verbs/timeline.ts')).runTimeline,
-  },
-  {
-    name: 'logs',
-    help: 'Print the output of a slot’s workload, as "slot logs" does',
-    arguments: [SLOT],
-    options: LOG_OPTIONS,
+    load: async () => (await import('./verbs/model.ts')).runFit,
+  }),
+  verb('timeline', 'Show the events of a slot and their causes', {
+    arguments: [shared.SLOT],
+    options: [shared.OUTPUT, option('--limit <count>', 'Number of newest events', { default: '50' })],
+    load: async () => (await import('./verbs/slot.ts')).runTimeline,
+  }),
+  verb('logs', 'Print the logs of a slot; short for "slot logs"', {
+    arguments: [shared.SLOT],
+    options: shared.LOG_OPTIONS,
     examples: ['svcctl logs primary', 'svcctl logs primary --follow --tail 20'],
-    load: async () => (await import('./verbs/slot-logs.ts')).runLogs,
-  },
-  { name: 'slot', help: 'Load, unload, restart, create and delete slots, and read their logs', verbs: SLOT_VERBS },
-  {
-    name: 'plan',
-    help: 'Show what the controller would do; exits with 2 if there is anything to do',
-    options: [FILE, PRUNE_PREVIEW, OUTPUT],
+    load: async () => (await import('./verbs/slot.ts')).runLogs,
+  }),
+  { name: 'slot', help: 'Create, load, unload, restart and delete slots; print logs', verbs: SLOT_VERBS },
+  verb('plan', 'Show what the controller would do (exit code 2 if anything)', {
+    options: [shared.FILE, shared.PRUNE, shared.OUTPUT],
     examples: ['svcctl plan', 'svcctl plan -f primary.toml'],
-    load: async () => (await import('./verbs/plan.ts')).runPlan,
-  },
-  {
-    name: 'diff',
-    help: 'Compare files with the slots of the service; exits with 2 if they differ',
-    options: [REQUIRED_FILE, PRUNE_PREVIEW],
+    load: async () => (await import('./verbs/slot-files.ts')).runPlan,
+  }),
+  verb('diff', 'Compare files with the service (exit code 2 if they differ)', {
+    options: [shared.REQUIRED_FILE, shared.PRUNE],
     examples: ['svcctl diff -f slots/'],
-    load: async () => (await import('./verbs/diff.ts')).runDiff,
-  },
-  {
-    name: 'apply',
-    help: 'Create and update slots from files',
-    options: [
-      REQUIRED_FILE,
-      { flags: '--prune', help: 'Delete slots that are not in the files' },
-      { flags: '--dry-run', help: 'Check everything and change nothing' },
-      OUTPUT,
-    ],
+    load: async () => (await import('./verbs/slot-files.ts')).runDiff,
+  }),
+  verb('apply', 'Create and update slots from files', {
+    options: [shared.REQUIRED_FILE, option('--prune', 'Delete slots that are not in the files'), shared.DRY_RUN, shared.OUTPUT],
     examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
-    load: async () => (await import('./verbs/apply.ts')).runApply,
-  },
-  { name: 'profile', help: 'Save sets of slots under names, and switch from one to another', verbs: PROFILE_VERBS },
-  {
-    name: 'validate',
-    help: 'Check files without contacting the service',
-    options: [REQUIRED_FILE],
+    load: async () => (await import('./verbs/slot-files.ts')).runApply,
+  }),
+  { name: 'profile', help: 'Save sets of slots as profiles, and switch between them', verbs: PROFILE_VERBS },
+  verb('validate', 'Validate files without contacting the service', {
+    options: [shared.REQUIRED_FILE],
     examples: ['svcctl validate -f primary.toml', 'svcctl validate -f slots/'],
-    load: async () => (await import('./verbs/validate.ts')).runValidate,
-  },
-  {
-    name: 'convert',
-    help: 'Convert slots between TOML files and SlotSpec resources',
+    load: async () => (await import('./verbs/slot-files.ts')).runValidate,
+  }),
+  verb('convert', 'Convert slots between TOML files and SlotSpec resources', {
     options: [
-      REQUIRED_FILE,
-      { flags: '--to <format>', help: 'Target format', required: true, choices: ['crd', 'toml'] },
-      { flags: '--output-dir <directory>', help: 'Write one file per slot to this directory (default: standard output)', path: true },
+      shared.REQUIRED_FILE,
+      option('--to <format>', 'Target format', { required: true, choices: ['crd', 'toml'] }),
+      option('--output-dir <directory>', 'Directory for one file per slot (default: standard output)', { path: true }),
     ],
     examples: ['svcctl convert -f slots/ --to crd', 'svcctl convert -f slots.yaml --to toml --output-dir slots'],
-    load: async () => (await import('./verbs/convert.ts')).runConvert,
-  },
-  { name: 'model', help: 'Pull, list, verify and remove models', verbs: MODEL_VERBS },
-  { name: 'token', help: 'Create, list and revoke tokens for the API', verbs: TOKEN_VERBS },
-  { name: 'toolbox', help: 'List, build, pull and verify the images in which slots run', verbs: TOOLBOX_VERBS },
-  {
-    name: 'hardware',
-    help: 'Show CPU, memory, GPUs and NPUs of the machine that the service runs on',
-    arguments: [{ name: '[record]', help: '"record": write a recording of this machine to standard output instead', choices: ['record'] }],
-    options: [{ flags: '-f, --file <path>', help: 'Show this recording instead of asking the service', path: true }, OUTPUT],
+    load: async () => (await import('./verbs/slot-files.ts')).runConvert,
+  }),
+  { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },
+  { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
+  { name: 'toolbox', help: 'List, build, pull and verify the container images of slots', verbs: TOOLBOX_VERBS },
+  verb('hardware', 'Show CPU, memory, GPUs and NPUs of the machine of the service', {
+    arguments: [argument('[record]', '"record": print a recording of this machine instead', { choices: ['record'] })],
+    options: [option('-f, --file <path>', 'Show this recording without contacting the service', { path: true }), shared.OUTPUT],
     examples: ['svcctl hardware', 'svcctl hardware record > machine.json', 'svcctl hardware -f machine.json'],
     load: async () => (await import('./verbs/hardware.ts')).runHardware,
-  },
-  {
-    name: 'doctor',
-    help: 'Look for problems on this machine or, with --context or -n, in a cluster',
-    options: [{ flags: '--checkout', help: 'Check the directory ".svc" of this checkout, which "npm start" uses' }, OUTPUT],
+  }),
+  verb('doctor', 'Check this machine or, with --context or -n, a cluster', {
+    options: [option('--checkout', 'Check the configuration in ".svc" of this checkout, as used by "npm start"'), shared.OUTPUT],
     load: async () => (await import('./verbs/doctor.ts')).runDoctor,
-  },
-  {
-    name: 'completion',
-    help: 'Print a completion script for a shell',
+  }),
+  verb('completion', 'Print a completion script for a shell', {
     examples: ['source <(svcctl completion bash)', 'svcctl completion fish | source'],
-    arguments: [{ name: '<shell>', help: 'Shell to write the script for', choices: ['bash', 'zsh', 'fish'] }],
-    load: async () => (await import('./verbs/completion.ts')).createCompletion(VERBS, GLOBAL_OPTIONS),
-  },
+    arguments: [argument('<shell>', 'Shell', { choices: ['bash', 'zsh', 'fish'] })],
+    load: async () => (await import('./verbs/completion.ts')).createCompletion(VERBS, shared.GLOBAL_OPTIONS),
+  }),
 ];

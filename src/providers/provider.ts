@@ -231,6 +231,8 @@ export interface Provider {
   readonly kind: ProviderKind;
   /** The program in the toolbox image, and on a machine without containers: `llama-server`. No two providers have the same one. */
   readonly program: string;
+  /** Image from a folder in `toolboxes/`, shared by providers that name it; `byBackend`: one for each. Default: none. */
+  readonly toolbox?: { readonly folder: string; readonly backends: readonly Backend[]; readonly byBackend?: true };
   /** The port on which the server listens inside its container. */
   readonly containerPort: number;
   /**

@@ -1,51 +1,61 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  anything,
-  count,
-  each,
-  fields,
-  flag,
-  hasShape,
-  maybe,
-  named,
-  oneOf,
-  orNull,
-  text,
-  type Shape,
-} from '../../src/cli/connect/answer-shape.ts';
+import { z } from 'zod';
+import { shapeOf } from '../../scripts/generate/publish-answer-shapes.ts';
+import { answerProblem, isAnswer, shapeProblem } from '../../src/cli/connect/answer-shape.ts';
 
-const model = fields({ name: text, size: maybe(count), parts: each(fields({ path: orNull(text) })) });
+const Model = z.object({
+  name: z.string().min(3),
+  size: z.int().min(0).nullable(),
+  kind: z.enum(['chat', 'embed']),
+  parts: z.array(z.object({ path: z.string().nullable() })),
+  more: z.unknown().optional(),
+});
+const model = shapeOf(Model);
+const counts = shapeOf(z.record(z.string(), z.number()));
+const GOOD = { name: 'm', size: 1, kind: 'chat', parts: [{ path: 'a' }, { path: null }] };
+
+test('A shape keeps of a schema what an answer of any version must have', () => {
+  expect(model).toEqual({ name: 'string', 'size?': 'number', kind: 'string', parts: [{ 'path?': 'string' }], 'more?': 'any' });
+});
+
+test('A schema that the checks do not know is refused', () => {
+  expect(() => shapeOf(z.union([z.string(), z.number()]))).toThrow(/Teach "svcctl" to check a value of this schema/);
+});
 
 describe('An answer has its shape', () => {
-  test.each<[string, Shape<unknown>, unknown]>([
-    ['with all fields', model, { name: 'm', size: 1, parts: [{ path: 'a' }, { path: null }] }],
-    ['without a field that may be missing', model, { name: 'm', parts: [] }],
-    ['with null for such a field', model, { name: 'm', size: null, parts: [] }],
-    ['with fields that a newer service sends', model, { name: 'm', parts: [], more: true }],
-    ['as a table of names', named(count), { a: 1, b: 2 }],
-    ['as one of a few texts', oneOf(['api', 'admin']), 'admin'],
-    ['as true or false', flag, false],
-    ['if anything is allowed', anything, undefined],
+  test.each<[string, typeof model, unknown]>([
+    ['with all fields', model, GOOD],
+    ['without a field that can be null', model, { name: 'm', kind: 'chat', parts: [{}] }],
+    ['with null for such a field', model, { ...GOOD, size: null }],
+    ['with fields that a newer service sends', model, { ...GOOD, other: true }],
+    ['with a string that only a newer schema lists', model, { ...GOOD, kind: 'rerank' }],
+    ['as a record', counts, { a: 1, 'b?': 2 }],
+    ['as true or false', shapeOf(z.boolean()), false],
+    ['if anything is allowed', shapeOf(z.unknown()), undefined],
   ])('%s', (_, shape, value) => {
-    expect(shape.problem(value)).toBeUndefined();
-    expect(hasShape(shape, value)).toBe(true);
+    expect(shapeProblem(shape, value)).toBeUndefined();
   });
 });
 
 describe('An answer has another shape, and the first problem is named', () => {
-  test.each<[unknown, Shape<unknown>, string]>([
+  test.each<[unknown, typeof model, string]>([
     [undefined, model, '"": expected an object'],
     [[], model, '"": expected an object'],
-    [{}, model, '"name": expected a text'],
-    [{ name: 'm', size: '1', parts: [] }, model, '"size": expected a number'],
-    [{ name: 'm', parts: {} }, model, '"parts": expected a list'],
-    [{ name: 'm', parts: [{ path: 'a' }, {}] }, model, '"parts.1.path": expected a text'],
-    [{ a: 1, b: null }, named(count), '"b": expected a number'],
-    [null, named(count), '"": expected an object'],
-    ['root', oneOf(['api', 'admin']), '"": expected one of api, admin'],
-    ['true', flag, '"": expected true or false'],
+    [{}, model, '"name": expected a string'],
+    [{ ...GOOD, size: '1' }, model, '"size": expected a number'],
+    [{ ...GOOD, parts: {} }, model, '"parts": expected an array'],
+    [{ ...GOOD, parts: [{ path: 'a' }, { path: 1 }] }, model, '"parts.1.path": expected a string'],
+    [{ a: 1, b: null }, counts, '"b": expected a number'],
+    [null, counts, '"": expected an object'],
+    ['true', shapeOf(z.boolean()), '"": expected a boolean'],
   ])('%j', (value, shape, problem) => {
-    expect(shape.problem(value)).toBe(problem);
-    expect(hasShape(shape, value)).toBe(false);
+    expect(shapeProblem(shape, value)).toBe(problem);
   });
+});
+
+test('Answers of the service are checked by name', () => {
+  const slots = { slots: [{ name: 'img', in_flight: 0, parked: 0 }] };
+  expect(isAnswer('status', { version: '1.0.0', ...slots })).toBe(true);
+  expect(answerProblem('status', slots)).toBe('"version": expected a string');
+  expect(isAnswer('status', slots)).toBe(false);
 });

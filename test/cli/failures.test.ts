@@ -43,7 +43,7 @@ describe('svcctl exits 1 with one clear line and a hint', () => {
     const { code, err } = await svcctl(['get', 'slots', '--server', server]);
     expect(code).toBe(1);
     expect(err).toBe(
-      `error: Could not reach the service at "${server}": nothing listens there\n` +
+      `error: Could not reach the service at "${server}": connection refused\n` +
         'hint: Start it with "svcctl serve", or set its URL with --server or SVCCTL_SERVER\n',
     );
   });

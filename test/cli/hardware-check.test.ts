@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { checkHardware, judgeHardware } from '../../src/cli/checks/hardware-check.ts';
+import { checkHardware, judgeHardware } from '../../src/cli/checks/host-checks.ts';
 import { recordedHardware, recordingFile } from '../support/hardware/recorded-machines.ts';
 
 test.each([
   ['w7900', 'ok', 'gpu0 AMD Radeon Pro W7900 (rocm, vulkan)'],
   ['strix-halo-128gb', 'ok', 'gpu0 AMD Radeon 8060S Graphics (rocm, vulkan); npu0 NPU Strix Halo (npu)'],
-  ['server-without-gpu', 'ok', 'No GPU and no NPU: models are computed on the CPU'],
+  ['server-without-gpu', 'ok', 'No GPU or NPU; models run on the CPU'],
   ['macbook-m2-max', 'ok', 'gpu0 Apple M2 Max (unused: macOS has no driver for Vulkan)'],
   [
     'intel-graphics-and-nouveau',
@@ -20,7 +20,7 @@ test('svcctl doctor warns where a recording takes the place of the machine, and 
   const file = recordingFile('w7900');
   expect(await checkHardware({ SVC_HARDWARE_FILE: file }, {})).toMatchObject({
     result: 'warn',
-    found: `The recording "${file}": gpu0 AMD Radeon Pro W7900 (rocm, vulkan)`,
+    found: `Recording "${file}": gpu0 AMD Radeon Pro W7900 (rocm, vulkan)`,
     hint: expect.stringContaining('Unset SVC_HARDWARE_FILE'),
   });
   expect(await checkHardware({ SVC_HARDWARE_FILE: '/no/such/file.json' }, {})).toMatchObject({ result: 'fail' });
@@ -29,6 +29,6 @@ test('svcctl doctor warns where a recording takes the place of the machine, and 
 test('svcctl doctor says where devices cannot be seen', () => {
   expect(judgeHardware({ devices: [], devicesHidden: 'the service runs in a container' })).toMatchObject({
     result: 'ok',
-    found: 'Not known: the service runs in a container',
+    found: 'Unknown: the service runs in a container',
   });
 });

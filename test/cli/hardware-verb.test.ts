@@ -45,10 +45,10 @@ gpu1    NVIDIA GeForce RTX 4090  nvidia  24.0 GiB  23.5 GiB  no      cuda      v
 
   test('says that a cluster has no machine of its own, and that a container does not show its devices', async () => {
     world.hardware = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
-    expect((await ask()).out).toContain('devices   not known: the service runs in a cluster, whose nodes "kubectl describe nodes" shows');
+    expect((await ask()).out).toContain('devices   unknown: the service runs in a cluster, whose nodes "kubectl describe nodes" shows');
     const hardware = { ...recordedHardware('server-without-gpu'), devicesHidden: 'the service runs in a container' };
     world.hardware = { memoryTotalBytes: 1e9, memoryAvailableBytes: 1e9, hardware };
-    expect((await ask()).out).toContain('devices   not known: the service runs in a container\n');
+    expect((await ask()).out).toContain('devices   unknown: the service runs in a container\n');
   });
 
   test('shows a recording without a service, and says so', async () => {

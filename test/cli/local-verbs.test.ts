@@ -52,8 +52,8 @@ describe('svcctl validate', () => {
       code: 0,
       out: '2 slots are valid\n',
     });
-    expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Define slot "img" only once');
-    expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Fix the YAML/);
+    expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Slot "img" is defined twice');
+    expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Invalid YAML/);
     expect((await svcctl(['validate', '-f', '-'], { input: 'kind: Pod\n' })).out).toBe(
       '<stdin>:1:1: apiVersion: Set "apiVersion" to "inference.svc.dev/v1alpha1"\n',
     );
@@ -123,7 +123,7 @@ describe('svcctl doctor', () => {
     await write('etc2/models.toml', '[[models]]\nid = "a/b"\n');
     await write('etc2/toolboxes.toml', '[gguf.cpi]\nimage = "x"\n');
     const mistaken = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
-    expect(bad.check('catalogue')).toMatchObject({ result: 'ok', found: 'The shipped models' });
+    expect(bad.check('catalogue')).toMatchObject({ result: 'ok', found: 'Shipped models' });
     expect(mistaken.check('catalogue')).toMatchObject({ result: 'fail', found: expect.stringContaining('models.toml:2:1: models.0.id') });
     expect([bad, mistaken].map(({ check }) => check('toolboxes'))).toMatchObject([
       { result: 'ok' },

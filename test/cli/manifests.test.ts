@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { resourceText } from '../../src/cli/verbs/convert.ts';
+import { resourceText } from '../../src/cli/verbs/slot-files.ts';
 import { parseResources } from '../../src/cli/manifests/parse-resources.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { slotDocuments } from '../schema/slot-arbitrary.ts';
@@ -44,7 +44,7 @@ describe('objects of other kinds', () => {
     const kind = await svcctl(['validate', '-f', '-'], { input: slot('name: img').replace('SlotSpec', 'Slot') });
     expect(kind).toMatchObject({ code: 1, out: expect.stringContaining('Set "kind" to "SlotSpec"') });
     const none = await svcctl(['validate', '-f', '-'], { input: 'apiVersion: v1\nkind: Secret\n' });
-    expect(none).toMatchObject({ code: 1, err: expect.stringContaining('There is no slot') });
+    expect(none).toMatchObject({ code: 1, err: expect.stringContaining('No slots found') });
   });
 });
 
@@ -134,7 +134,10 @@ status: {state: ready}
 
   test('requires a namespace for TOML if there are several', async () => {
     const input = `${slot('name: img, namespace: a', 'model: {default: x}')}---\n${slot('name: img, namespace: b', 'model: {default: z}')}`;
-    expect(await convert(input, '--to', 'toml')).toMatchObject({ code: 64, err: expect.stringContaining('-n: "a", "b"') });
+    expect(await convert(input, '--to', 'toml')).toMatchObject({
+      code: 64,
+      err: expect.stringContaining('the slots have several: "a", "b"\nhint: Choose one with -n'),
+    });
     expect(await convert(input, '--to', 'toml', '-n', 'b')).toMatchObject({ code: 0, out: '[model]\ndefault = "z"\n' });
     expect(await convert(input, '--to', 'toml', '-n', 'c')).toMatchObject({ code: 1 });
     expect((await convert(input, '--to', 'crd')).out.match(/namespace: [ab]/g)).toEqual(['namespace: a', 'namespace: b']);

@@ -19,7 +19,7 @@ describe('svcctl model fetch', () => {
     const file = path.join(dir, 'demo/demo-fox.gguf');
     expect(await svcctl(['model', 'fetch', 'demo-fox', '--store', dir])).toEqual({
       code: 0,
-      out: `model/demo-fox fetched: "${file}", 308 KiB; its content matches the catalogue\n`,
+      out: `model/demo-fox fetched: "${file}", 308 KiB; its checksum matches the catalogue\n`,
       err: '',
     });
     const before = await stat(file);
@@ -92,7 +92,7 @@ describe('svcctl model fetch', () => {
       // Nothing was asked about the repository.
       expect(hub.log.filter((request) => request.path.startsWith('/api/'))).toEqual([]);
       const unreadable = await svcctl(['model', 'fetch', 'hf:o/r'], { env: { ...env, SVC_MODEL_PIN: '{"version":2}' } });
-      expect(unreadable).toMatchObject({ code: 1, err: expect.stringContaining('Correct the variable "SVC_MODEL_PIN"') });
+      expect(unreadable).toMatchObject({ code: 1, err: expect.stringContaining('Invalid pin in the variable "SVC_MODEL_PIN"') });
     } finally {
       await hub.close();
     }

@@ -32,7 +32,7 @@ const run = (...args: readonly string[]) => svcctl(['profile', ...args], { env: 
 
 describe('svcctl profile', () => {
   test('saves, lists, shows, applies and deletes', async () => {
-    expect(await run('list')).toEqual({ code: 0, out: '', err: 'There are no profiles; save one with "svcctl profile save NAME"\n' });
+    expect(await run('list')).toEqual({ code: 0, out: '', err: 'No profiles found; save one with "svcctl profile save NAME"\n' });
     expect(await run('save', 'coding')).toEqual({ code: 0, out: 'profile/coding saved (primary)\n', err: '' });
     world.save(PRIMARY, B);
     world.save(EMBED, A);
@@ -71,7 +71,7 @@ describe('svcctl profile', () => {
 
   test('says what is wrong', async () => {
     expect(await run('apply', 'none')).toMatchObject({ code: 1, err: expect.stringContaining('There is no profile "none"') });
-    expect(await run('show', '../slots')).toMatchObject({ code: 64, err: expect.stringContaining('"../slots" is not a profile name') });
+    expect(await run('show', '../slots')).toMatchObject({ code: 64, err: expect.stringContaining('Invalid profile name "../slots"') });
     await profiles.write('bad/primary.toml', 'backend = "cpu"\n[model]\ndefault = 5\n');
     expect(await run('apply', 'bad')).toMatchObject({
       code: 1,

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { withCheckoutSettings } from '../../src/cli/checkout/checkout-settings.ts';
+import { withCheckoutSettings } from '../../src/cli/installation.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { recordingFile } from '../support/hardware/recorded-machines.ts';
@@ -72,7 +72,7 @@ describe('svcctl serve', () => {
   ])('%s says that its hardware is that of a recording', async (_how, args) => {
     const file = recordingFile('strix-halo-128gb');
     const listen = `127.0.0.1:${await freePort()}`;
-    const warning = 'not that of this machine, because SVC_HARDWARE_FILE is set';
+    const warning = 'not the hardware of this machine';
     expect(await outputOf(listen, args, { SVC_HARDWARE_FILE: file })).toContain(warning);
     expect(await outputOf(listen, args)).not.toContain('SVC_HARDWARE_FILE');
   });

@@ -43,11 +43,11 @@ describe('svcctl get', () => {
   test('lists models, providers and pulls', async () => {
     expect((await run(['get', 'models'])).out).toMatch(/^demo-fox +chat +yes +293 KiB +1\.9 MiB +- +- +Apache-2\.0/m);
     expect((await run(['get', 'providers', '-o', 'wide'])).out).toContain('gguf  yes        cpu       chat');
-    expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'There are no downloads in progress\n' });
+    expect(await run(['get', 'pulls'])).toEqual({ code: 0, out: '', err: 'No downloads in progress\n' });
   });
 
   test('lists the pods of a cluster, and says that a machine has none', async () => {
-    const none = 'There are no pods; slots have pods if the service runs in a cluster\n';
+    const none = 'No pods found; slots have pods only in a cluster\n';
     expect(await run(['get', 'pods'])).toEqual({ code: 0, out: '', err: none });
     const pod = { slot: SlotName.parse('primary'), phase: 'Running', ready: true, terminating: false, restarts: 0, createdAt: 0 } as const;
     const waiting = { reason: 'Unschedulable', message: 'No node has room' } as const;
@@ -99,7 +99,7 @@ describe('svcctl get', () => {
       code: 0,
       out: 'model/demo-fox\nmodel/qwen-coder\nmodel/sdxl-turbo\n',
     });
-    expect(await run(['get', 'slot/nope'])).toMatchObject({ code: 1, err: expect.stringContaining('There is no slot "nope"') });
+    expect(await run(['get', 'slot/nope'])).toMatchObject({ code: 1, err: expect.stringContaining('Slot "nope" not found') });
     expect(await run(['get', 'slot/primary', 'model/demo-fox'])).toMatchObject({ code: 64 });
   });
 });
@@ -110,7 +110,7 @@ describe('svcctl model list and show', () => {
     expect(out).toMatch(
       /^ID +KIND +PRESENT +SIZE +MEMORY +CONTEXT +CAN +LICENSE +NOTE\ndemo-fox .*\nqwen-coder +coder +no +4\.7 GiB +5\.6 GiB +32768 +tools, vision +mit *\n$/,
     );
-    expect(err).toBe('Not listed: 1 that this version cannot run; add --all to see them\n');
+    expect(err).toBe('Not listed: 1 that this version cannot run; use --all to list them\n');
     const all = await run(['model', 'list', '--all']);
     expect(all).toMatchObject({ err: '', out: expect.stringContaining('it needs the provider "image"') });
   });
@@ -124,7 +124,7 @@ describe('svcctl model list and show', () => {
   });
 
   test('says when there is nothing of a kind, and refuses one that does not exist', async () => {
-    expect(await run(['model', 'list', '--kind', 'rerank'])).toEqual({ code: 0, out: '', err: 'There are no such models\n' });
+    expect(await run(['model', 'list', '--kind', 'rerank'])).toEqual({ code: 0, out: '', err: 'No models found\n' });
     expect(await run(['model', 'list', '--kind', 'chart'])).toMatchObject({
       code: 64,
       err: expect.stringContaining('chat, coder, vision'),
@@ -135,7 +135,7 @@ describe('svcctl model list and show', () => {
     const { out } = await run(['model', 'show', 'qwen-coder']);
     for (const line of [
       'qwen-coder',
-      '  For         coder',
+      '  Kind        coder',
       '  Present     no; "svcctl model pull qwen-coder" downloads 4.7 GiB',
       '  Context     32768 tokens',
       '  Needs       at least 5.6 GiB of memory',
@@ -146,7 +146,7 @@ describe('svcctl model list and show', () => {
       '    https://example.org',
     ])
       expect(out.split('\n')).toContain(line);
-    expect(out).toContain('Checked     no: its files were not downloaded when the catalogue was made.');
+    expect(out).toContain('Checked     no: the catalogue was published without downloading it.');
     expect(JSON.parse((await run(['model', 'show', 'qwen-coder', '-o', 'json'])).out)).toMatchObject({ id: 'qwen-coder', verified: false });
     expect((await run(['model', 'show', 'sdxl-turbo'])).out).toContain('Not usable  Choose another model than "sdxl-turbo"');
   });
@@ -183,7 +183,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
     expect(made).toMatchObject({ code: 0, out: 'slot/mine created\nslot/mine ready\n' });
     expect(await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf'])).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^error: Slot "mine" exists already\nhint: .*svcctl slot load mine/),
+      err: expect.stringMatching(/^error: Slot "mine" already exists\nhint: .*svcctl slot load mine/),
     });
     expect(await run(['wait', 'slot/mine', '--for', 'state=ready'])).toMatchObject({ code: 0, out: 'slot/mine: state=ready\n' });
     expect(await run(['slot', 'delete', 'mine', '--wait'])).toMatchObject({ code: 0, out: 'slot/mine deleted\n' });
@@ -192,7 +192,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
 
   test('create still accepts a context length in --context, with a warning', async () => {
     const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096']);
-    expect(made).toEqual({ code: 0, out: 'slot/mine created\n', err: 'Write --context-length 4096: --context names a cluster\n' });
+    expect(made).toEqual({ code: 0, out: 'slot/mine created\n', err: '--context now names a cluster; use --context-length 4096\n' });
     expect(world.slots.texts.get(SlotName.parse('mine'))).toContain('context = 4096');
     await run(['slot', 'delete', 'mine', '--wait']);
   });
@@ -212,7 +212,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
     expect(await run(['slot', 'logs', 'primary'])).toMatchObject({
       code: 0,
       out: '',
-      err: 'Slot "primary" has no workload, so it has no output; "svcctl explain primary" says why\n',
+      err: 'Slot "primary" has no workload and no logs; see why with "svcctl explain primary"\n',
     });
   });
 

@@ -55,7 +55,10 @@ describe('svcctl with a token in ~/.config/svc/token', () => {
   ])('refuses it with the mode %s, says what to do, and sends nothing', async (_name, mode) => {
     const file = await writeToken(mode);
     const { code, err } = await svcctl(['token', 'list', '--server', url], { env: { HOME: home } });
-    expect([code, err]).toEqual([1, expect.stringContaining(`error: Run "chmod 600 ${file}": other users can read the token`)]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining(`error: Other users can read or replace the token in "${file}"\nhint: Run "chmod 600 ${file}"`),
+    ]);
     expect(err).not.toContain(TOKEN);
     expect(headers).toBeUndefined();
   });
@@ -93,9 +96,10 @@ describe('svcctl token in a cluster', () => {
       code: 0,
       out: expect.stringMatching(new RegExp(`\\n${id} +admin .*first`)),
     });
+    expect(await cluster.run(['token', 'list', '-o', 'name'])).toMatchObject({ code: 0, out: `token/${id}\n` });
     expect(await cluster.run(['token', 'revoke', '00000000'])).toMatchObject({
       code: 1,
-      err: expect.stringContaining('There is no token'),
+      err: expect.stringContaining('not found'),
     });
     expect(await cluster.run(['token', 'revoke', id])).toMatchObject({ code: 0, out: `token/${id} revoked\n` });
     expect(storedText()).not.toContain(id);
@@ -118,7 +122,7 @@ describe('svcctl token in a cluster', () => {
     });
     expect(await cluster.run([...create, '--secret', '../x'])).toMatchObject({
       code: 64,
-      err: expect.stringContaining('no name of a Secret'),
+      err: expect.stringContaining('Invalid Secret name'),
     });
   }, 180_000);
 

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { parse } from 'smol-toml';
-import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
-import { judgeImage } from '../../src/cli/toolbox/decide/judge-image.ts';
-import { withPin } from '../../src/cli/toolbox/decide/pin-text.ts';
+import { planBuild } from '../../src/cli/decide/toolbox-plan.ts';
+import { judgeImage } from '../../src/cli/decide/toolbox-plan.ts';
+import { withPin } from '../../src/cli/decide/toolbox-plan.ts';
 import { PROVIDER_KIND_NAMES } from '../../src/schema/slot/provider-kinds.ts';
 import { svcctl } from './run-svcctl.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
 
 const ID = 'b'.repeat(64);
 const OTHER = 'c'.repeat(64);
@@ -59,8 +60,8 @@ describe('svcctl toolbox', () => {
   });
 
   test('build refuses what it cannot build, and a file with a mistake, before podman is asked', async () => {
-    expect(await run('build', 'tts', 'vulkan')).toMatchObject({ code: 64, err: expect.stringContaining('Use one of the backends "cpu"') });
-    expect(await run('build', 'stt', 'cuda')).toMatchObject({ code: 64, err: expect.stringContaining('Use one of the backends "cpu"') });
+    expect(await run('build', 'tts', 'vulkan')).toMatchObject({ code: 64, err: expect.stringContaining('use one of the backends "cpu"') });
+    expect(await run('build', 'stt', 'cuda')).toMatchObject({ code: 64, err: expect.stringContaining('use one of the backends "cpu"') });
     await writeFile(path.join(dir, 'toolboxes.toml'), '[gguf');
     expect((await run('build', 'gguf')).code).toBe(1);
     expect(await calls()).toEqual([]);
@@ -83,7 +84,7 @@ describe('svcctl toolbox', () => {
   });
 
   test('pull pulls by digest what is published, and says so if nothing is', async () => {
-    expect(await run('pull')).toMatchObject({ code: 1, err: expect.stringContaining('none is published') });
+    expect(await run('pull')).toMatchObject({ code: 1, err: expect.stringContaining('no image is published') });
     await writeFile(path.join(dir, 'toolboxes.toml'), `[gguf.cpu]\nimage = "registry.example/gguf:v1"\ndigest = "sha256:${ID}"\n`);
     expect((await run('pull', 'gguf')).code).toBe(0);
     expect(await calls()).toEqual([`pull registry.example/gguf@sha256:${ID}`]);
@@ -93,7 +94,7 @@ describe('svcctl toolbox', () => {
 describe('the decisions', () => {
   test('each provider has an image to build', () => {
     for (const kind of PROVIDER_KIND_NAMES) {
-      const plan = planBuild(kind);
+      const plan = planBuild(PROVIDERS, kind);
       if (typeof plan === 'string') throw new Error(plan);
       expect(plan.entries.map(([provider]) => provider)).toContain(kind);
     }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Cli } from '../../src/cli/cli.ts';
-import { hasShape } from '../../src/cli/connect/answer-shape.ts';
-import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
+import type { Cli } from '../../src/cli/verb.ts';
+import { isAnswer } from '../../src/cli/connect/answer-shape.ts';
+import type { SlotAnswer } from '../../src/cli/connect/answers.ts';
 import type { Client } from '../../src/cli/connect/client.ts';
 import { READY, UP_TO_DATE, waitForSlot, type Goal, type WaitOptions } from '../../src/cli/connect/wait-for-slot.ts';
 import { createTerminal } from '../../src/cli/output/terminal.ts';
@@ -37,9 +37,9 @@ async function wait(scene: Scene, goal: Goal, options: Partial<WaitOptions> = {}
     pollMs: 1,
     request: unused,
     stream: unused,
-    find: async (_path, shape) => {
+    find: async (_path, name) => {
       const found: unknown = slot(scene);
-      return hasShape(shape, found) ? found : undefined;
+      return isAnswer(name, found) ? found : undefined;
     },
   };
   return waitForSlot(cli, client, { name: 'img', goal, deadline: 0, ...options }).then(

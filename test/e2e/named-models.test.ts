@@ -71,7 +71,7 @@ describeWithPodman('llama-server with a model that is named', () => {
     const watch = follow(startSvcctl(['get', 'slots', '--watch', ...server]));
     const listening = new AbortController();
     const heard = readEvents(service.url, listening.signal);
-    await eventually('the list is watched', () => watch.text().includes('There are no slots'), PATIENCE_MS);
+    await eventually('the list is watched', () => watch.text().includes('No slots found'), PATIENCE_MS);
     for (const name of ['primary', 'second']) await service.save(name, slotOf('hf:o/slow'));
     for (const name of ['primary', 'second']) await service.until(name, 'pulling', (seen) => seen?.status.state === 'pulling');
     const load = follow(startSvcctl(['slot', 'load', 'second', '--wait', ...server]));

@@ -90,6 +90,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await machine.shell('svcctl get slots -o name')).toBe('slot/embed\nslot/img\nslot/primary\nslot/stt\nslot/tts');
       expect(await machine.shell('stat -c "%U:%G %a" /etc/svc/api.env /var/lib/svc')).toBe('root:svc 640\nsvc:svc 750');
       expect(await machine.shell('source /usr/local/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
+      expect(await machine.shell('head -n 2 /usr/local/share/man/man1/svcctl.1')).toContain('.TH SVCCTL 1');
     }, 300_000);
 
     test('serves the dashboard at "/", with its scripts', async () => {

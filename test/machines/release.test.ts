@@ -16,6 +16,15 @@ describeWithMachine('The release archive and the package', () => {
       rmSync(again, { recursive: true });
     }
   }, 300_000);
+
+  test('contain the documentation and the manual page', () => {
+    const folder = process.env['SVC_TEST_RELEASE'] ?? '';
+    const [archive = ''] = globSync(path.join(folder, '*.tar.gz'));
+    const listed = execFileSync('tar', ['--list', '--file', archive], { encoding: 'utf8' });
+    for (const file of ['docs/installing.md', 'docs/reference/svcctl.md', 'share/man/man1/svcctl.1'])
+      expect(listed).toContain(`/${file}\n`);
+    expect(listed).not.toContain('/docs/decisions/');
+  });
 });
 
 function checksumIn(folder: string): string {

@@ -1,14 +1,22 @@
-/** That a new provider needs a folder, a line in the registry and one in the kinds: the service runs with a registry that has one more, and everything else knows it. */
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+/**
+ * A new provider needs a folder, a line in the registry and its name in the kinds: the service runs with one more provider in the registry, and everything else knows it. A
+ * sixth kind compiles, builds its image and answers.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { Service } from '../../src/main.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import type { RecordedMachine } from '../support/hardware/recorded-machines.ts';
+import { ownEnvironment } from '../support/service.ts';
 import { startServiceHere } from '../support/service-here.ts';
 import { toy, TOY_SERVER } from '../support/toy-provider/toy.ts';
+import { copyWithSixthKind } from './sixth-kind.ts';
 
 const PATIENCE_MS = 60_000;
 const WEIGHTS_BYTES = 100_000;
@@ -34,7 +42,7 @@ async function start(installed: boolean, recorded?: RecordedMachine): Promise<vo
   url = service.url;
 }
 
-const slot = async (model = 'parrot', provider = toy.kind): Promise<void> =>
+const slot = async (model = 'parrot', provider: string = toy.kind): Promise<void> =>
   writeFile(path.join(dir, 'config/slots/primary.toml'), `provider = "${provider}"\n\n[model]\ndefault = "${model}"\n`);
 
 async function get(where: string) {
@@ -102,7 +110,9 @@ test('a model that is not complete, or of another provider, holds the slot up wi
   expect(await untilStalled(/"weights.bin" of "parrot" is incomplete: it has 10 of 100000 bytes/)).toBe('ModelMissing');
   await writeFile(path.join(dir, 'models/parrot/weights.bin'), new Uint8Array(WEIGHTS_BYTES));
   await slot('parrot', 'gguf');
-  expect(await untilStalled(/^"parrot" is no model of provider "gguf"; set "provider" to "npu", or choose another model$/)).toBe('ModelUnusable');
+  expect(await untilStalled(/^"parrot" is no model of provider "gguf"; set "provider" to "npu", or choose another model$/)).toBe(
+    'ModelUnusable',
+  );
 });
 
 test('a program that is missing holds the slot up, and says what to install', async () => {
@@ -128,3 +138,52 @@ test('a machine without the device says so, in the slot and in the list', async 
     }),
   );
 });
+
+test('a sixth kind is a folder and four lines outside it: it compiles, builds its image and answers', async () => {
+  const copy = path.join(dir, 'copy');
+  expect(await copyWithSixthKind(copy)).toBe(4);
+  const run = promisify(execFile);
+  await writeFile(
+    path.join(copy, 'tsconfig.src.json'),
+    JSON.stringify({ extends: './tsconfig.json', include: ['src/main.ts', 'src/cli/svcctl.ts'] }),
+  );
+  await run(process.execPath, ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.src.json'], { cwd: copy });
+
+  const podman = path.join(dir, 'bin/podman');
+  await writeFile(podman, `#!/bin/sh\necho "$@" > ${dir}/call\nprintf 'sha256:${'b'.repeat(64)}' > "$3"\n`);
+  await chmod(podman, 0o755);
+  await symlink(path.join(copy, 'src/providers/toy/toy-server.mjs'), path.join(dir, 'bin/toy-server'));
+  const port = await freePort();
+  const env = {
+    ...ownEnvironment(),
+    PATH: `${path.join(dir, 'bin')}:${process.env['PATH'] ?? ''}`,
+    SVC_LISTEN: `127.0.0.1:${port}`,
+    SVC_RUNTIME: 'process',
+    SVC_ON_EXIT: 'stop',
+    SVC_CONFIG_DIR: path.join(dir, 'config'),
+    SVC_STATE_DIR: path.join(dir, 'state'),
+    SVC_MODELS_DIR: path.join(dir, 'models'),
+  };
+  const program = path.join(copy, 'src/cli/svcctl.mjs');
+  await run(process.execPath, [program, 'toolbox', 'build', 'toy'], { env });
+  expect(await readFile(path.join(dir, 'call'), 'utf8')).toMatch(/--tag localhost\/svc-toolbox-toy-npu:v1 \S+\/toolboxes\/toy\n$/);
+  expect(await readFile(path.join(dir, 'config/toolboxes.toml'), 'utf8')).toContain(
+    '[toy.npu]\nimage = "localhost/svc-toolbox-toy-npu:v1"',
+  );
+
+  await slot('parrot', 'toy');
+  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: 'ignore' });
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  try {
+    const ask = async () =>
+      fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'What do you want?' }] }),
+      }).then(async (answer) => answer.text());
+    await eventually('the sixth kind answers', async () => (await ask().catch(() => '')).includes('Polly wants a model'), PATIENCE_MS);
+  } finally {
+    child.kill('SIGTERM');
+    await closed;
+  }
+}, 180_000);

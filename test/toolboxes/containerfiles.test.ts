@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
+import { planBuild } from '../../src/cli/decide/toolbox-plan.ts';
 import { MODEL_PATHS_YAML } from '../../src/providers/image/decide/image-command.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
@@ -75,7 +75,9 @@ test('every folder with an image is one of them, and belongs to a provider', asy
     ),
   );
   expect(found.flat()).toEqual(FOLDERS);
-  const built = PROVIDER_KIND_NAMES.map((kind) => planBuild(kind)).map((plan) => (typeof plan === 'string' ? plan : plan.folder));
+  const built = PROVIDER_KIND_NAMES.map((kind) => planBuild(PROVIDERS, kind)).map((plan) =>
+    typeof plan === 'string' ? plan : plan.folder,
+  );
   expect(new Set(built)).toEqual(new Set(FOLDERS));
 });
 
@@ -108,7 +110,7 @@ describe('the arguments', () => {
   test('"svcctl toolbox build" passes only arguments that the Containerfile has', async () => {
     for (const kind of PROVIDER_KIND_NAMES) {
       for (const backend of PROVIDER_KINDS[kind].backends) {
-        const plan = planBuild(kind, backend);
+        const plan = planBuild(PROVIDERS, kind, backend);
         if (typeof plan === 'string') continue;
         const { defaults } = parseContainerfile(await textOf(plan.folder));
         for (const each of plan.buildArguments) expect([...defaults.keys()]).toContain(each.split('=')[0]);
@@ -123,7 +125,7 @@ describe('the arguments', () => {
 
   test('the port of an image is the one on which the provider expects its server', async () => {
     for (const kind of PROVIDER_KIND_NAMES) {
-      const plan = planBuild(kind);
+      const plan = planBuild(PROVIDERS, kind);
       if (typeof plan === 'string' || plan.folder === 'speech') continue;
       const port = parseContainerfile(await textOf(plan.folder)).instructions.find(({ name }) => name === 'EXPOSE')?.text;
       expect([kind, Number(port)]).toEqual([kind, PROVIDERS[kind]?.containerPort]);

@@ -7,10 +7,11 @@ import { describe, expect, test } from '@jest/globals';
 import { parse } from 'smol-toml';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { planBuild } from '../../src/cli/toolbox/decide/build-plan.ts';
-import { PublishedPin, withPublishedPins } from '../../src/cli/toolbox/decide/published-pins.ts';
+import { planBuild } from '../../src/cli/decide/toolbox-plan.ts';
+import { PublishedPin, withPublishedPins } from '../../src/cli/decide/toolbox-plan.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../src/schema/slot/provider-kinds.ts';
 import { ToolboxManifest, UNPUBLISHED } from '../../src/schema/slot/toolbox-images.ts';
+import { PROVIDERS } from '../../src/providers/registry.ts';
 
 const top = path.resolve(import.meta.dirname, '../..');
 const file = '.github/workflows/toolboxes.yml';
@@ -115,7 +116,7 @@ describe('the workflow', () => {
   test('builds every image of the manifest that can be built without a choice, as "svcctl toolbox build" does', () => {
     const built = jobs.publish.strategy.matrix.include;
     for (const { provider, backend, folder, image, arguments: given } of built) {
-      const plan = planBuild(provider, backend);
+      const plan = planBuild(PROVIDERS, provider, backend);
       if (typeof plan === 'string') throw new Error(plan);
       expect({ folder, image: `localhost/${image}:v1`, given: given === undefined ? [] : [given] }).toEqual({
         folder: plan.folder,
@@ -128,6 +129,7 @@ describe('the workflow', () => {
         withPublishedPins(
           manifest,
           built.map((each) => pinOf(each)),
+          PROVIDERS,
         ),
       ),
     );
@@ -150,7 +152,11 @@ const pinOf = ({ provider, backend, image }: z.output<typeof Entry>): PublishedP
 
 describe('the pins', () => {
   test('replace entries where they stand, and both of an image that two providers share; comments and other entries stay', () => {
-    const pinned = withPublishedPins(manifest, [{ provider: 'stt', backend: 'cpu', image: 'registry.example/svc/speech:v1', digest }]);
+    const pinned = withPublishedPins(
+      manifest,
+      [{ provider: 'stt', backend: 'cpu', image: 'registry.example/svc/speech:v1', digest }],
+      PROVIDERS,
+    );
     const before = ToolboxManifest.parse(parse(manifest));
     const entry = { cpu: { image: 'registry.example/svc/speech:v1', digest } };
     expect(ToolboxManifest.parse(parse(pinned))).toEqual({ ...before, stt: entry, tts: entry });
@@ -173,8 +179,8 @@ describe('the pins', () => {
   });
 
   test('are refused for an image that this version does not build', () => {
-    expect(() => withPublishedPins(manifest, [{ provider: 'stt', backend: 'cuda', image: 'r/a:v1', digest }])).toThrow(
-      /Use one of the backends/,
+    expect(() => withPublishedPins(manifest, [{ provider: 'stt', backend: 'cuda', image: 'r/a:v1', digest }], PROVIDERS)).toThrow(
+      /use one of the backends/,
     );
   });
 });

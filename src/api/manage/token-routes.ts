@@ -11,12 +11,12 @@ const ScopeField = z.enum(SCOPES).describe(MEANINGS);
 const Label = TokenLabel.describe('A name for people; the identity of requests with this token');
 const facts = { id: z.string(), label: z.string(), scope: ScopeField, created_at: z.iso.datetime({ offset: true }) };
 
-const Created = z.object({
+export const Created = z.object({
   ...facts,
   token: z.string().describe('The whole token. It is shown only here'),
   warning: z.string(),
 });
-const Tokens = z.object({
+export const Tokens = z.object({
   tokens: z.array(z.object({ ...facts, last_used_at: z.iso.datetime().nullable().describe('null: not used yet, or not recorded yet') })),
 });
 

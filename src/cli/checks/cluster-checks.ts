@@ -1,34 +1,24 @@
-/** What `svcctl doctor` checks in a cluster. */
+/** The checks of `svcctl doctor` in a cluster. */
 import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { isTable } from '../../schema/words/key-case.ts';
-import { LABEL_PREFIX, CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
+import { CONTROLLER_LEASE, LABEL_PREFIX } from '../../schema/pod/kube-fields.ts';
 import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
-import { ProvidersAnswer, SlotsAnswer, StatusAnswer } from '../connect/api-answers.ts';
 import { createClient, type Client } from '../connect/client.ts';
-import type { ClusterAccess } from '../connect/cluster-access.ts';
-import { createClusterTransport, LeaseSpec } from '../connect/cluster-transport.ts';
+import { createClusterTransport, LeaseSpec, type ClusterAccess } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
-import { fail, ok, warn, type Check } from './check.ts';
-import { query } from './cluster-query.ts';
-import { checkRights } from './cluster-rights.ts';
+import { fail, ok, warn, type Check } from './host-checks.ts';
 
-/** Kubernetes supports three minor versions (https://kubernetes.io/releases/version-skew-policy/). This is the oldest one the service supports. */
+/** The oldest supported minor version of Kubernetes 1.x. */
 const MIN_MINOR = 29;
-/** After so many times its duration without a renewal, a Lease has no holder. */
+/** A Lease has no holder after this many durations without a renewal. */
 const STALE_AFTER = 2;
 const GATEWAYS = encodeURIComponent('app.kubernetes.io/name=svc,app.kubernetes.io/component=gateway');
-/** GPUs as the common device plugins name them. */
+/** Resource names of the common device plugins for GPUs. */
 const GPU_RESOURCE = /^(?:nvidia\.com|amd\.com|gpu\.intel\.com|intel\.com)\/(?:gpu|i915|xe|mig-.+)/;
-/** Reasons of conditions that are about a missing image. */
-const IMAGE_REASONS = new Set([
-  'ImageUnknown',
-  'ImagePullBackOff',
-  'ErrImagePull',
-  'InvalidImageName',
-  'ImageInspectError',
-  'ErrImageNeverPull',
-]);
+/** Condition reasons for missing images. */
+const IMAGE_REASONS = new Set('ImageUnknown ImagePullBackOff ErrImagePull InvalidImageName ImageInspectError ErrImageNeverPull'.split(' '));
 
 /** Runs all checks. `now`: Unix milliseconds. */
 export async function checkCluster(cluster: ClusterAccess, now: () => number): Promise<readonly Check[]> {
@@ -44,7 +34,7 @@ export async function checkCluster(cluster: ClusterAccess, now: () => number): P
   const checks = [api, definition, rights, nodes, leader];
   if (leader.found.startsWith(NOT_INSTALLED)) return checks;
   checks.push(replicas);
-  // Without a leader, the service would not answer.
+  // The service does not answer without a leader.
   if (leader.result === 'fail') return checks;
   const client = createClient(createClusterTransport({ cluster, now, onWait: () => undefined }));
   const service = { answer: checkAnswer, images: checkImages };
@@ -65,7 +55,7 @@ async function checkApi(cluster: ClusterAccess): Promise<Check> {
   return isOld ? warn('cluster', found, `Use Kubernetes 1.${MIN_MINOR} or newer`) : ok('cluster', found);
 }
 
-/** Every authenticated user may list the kinds of a group. */
+/** Checks the CRD through discovery, which every authenticated user may read. */
 async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
   const { group, version, plural } = SLOT_RESOURCE;
   const name = `${plural}.${group}`;
@@ -79,7 +69,7 @@ async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
     return fail('definition', `${name} is outdated: it has no ${missing.join(' and no ')}`, hint);
   }
   if (answer.status === 404 || answer.status === 200) return fail('definition', `${name} does not serve ${version}`, hint);
-  return warn('definition', `Could not be read: ${answer.problem}`, 'Check that "kubectl api-resources" works with this context');
+  return warn('definition', `Could not read it: ${answer.problem}`, 'Check that "kubectl api-resources" works with this context');
 }
 
 const NOT_INSTALLED = 'Not installed';
@@ -88,21 +78,17 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;
   const answer = await query(cluster, `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${CONTROLLER_LEASE}`);
   if (answer.status === 404) {
-    const hint = 'Choose the namespace of the service with -n, or install the chart helm/svc there';
+    const hint = 'Choose the namespace with -n, or install the chart helm/svc';
     return fail('service', `${NOT_INSTALLED} in namespace "${namespace}"`, hint);
   }
   const parsed = LeaseSpec.safeParse(isTable(answer.body) ? answer.body['spec'] : undefined);
   if (answer.status !== 200 || !parsed.success) {
-    return warn(
-      'service',
-      `Its Lease could not be read: ${answer.problem}`,
-      'Ask for the right to "get" "leases" of "coordination.k8s.io"',
-    );
+    return warn('service', `Could not read its Lease: ${answer.problem}`, 'Get the right to "get" "leases" of "coordination.k8s.io"');
   }
   const { holderIdentity, leaseDurationSeconds, renewTime } = parsed.data;
   const ageSeconds = Math.round((answer.serverTime - Date.parse(renewTime ?? '')) / 1000);
   const hint = `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`;
-  if (!holderIdentity) return fail('service', 'There is no leader', hint);
+  if (!holderIdentity) return fail('service', 'No leader', hint);
   if (ageSeconds > STALE_AFTER * (leaseDurationSeconds ?? 10)) {
     return fail('service', `The leader "${holderIdentity}" renewed its Lease ${ageSeconds} s ago`, hint);
   }
@@ -143,7 +129,7 @@ const NodeList = z.looseObject({
   ),
 });
 
-/** Counts the GPUs that device plugins offer and the nodes that are labelled for a backend. */
+/** Counts the GPUs of device plugins and the nodes with labels for backends. */
 async function checkNodes(cluster: ClusterAccess): Promise<Check> {
   const answer = await query(cluster, '/api/v1/nodes');
   const parsed = NodeList.safeParse(answer.body);
@@ -166,15 +152,15 @@ async function checkNodes(cluster: ClusterAccess): Promise<Check> {
 }
 
 async function checkAnswer(client: Client): Promise<Check> {
-  const { version, slots } = await client.request('GET', '/api/status', StatusAnswer);
+  const { version, slots } = await client.request('GET', '/api/status', 'status');
   return ok('answer', `svc ${version} with ${slots.length} ${slots.length === 1 ? 'slot' : 'slots'}`);
 }
 
 /** Checks the images of the providers and backends that slots use. */
 async function checkImages(client: Client): Promise<Check> {
   const [{ slots }, { providers }] = await Promise.all([
-    client.request('GET', '/api/slots', SlotsAnswer),
-    client.request('GET', '/api/providers', ProvidersAnswer),
+    client.request('GET', '/api/slots', 'slots'),
+    client.request('GET', '/api/providers', 'providers'),
   ]);
   const ofSlots = slots.flatMap(({ name, status }) => {
     const cause = status.conditions.find(
@@ -191,5 +177,85 @@ async function checkImages(client: Client): Promise<Check> {
     return fail('images', problems.join('; '), 'Set the images in the chart value "toolboxes", by provider and backend');
   }
   const pairs = [...new Set(slots.map(({ status }) => [status.provider ?? 'unknown', status.backend].filter((part) => part).join('/')))];
-  return ok('images', pairs.length === 0 ? 'No slot needs one' : `Known for ${pairs.toSorted().join(', ')}`);
+  return ok('images', pairs.length === 0 ? 'None needed' : `Known for ${pairs.toSorted().join(', ')}`);
+}
+
+interface Right {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  /** What needs the right. */
+  readonly use: 'everything' | 'edits' | 'kubectl';
+}
+
+const proxy = (verb: string, use: Right['use']): Right => ({ verb, group: '', resource: 'pods', subresource: 'proxy', use });
+const slots = (verb: string): Right => ({ verb, group: SLOT_RESOURCE.group, resource: SLOT_RESOURCE.plural, use: 'kubectl' });
+
+const RIGHTS: readonly Right[] = [
+  { verb: 'get', group: 'coordination.k8s.io', resource: 'leases', use: 'everything' },
+  proxy('get', 'everything'),
+  proxy('create', 'edits'),
+  proxy('update', 'edits'),
+  proxy('delete', 'edits'),
+  ...['get', 'list', 'create', 'patch', 'delete'].map(slots),
+];
+
+const Review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) });
+
+/** https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access */
+export async function checkRights(cluster: ClusterAccess): Promise<Check> {
+  const reviews = await Promise.all(RIGHTS.map(async (right) => ({ right, allowed: await isAllowed(cluster, right) })));
+  if (reviews.every(({ allowed }) => allowed === undefined)) {
+    return warn('rights', 'The API server did not answer', 'Check that "kubectl auth can-i --list" works with this context');
+  }
+  const denied = reviews.filter(({ allowed }) => allowed === false).map(({ right }) => right);
+  const missing = (use: Right['use']): string =>
+    denied
+      .filter((right) => right.use === use)
+      .map(nameOf)
+      .join(', ');
+  const hint = `Get these rights in namespace "${cluster.namespace}"`;
+  if (missing('everything') !== '') return fail('rights', `svcctl cannot reach the service: missing ${missing('everything')}`, hint);
+  if (missing('edits') !== '') return warn('rights', `svcctl can read but not change slots: missing ${missing('edits')}`, hint);
+  if (missing('kubectl') !== '')
+    return warn('rights', `kubectl lacks rights that svcctl does not need: missing ${missing('kubectl')}`, hint);
+  return ok('rights', 'svcctl and kubectl can read and change slots');
+}
+
+function nameOf({ verb, resource, subresource }: Right): string {
+  return `"${verb}" "${resource}${subresource === undefined ? '' : `/${subresource}`}"`;
+}
+
+/** Undefined if there is no answer. */
+async function isAllowed(cluster: ClusterAccess, { use: _use, ...attributes }: Right): Promise<boolean | undefined> {
+  const answer = await query(cluster, '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { namespace: cluster.namespace, ...attributes } },
+  });
+  return Review.safeParse(answer.body).data?.status.allowed;
+}
+
+export interface QueryResult {
+  /** 0 without an answer. */
+  readonly status: number;
+  readonly body: unknown;
+  /** The message of an error. */
+  readonly problem: string;
+  /** Unix milliseconds on the clock of the API server. */
+  readonly serverTime: number;
+}
+
+/** Sends a GET, or a POST if there is a body. Never throws. */
+export async function query(cluster: ClusterAccess, path: string, body?: object): Promise<QueryResult> {
+  const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  try {
+    const response = await cluster.send({ method: body === undefined ? 'GET' : 'POST', path, ...content });
+    const answer = parseJson(await response.text());
+    const problem = isTable(answer) && typeof answer['message'] === 'string' ? answer['message'] : `status ${response.status}`;
+    return { status: response.status, body: answer, problem, serverTime: Date.parse(response.header('date') ?? '') || Date.now() };
+  } catch (error) {
+    return { status: 0, body: undefined, problem: messageOf(error), serverTime: Date.now() };
+  }
 }

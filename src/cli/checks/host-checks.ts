@@ -1,39 +1,53 @@
-/** What `svcctl doctor` checks on this host. */
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
-import { podmanAnswers, findPodmanSocket } from '../../host/podman/podman-api.ts';
+import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
+import { readRecording } from '../../host/hardware/record-machine.ts';
+import { podmanAnswers } from '../../host/podman/podman-api.ts';
+import { findPodmanSocket } from '../../host/podman/podman-api.ts';
 import { listenError } from '../../host/host-probe.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
+import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import { hasShape } from '../connect/answer-shape.ts';
-import { StatusAnswer } from '../connect/api-answers.ts';
-import { authority, localAuthority, type Environment } from '../connect/service-options.ts';
+import { isAnswer } from '../connect/answer-shape.ts';
+import { authority, localAuthority } from '../connect/service-options.ts';
+import { readCatalogue, type Environment } from '../installation.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
-import { readCatalogue } from '../read-catalogue.ts';
-import { sizeText } from '../output/quantities-text.ts';
-import { fail, ok, warn, type Check } from './check.ts';
-import { checkHardware } from './hardware-check.ts';
+import { sizeText } from '../output/output.ts';
+
+/** The result of one check of `svcctl doctor`. A check never throws and changes nothing. */
+export interface Check {
+  readonly name: string;
+  readonly result: 'ok' | 'warn' | 'fail';
+  readonly found: string;
+  /** The fix. Empty if no action is needed. */
+  readonly hint: string;
+}
+
+export const ok = (name: string, found: string): Check => ({ name, result: 'ok', found, hint: '' });
+export const warn = (name: string, found: string, hint: string): Check => ({ name, result: 'warn', found, hint });
+export const fail = (name: string, found: string, hint: string): Check => ({ name, result: 'fail', found, hint });
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
-/** With less, not even a small model fits beside the service. */
+/** Below this, not even a small model fits beside the service. */
 const MIN_FREE_BYTES = 1024 ** 3;
 const ANSWER_TIMEOUT_MS = 3000;
 
-/** Runs all checks, with settings from this environment. */
+/** Runs all checks of this host with settings from the environment. */
 export async function checkHost(env: Environment): Promise<readonly Check[]> {
   const node = checkNode();
   const parsed = parseSettings(env);
-  if (!parsed.ok) return [node, fail('settings', parsed.problems.join('; '), 'Fix the environment: the service does not start with it')];
+  if (!parsed.ok)
+    return [node, fail('settings', parsed.problems.join('; '), 'Fix the environment; the service does not start with these settings')];
   const { settings } = parsed;
   return [
     node,
-    ok('settings', 'All SVC_* variables are known and valid'),
+    ok('settings', 'All SVC_* variables are valid'),
     ...(await Promise.all([
       checkConfigDir(settings),
       checkSlots(settings),
@@ -66,10 +80,10 @@ async function checkConfigDir({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check>
     return warn(
       'configuration',
       `"${slots}" is not writable`,
-      'Make it writable for edits through svcctl and the API, or edit the files by hand',
+      'Make it writable to allow edits through svcctl and the API, or edit the files by hand',
     );
   }
-  return fail('configuration', `"${slots}" is not readable`, 'Create the directory, and in it a file for each slot');
+  return fail('configuration', `"${slots}" is not readable`, 'Create the directory with a file for each slot');
 }
 
 async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
@@ -83,30 +97,29 @@ async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
     }),
   );
   if (problems.flat().length > 0) return fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"');
-  if (files.length === 0)
-    return warn('slots', 'There are none', 'Create slots/primary.toml with the table [model] and in it default = "…"');
+  if (files.length === 0) return warn('slots', 'No slots found', 'Create one with "svcctl slot create NAME --model MODEL"');
   return ok('slots', `${files.length} valid`);
 }
 
 async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
-  if (problems === undefined) return ok('toolboxes', 'The shipped images are used');
-  if (problems.length === 0) return ok('toolboxes', '"toolboxes.toml" overrides the shipped images');
+  if (problems === undefined) return ok('toolboxes', 'Shipped images');
+  if (problems.length === 0) return ok('toolboxes', 'Shipped images, overridden by "toolboxes.toml"');
   return fail(
     'toolboxes',
     problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; until then, the service uses the last valid version',
+    'Fix the file; the service uses the last valid version until then',
   );
 }
 
 async function checkCatalogue(env: Environment): Promise<Check> {
   const { catalogue, problems } = await readCatalogue(env);
   const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
-  if (problems.length === 0) return ok('catalogue', own === 0 ? 'The shipped models' : `The shipped models, and ${own} of "models.toml"`);
+  if (problems.length === 0) return ok('catalogue', own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
   return fail(
     'catalogue',
     problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; until then, the service uses the last valid version of these entries',
+    'Fix the file; the service uses the last valid version of these entries until then',
   );
 }
 
@@ -121,15 +134,15 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
 }
 
-/** The program that a provider uses where slots run as processes. */
+/** Checks the program of a provider, which slots need to run as processes. */
 async function checkProgram({ kind, openProgram }: Provider, settings: Settings, env: Environment): Promise<Check> {
   const check = `program of ${kind}`;
   const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
-  if (!found.ok) return warn(check, 'It is not on this machine, and slots that run as processes need it', found.failure.message);
+  if (!found.ok) return warn(check, 'Not found; slots that run as processes need it', found.failure.message);
   const { name, installs } = found.value;
   return installs === undefined
     ? ok(check, name)
-    : warn(check, `Slots that run as processes will use ${name}`, `Nothing to do: ${installs}`);
+    : warn(check, `${name}, for slots that run as processes`, `No action needed: ${installs}`);
 }
 
 async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {
@@ -138,7 +151,7 @@ async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check>
   const hint = 'Make it writable for the user of the service, or set SVC_MODELS_DIR to another directory';
   return exists
     ? warn('models', `"${dir}" is not writable`, hint)
-    : warn('models', `"${dir}" does not exist`, 'The service creates it when it first starts');
+    : warn('models', `"${dir}" does not exist`, 'No action needed: the service creates it at its first start');
 }
 
 async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
@@ -148,7 +161,7 @@ async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
   if (codeOf(error) === 'EADDRINUSE') {
     const version = await svcVersion(`http://${localAuthority(listen)}/api/status`);
     if (version !== undefined) return ok('address', `svc ${version} answers at ${address}`);
-    return fail('address', `${address} is in use by another program`, 'Stop that program, or set SVC_LISTEN to another address');
+    return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }
   return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');
 }
@@ -157,9 +170,9 @@ function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
   const total = totalmem();
   const found = `${sizeText(freemem())} free of ${sizeText(total)}`;
   if (budget !== undefined && budget > total) {
-    return warn('memory', `${found}; the budget is ${sizeText(budget)}`, 'Lower SVC_MEMORY_BUDGET: this host has less memory');
+    return warn('memory', `${found}; the budget of ${sizeText(budget)} exceeds it`, 'Lower SVC_MEMORY_BUDGET');
   }
-  if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free some memory: models that do not fit are not started');
+  if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free memory; models that do not fit are not started');
   return ok('memory', found);
 }
 
@@ -173,8 +186,36 @@ async function isUsable(file: string, mode: number): Promise<boolean> {
 async function svcVersion(url: string): Promise<string | undefined> {
   try {
     const answer: unknown = await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json();
-    return hasShape(StatusAnswer, answer) ? answer.version.slice(0, 40) : undefined;
+    return isAnswer('status', answer) ? answer.version.slice(0, 40) : undefined;
   } catch {
     return undefined;
   }
+}
+
+const NAME = 'hardware';
+
+export async function checkHardware({ SVC_HARDWARE_FILE: file }: Pick<Settings, 'SVC_HARDWARE_FILE'>, env: Environment): Promise<Check> {
+  if (file === undefined) return judgeHardware(await createHardwareProbe({ env }).read());
+  const recording = await readRecording(file);
+  if (!recording.ok) return fail(NAME, recording.failure.message, 'Fix SVC_HARDWARE_FILE; the service does not start with this recording');
+  const { found } = judgeHardware(await replayHardware(recording.value, file).read());
+  return warn(NAME, `Recording "${file}": ${found}`, 'Unset SVC_HARDWARE_FILE, unless you develop for the recorded machine');
+}
+
+/** Pure. */
+export function judgeHardware({ devices, devicesHidden }: Pick<Hardware, 'devices' | 'devicesHidden'>): Check {
+  if (devicesHidden !== undefined) return ok(NAME, `Unknown: ${devicesHidden}`);
+  if (devices.length === 0) return ok(NAME, 'No GPU or NPU; models run on the CPU');
+  const found = devices.map(describeDevice).join('; ');
+  // No backend supports GPUs of Apple.
+  const unused = devices.filter(({ vendor, backends }) => backends.length === 0 && vendor !== 'apple');
+  if (unused.length === 0) return ok(NAME, found);
+  return warn(NAME, found, `Install the driver for ${unused.map(({ id }) => id).join(', ')} to use it; see docs/hardware.md`);
+}
+
+function describeDevice({ id, name, backends, unavailable }: Device): string {
+  const label = name === undefined ? id : `${id} ${name}`;
+  if (backends.length > 0) return `${label} (${backends.join(', ')})`;
+  const reasons = new Set(Object.values(unavailable ?? {}));
+  return reasons.size === 0 ? `${label} (unused)` : `${label} (unused: ${[...reasons].join(', ')})`;
 }

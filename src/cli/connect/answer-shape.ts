@@ -1,86 +1,49 @@
+/** Checks answers against `answer-shapes.json`, generated from `answers.ts`. Unlisted fields pass through. */
+import SHAPES from './answer-shapes.json' with { type: 'json' };
+import type { Answer, AnswerName } from './answers.ts';
+
 /**
- * Describes what an answer of the service must contain for `svcctl` to read it. Other fields pass through. Not for what users write: these checks name the first problem alone, and
- * correct nothing. Loading a package for schemas would take longer than the rest of most verbs.
+ * The name of a type, `any`, the shape of each item of an array, or the shapes of fields. A field `name?` may be
+ * missing or null; `*` stands for every field of a record.
  */
+export type Shape = string | readonly Shape[] | { readonly [field: string]: Shape };
 
-/** `T` is the type of the values that have the shape. */
-export interface Shape<T> {
-  /** Returns undefined for a value of this shape, otherwise the first problem: `"slots.0.name": expected a text`. `at`: keys from the whole answer to the value. */
-  problem(value: unknown, at?: readonly string[]): string | undefined;
-  /** Only for the compiler; never set. */
-  readonly type?: T;
+const ALL: Readonly<Record<AnswerName, Shape>> = SHAPES;
+
+export function isAnswer<N extends AnswerName>(name: N, value: unknown): value is Answer<N> {
+  return answerProblem(name, value) === undefined;
 }
 
-/** The type of values of a shape. */
-export type Read<S> = S extends Shape<infer T> ? T : never;
-
-type Shapes = Readonly<Record<string, Shape<unknown>>>;
-type MaybeKeys<S extends Shapes> = { [Key in keyof S]: undefined extends Read<S[Key]> ? Key : never }[keyof S];
-type Fields<S extends Shapes> = { readonly [Key in Exclude<keyof S, MaybeKeys<S>>]: Read<S[Key]> } & {
-  readonly [Key in MaybeKeys<S>]?: Read<S[Key]>;
-};
-
-export const text = scalar<string>('a text', (value) => typeof value === 'string');
-export const count = scalar<number>('a number', (value) => typeof value === 'number');
-export const flag = scalar<boolean>('true or false', (value) => typeof value === 'boolean');
-export const anything: Shape<unknown> = { problem: () => undefined };
-
-function scalar<T>(what: string, matches: (value: unknown) => boolean): Shape<T> {
-  return { problem: (value, at = []) => (matches(value) ? undefined : expected(what, at)) };
+export function answerProblem(name: AnswerName, value: unknown): string | undefined {
+  return shapeProblem(ALL[name], value);
 }
 
-/** One of these texts. */
-export function oneOf<const T extends string>(texts: readonly T[]): Shape<T> {
-  return scalar(`one of ${texts.join(', ')}`, (value) => texts.some((each) => each === value));
-}
-
-export function orNull<T>(shape: Shape<T>): Shape<T | null> {
-  return { problem: (value, at = []) => (value === null ? undefined : shape.problem(value, at)) };
-}
-
-/** The field may also be null, or missing. */
-export function maybe<T>(shape: Shape<T>): Shape<T | null | undefined> {
-  return { problem: (value, at = []) => (value === null || value === undefined ? undefined : shape.problem(value, at)) };
-}
-
-export function each<T>(shape: Shape<T>): Shape<readonly T[]> {
-  return { problem: (value, at = []) => (Array.isArray(value) ? first(value.entries(), () => shape, at) : expected('a list', at)) };
-}
-
-/** An object in which every value has the shape. */
-export function named<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
-  return { problem: (value, at = []) => (isObject(value) ? first(Object.entries(value), () => shape, at) : expected('an object', at)) };
-}
-
-export function fields<S extends Shapes>(shapes: S): Shape<Fields<S>> {
-  const wanted = Object.entries(shapes);
-  return {
-    problem(value, at = []) {
-      if (!isObject(value)) return expected('an object', at);
-      return first(
-        wanted.map(([key]) => [key, value[key]] as const),
-        (key) => shapes[key] ?? anything,
-        at,
-      );
-    },
-  };
-}
-
-function first(
-  entries: Iterable<readonly [string | number, unknown]>,
-  shapeOf: (key: string) => Shape<unknown>,
-  at: readonly string[],
-): string | undefined {
-  for (const [key, value] of entries) {
-    const problem = shapeOf(String(key)).problem(value, [...at, String(key)]);
-    if (problem !== undefined) return problem;
+/** Returns the first problem, such as `"slots.0.name": expected a string`. `at`: keys from the answer to the value. */
+export function shapeProblem(shape: Shape, value: unknown, at: readonly string[] = []): string | undefined {
+  if (shape === 'any') return undefined;
+  if (typeof shape === 'string') return typeof value === shape ? undefined : expected(`a ${shape}`, at);
+  if (isList(shape)) {
+    if (!Array.isArray(value)) return expected('an array', at);
+    return first(value.entries().map(([index, item]) => shapeProblem(shape[0] ?? 'any', item, [...at, String(index)])));
   }
-  return undefined;
+  if (!isObject(value)) return expected('an object', at);
+  const { '*': every } = shape;
+  const fields = every === undefined ? Object.entries(shape) : Object.keys(value).map((key) => [key, every] as const);
+  return first(
+    fields.values().map(([field, inner]) => {
+      const key = every === undefined ? field.replace(/\?$/, '') : field;
+      const isOptional = key !== field && (value[key] === undefined || value[key] === null);
+      return isOptional ? undefined : shapeProblem(inner, value[key], [...at, key]);
+    }),
+  );
 }
 
-/** Whether a value has the shape. */
-export function hasShape<T>(shape: Shape<T>, value: unknown): value is T {
-  return shape.problem(value) === undefined;
+function first(problems: IteratorObject<string | undefined>): string | undefined {
+  return problems.find((problem) => problem !== undefined);
+}
+
+function isList(shape: Exclude<Shape, string>): shape is readonly Shape[] {
+  return Array.isArray(shape);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,26 +1,76 @@
-/** A small client of the management API. Every failure is a `CliFailure` that says what to do. */
-import { parseJson } from '../../platform/decide/parse-json.ts';
+/** Connects to the service that the options name. Every failure is a `CliFailure` with a hint. */
 import { PROGRAM_HEADER } from '../../gateway/upstream/decide/request-head.ts';
-import { CliFailure } from '../output/exit-codes.ts';
-import { hasShape, type Shape } from './answer-shape.ts';
-import { ErrorAnswer } from './api-answers.ts';
-import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { modelIdProblem, profileNameProblem, slotNameProblem } from '../../schema/words/name-rules.ts';
+import type { Environment } from '../installation.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { answerProblem, isAnswer } from './answer-shape.ts';
+import type { Answer, AnswerName } from './answers.ts';
+import type { ClusterTransportOptions } from './cluster-transport.ts';
+import { findLocalSocket, givenToken, readToken, serviceUrl, targetsCluster, type ServiceOptions } from './service-options.ts';
+import { sendHttp, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
 
 export interface RequestOptions extends Pick<ServiceRequest, 'headers'> {
   readonly body?: unknown;
 }
 
 export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
-  /** Sends a request and returns its parsed answer. */
-  request<T>(method: string, path: string, shape: Shape<T>, options?: RequestOptions): Promise<T>;
+  /** Sends a request and returns the parsed answer. */
+  request<N extends AnswerName>(method: string, path: string, answer: N, options?: RequestOptions): Promise<Answer<N>>;
   /** Reads an object. Undefined if the slot does not exist. */
-  find<T>(path: string, shape: Shape<T>): Promise<T | undefined>;
-  /** Reads a body as it arrives, however long the service is silent in between. */
+  find<N extends AnswerName>(path: string, answer: N): Promise<Answer<N> | undefined>;
+  /** Reads a body as it arrives, with silences of any length. */
   stream(path: string): Promise<ServiceResponse>;
 }
 
-/** The service then accepts any name in `Host`: that of an API server whose proxy passes it on, for example. */
+/** The service then accepts any name in `Host`, such as the name of an API server whose proxy forwards the request. */
 const PROGRAM = { [PROGRAM_HEADER]: 'svcctl' } as const;
+/** The service answers from memory. */
+const POLL_MS = 150;
+
+/** `waiting` is used for a service in a cluster only. */
+export async function connect(
+  options: ServiceOptions,
+  env: Environment,
+  waiting: Omit<ClusterTransportOptions, 'cluster' | 'token'>,
+): Promise<Client> {
+  if (targetsCluster(options, env)) {
+    const { createClusterTransport, openCluster } = await import('./cluster-transport.ts');
+    const token = await givenToken(options, env);
+    const cluster = await openCluster(options, env);
+    return createClient(createClusterTransport({ cluster, ...waiting, ...(token === undefined ? {} : { token }) }));
+  }
+  const token = await readToken(options, env);
+  const socketPath = token === undefined ? await findLocalSocket(options, env) : undefined;
+  return createClient(socketPath === undefined ? directTransport(await serviceUrl(options, env), token) : localTransport(socketPath));
+}
+
+/** The socket of the service of this host, which only root and the user of the service can open. */
+function localTransport(socketPath: string): Transport {
+  const failure = failureAt(socketPath, 'Start the service, or set the URL of another one with --server or SVCCTL_SERVER');
+  return {
+    service: `"${socketPath}"`,
+    hint: 'Check SVC_STATE_DIR: another program may be listening on this socket',
+    pollMs: POLL_MS,
+    send: async (request) => sendHttp({ server: 'http://localhost', socketPath, failure }, request),
+  };
+}
+
+function directTransport(server: string, token: string | undefined): Transport {
+  const credentials = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const failure = failureAt(server, 'Start it with "svcctl serve", or set its URL with --server or SVCCTL_SERVER');
+  return {
+    service: `"${server}"`,
+    hint: 'Check --server: another program may be listening on this address',
+    pollMs: POLL_MS,
+    send: async (request) => sendHttp({ server, failure }, { ...request, headers: { ...credentials, ...request.headers } }),
+  };
+}
+
+function failureAt(place: string, hint: string) {
+  return (reason: string, cause: unknown): CliFailure =>
+    new CliFailure(`Could not reach the service at "${place}": ${reason}`, { cause, hint });
+}
 
 export function createClient(transport: Transport): Client {
   const { pollMs, namespace } = transport;
@@ -34,10 +84,10 @@ export function createClient(transport: Transport): Client {
   return {
     pollMs,
     ...(namespace === undefined ? {} : { namespace }),
-    request: async (method, path, shape, options) => parseAnswer(await exchange(method, path, options), shape, transport),
-    async find(path, shape) {
+    request: async (method, path, answer, options) => parseAnswer(await exchange(method, path, options), answer, transport),
+    async find(path, answer) {
       try {
-        return await parseAnswer(await exchange('GET', path), shape, transport);
+        return await parseAnswer(await exchange('GET', path), answer, transport);
       } catch (error) {
         if (error instanceof CliFailure && error.code === 'slot.not_found') return undefined;
         throw error;
@@ -47,42 +97,51 @@ export function createClient(transport: Transport): Client {
   };
 }
 
-/** Returns a successful response. Throws the error of any other one. */
+/** Returns a successful response. Throws the error of any other response. */
 async function checkStatus(response: ServiceResponse, { service, hint }: Transport): Promise<ServiceResponse> {
   const { status } = response;
   if (status >= 200 && status < 300) return response;
   const answer = parseJson(await response.text());
-  if (!hasShape(ErrorAnswer, answer)) throw new CliFailure(`The service at ${service} answered with status ${status}`, { hint });
+  if (!isAnswer('error', answer)) throw new CliFailure(`The service at ${service} answered with status ${status}`, { hint });
   const { message, code } = answer.error;
   const requestId = status >= 500 ? response.header('x-request-id') : undefined;
   const details = [code ?? String(status), ...(requestId === undefined ? [] : [`request ${requestId}`])];
-  throw new CliFailure(`${message} (${details.join(', ')})`, { hint: hintFor(code), code: code ?? undefined });
+  throw new CliFailure(`${message} (${details.join(', ')})`, { hint: HINTS[code ?? ''], code: code ?? undefined });
 }
 
-async function parseAnswer<T>(response: ServiceResponse, shape: Shape<T>, { service, hint }: Transport): Promise<T> {
+async function parseAnswer<N extends AnswerName>(response: ServiceResponse, name: N, { service, hint }: Transport): Promise<Answer<N>> {
   const answer = parseJson(await response.text());
-  if (hasShape(shape, answer)) return answer;
-  const problem = answer === undefined ? 'it is not JSON' : shape.problem(answer);
+  if (isAnswer(name, answer)) return answer;
+  const problem = answer === undefined ? 'it is not JSON' : answerProblem(name, answer);
   throw new CliFailure(`Could not read the answer from ${service}: ${problem}`, { hint });
 }
 
-function hintFor(code: string | null | undefined): string | undefined {
-  switch (code) {
-    case 'auth.required':
-      return 'Put a token into SVCCTL_TOKEN, or into a file that --token-file names';
-    case 'auth.invalid':
-      return 'The token was revoked or belongs to another service; use another one';
-    case 'auth.scope':
-      return 'Use a token with scope "admin"';
-    case 'request.cross_site':
-      return 'Check that no proxy on the way adds the headers of a web page, such as "Origin"';
-    case 'slot.not_found':
-      return 'List the slots with "svcctl get slots"';
-    case 'slot.conflict':
-      return 'The slot was changed by someone else; check it with "svcctl diff" and try again';
-    case 'server.internal':
-      return 'The log of the service has details under this request id';
-    default:
-      return undefined;
-  }
+/** Hints by error code. */
+const HINTS: Readonly<Record<string, string>> = {
+  'auth.required': 'Set SVCCTL_TOKEN to an API token, or name a file with one in --token-file',
+  'auth.invalid': 'The token was revoked or belongs to another service; use another one',
+  'auth.scope': 'Use a token with scope "admin"',
+  'request.cross_site': 'Check that no proxy adds headers of a web page, such as "Origin"',
+  'slot.not_found': 'List the slots with "svcctl get slots"',
+  'slot.conflict': 'Someone else changed the slot; check it with "svcctl diff" and try again',
+  'server.internal': 'Search the log of the service for the request id',
+};
+
+/** Returns the path of a slot in the API. Throws a `CliFailure` for an invalid name, as all functions below. */
+export function slotPath(name: string): string {
+  return `/api/slots/${checked(name, 'slot name', slotNameProblem)}`;
+}
+
+export function profilePath(name: string): string {
+  return `/api/profiles/${checked(name, 'profile name', profileNameProblem)}`;
+}
+
+export function checkedModelId(id: string): string {
+  return checked(id, 'model id', modelIdProblem);
+}
+
+function checked(name: string, what: string, problemOf: (name: string) => string | undefined): string {
+  const problem = problemOf(name);
+  if (problem !== undefined) throw usageFailure(`Invalid ${what} "${name}"`, problem);
+  return name;
 }

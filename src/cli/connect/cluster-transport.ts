@@ -1,15 +1,77 @@
 /**
- * Requests to a service in a cluster, through the API server's proxy to the leader's pod. The user needs no address and no open port, and a token only where the
- * service authenticates. The name of the pod is in a Lease. If the pod is gone, the transport waits for the next leader and sends the request to it once.
+ * Requests to a service in a cluster, through the API server's proxy to the leader's pod, with the credentials of a
+ * kubeconfig. Users need no address and no open port, and a token only where the service authenticates. A Lease names
+ * the pod. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
+import { Agent as HttpsAgent } from 'node:https';
 import { z } from 'zod';
+import type { Access, Credentials } from '../../cluster/client/credentials.ts';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
+import { findCredentials } from '../../cluster/client/credentials.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
 import { CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
-import { CliFailure } from '../output/exit-codes.ts';
-import type { ClusterAccess } from './cluster-access.ts';
-import type { ServiceRequest, ServiceResponse, Transport } from './transport.ts';
+import type { Environment } from '../installation.ts';
+import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import type { ServiceOptions } from './service-options.ts';
+import { sendHttp, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
+
+export type ClusterAccess = Awaited<ReturnType<typeof openCluster>>;
+
+const HINT = 'Check that "kubectl get namespaces" works with this context';
+
+/** Reads the kubeconfig that the options name. Sends no request. */
+export async function openCluster(options: ServiceOptions, env: Environment) {
+  const found = await findCredentials({
+    env,
+    context: options.context ?? nonEmpty(env['SVCCTL_CONTEXT']),
+    kubeconfigPath: options.kubeconfig,
+  });
+  if (!found.ok) throw new CliFailure(found.failure.message, { hint: 'List the contexts with "kubectl config get-contexts"' });
+  const credentials = found.value;
+  const { server } = credentials;
+  const namespace = options.namespace ?? nonEmpty(env['SVCCTL_NAMESPACE']) ?? credentials.namespace ?? 'default';
+  const problem = badName(namespace);
+  if (problem !== undefined) throw usageFailure(problem, 'Check --namespace and SVCCTL_NAMESPACE');
+  const access = createAccess(credentials);
+  const failure = (reason: string, cause: unknown): CliFailure =>
+    new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
+  const attempt = async (request: ServiceRequest): Promise<ServiceResponse> => {
+    const { headers, agent } = await access();
+    return sendHttp({ server, agent, failure }, { ...request, headers: { ...request.headers, ...headers } });
+  };
+  return {
+    server,
+    namespace,
+    /** `path` starts at the root of the API server. Fails with a `CliFailure` without a response. */
+    async send(request: ServiceRequest): Promise<ServiceResponse> {
+      const first = await attempt(request);
+      // The token may have expired while the verb waited.
+      if (first.status !== 401 || !credentials.renew()) return first;
+      await first.text();
+      return attempt(request);
+    },
+  };
+}
+
+/** Keeps one agent while the TLS settings stay the same, so that connections are reused. */
+function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'headers' | 'agent'>> {
+  const { server } = credentials;
+  let latest: { readonly tls: Access['tls']; readonly agent: HttpsAgent } | undefined;
+  return async () => {
+    const access = await credentials.access().catch((cause: unknown) => {
+      throw new CliFailure(`Could not get credentials for "${server}": ${messageOf(cause)}`, { cause, hint: HINT });
+    });
+    if (access.agent !== undefined || server.startsWith('http:')) return access;
+    if (latest?.tls !== access.tls) latest = { tls: access.tls, agent: new HttpsAgent({ keepAlive: true, ...access.tls }) };
+    return { headers: access.headers, agent: latest.agent };
+  };
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value;
+}
 
 /** Used if no container port is named `PORT_NAME`. */
 const DEFAULT_PORT = 8080;
@@ -35,7 +97,7 @@ const Pod = z.looseObject({
   }),
 });
 
-/** `kind: Status`. The service itself never sends one. */
+/** An error of the API server. The service itself never sends this kind. */
 const Status = z.looseObject({
   kind: z.literal('Status'),
   apiVersion: z.literal('v1'),
@@ -47,16 +109,16 @@ const Status = z.looseObject({
 
 type ApiStatus = Pick<z.output<typeof Status>, 'message' | 'reason' | 'code'>;
 
-/** The verb that the API server checks for a request through its proxy. */
+/** Verbs that the API server authorizes for requests through its proxy. */
 const PROXY_VERBS: Readonly<Record<string, string>> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' };
 
 export interface ClusterTransportOptions {
   readonly cluster: ClusterAccess;
-  /** Of the service, where it authenticates: the API server keeps `Authorization` for itself. */
+  /** Sent as `x-api-key`, because the API server consumes `Authorization`. */
   readonly token?: string;
   /** Unix milliseconds. */
   now(): number;
-  /** Called with what the transport waits for, once it begins to wait. */
+  /** Called once, when the transport begins to wait. */
   onWait(message: string): void;
 }
 
@@ -90,7 +152,7 @@ export function createClusterTransport(options: ClusterTransportOptions): Transp
   };
 }
 
-/** `gone` is the leader that did not answer. It counts again once it has renewed its Lease: only the connection to it may have failed. */
+/** `gone` did not answer. It is accepted again once it renews its Lease: perhaps only the connection failed. */
 async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, gone?: Leader): Promise<Leader> {
   const { namespace } = cluster;
   const deadline = now() + HANDOVER_MS;
@@ -126,8 +188,8 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   const response = await cluster.send({ method: 'GET', path });
   const body = await response.text();
   if (response.status === 404) {
-    throw new CliFailure(`There is no svc in namespace "${namespace}" of "${server}"`, {
-      hint: `Choose its namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
+    throw new CliFailure(`svc is not installed in namespace "${namespace}" of "${server}"`, {
+      hint: `Choose the namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
     });
   }
   const status = parseStatus(body);
@@ -135,7 +197,7 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   const parsed = Lease.safeParse(parseJson(body));
   if (response.status === 200 && parsed.success) return parsed.data;
   throw new CliFailure(`The API server at "${server}" answered with status ${response.status} to a request for a Lease`, {
-    hint: 'Check the address in the kubeconfig: another program may be listening there',
+    hint: 'Check the address in the kubeconfig: another program may be listening on it',
   });
 }
 
@@ -149,7 +211,7 @@ async function readPort(cluster: ClusterAccess, pod: string): Promise<number | u
   return ports.find((port) => port.name === PORT_NAME)?.containerPort ?? DEFAULT_PORT;
 }
 
-/** Whether the pod could not be reached and sending the request to another one does nothing twice. */
+/** Whether the pod was not reached and a second request cannot repeat an effect. */
 function canRetry(status: ApiStatus, { method }: ServiceRequest): boolean {
   const neverSent =
     status.code === 404 || /dial tcp|connection refused|no route to host|no endpoints|address not allowed/.test(status.message);

@@ -1,7 +1,8 @@
-/** Which service a verb talks to, and with which token. A token is never an argument, since every user of the host can read those. */
+/** The service and the token of a verb. Tokens are never arguments, which every user of the host can read. */
 import { access, constants, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { LOCAL_SOCKET } from '../../schema/words/access.ts';
+import { stateDirOf, type Environment } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */
@@ -19,20 +20,18 @@ export interface FileOptions extends ServiceOptions {
   readonly prune?: boolean;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Whether the service runs in a cluster: `--context`, `--namespace`, `--kubeconfig` or `SVCCTL_CONTEXT` is set. */
 export function targetsCluster(options: ServiceOptions, env: Environment): boolean {
   const byOption = [options.context, options.namespace, options.kubeconfig].some((option) => option !== undefined);
   const byEnvironment = (env['SVCCTL_CONTEXT'] ?? '') !== '';
   if (options.server !== undefined) {
-    if (byOption) throw usageFailure('Use either --server, or --context, -n and --kubeconfig for a service in a cluster');
+    if (byOption) throw usageFailure('--server cannot be combined with --context, -n or --kubeconfig: these choose a service in a cluster');
     return false;
   }
   if (!byOption && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '') {
     throw usageFailure(
-      'Unset SVCCTL_SERVER or SVCCTL_CONTEXT: they name two different services',
-      'Or choose one with --server or --context',
+      'SVCCTL_SERVER and SVCCTL_CONTEXT name two different services',
+      'Unset one of them, or choose a service with --server or --context',
     );
   }
   return byOption || byEnvironment;
@@ -44,18 +43,15 @@ export async function serviceUrl(options: ServiceOptions, env: Environment): Pro
   if (given === undefined || given === '') return await listenUrl(env);
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
-    throw usageFailure(`Write the server as a URL: "${given}" is not a URL`, 'For example: --server http://127.0.0.1:8080');
+    throw usageFailure(`Invalid server "${given}": not a URL`, 'Use a URL such as http://127.0.0.1:8080');
   }
   if (url.username !== '' || url.password !== '') {
-    throw usageFailure(
-      'Remove the credentials from the URL of the server',
-      'Put a token into SVCCTL_TOKEN, or into a file that --token-file names',
-    );
+    throw usageFailure('The URL of the server contains credentials', 'Remove them, and set SVCCTL_TOKEN or --token-file instead');
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** The schema of the settings is loaded only where one of them counts. */
+/** Loads the schema of the settings only if one of them is set. */
 async function listenUrl(env: Environment): Promise<string> {
   if (env['SVC_LISTEN'] === undefined) return 'http://127.0.0.1:8080';
   const { SettingsSchema } = await import('../../schema/settings/settings.ts');
@@ -63,7 +59,7 @@ async function listenUrl(env: Environment): Promise<string> {
   return listen === undefined ? 'http://127.0.0.1:8080' : `http://${localAuthority(listen)}`;
 }
 
-/** `127.0.0.1:8080`: where to reach a service of this host that listens on the address. */
+/** Returns where programs on this host reach a service that listens on the address: `127.0.0.1:8080`. */
 export function localAuthority({ host, port }: { readonly host: string; readonly port: number }): string {
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return authority({ host: local, port });
@@ -75,42 +71,43 @@ export function authority({ host, port }: { readonly host: string; readonly port
 }
 
 /**
- * Returns the first line of the file in `--token-file`, else `SVCCTL_TOKEN` or `SVC_TOKEN`, else the first line of the file in `SVCCTL_TOKEN_FILE`, else that of
- * `~/.config/svc/token`, if it exists. That file must be readable for its owner alone.
+ * Returns the first line of the file in `--token-file`, else `SVCCTL_TOKEN` or `SVC_TOKEN`, else the first line of the
+ * file in `SVCCTL_TOKEN_FILE`, else the first line of `~/.config/svc/token`, which only its owner may be able to read.
  */
 export async function readToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
   return (await givenToken(options, env)) ?? parseToken(await defaultToken(env));
 }
 
-/** As `readToken`, without the file that belongs to no service in particular: a token in it is not for every cluster. */
+/** `readToken` without `~/.config/svc/token`, which belongs to no cluster in particular. */
 export async function givenToken(options: ServiceOptions, env: Environment): Promise<string | undefined> {
   const given = options.tokenFile === undefined ? (env['SVCCTL_TOKEN'] ?? env['SVC_TOKEN']) : undefined;
   return parseToken(given ?? (await firstLine(options.tokenFile ?? env['SVCCTL_TOKEN_FILE'])));
 }
 
 /**
- * Returns the path of `api.sock` in the state directory if this user can open it: root, and the user of the service. Not where a server is named, and not where only
- * `SVC_LISTEN` is set, which then belongs to another service than that of the default directory.
+ * Returns the path of `api.sock` in the state directory if this user can open it, as root and the user of the service
+ * can. Undefined if a server is named, or if only `SVC_LISTEN` is set: it belongs to another service than the default
+ * state directory.
  */
 export async function findLocalSocket({ server }: ServiceOptions, env: Environment): Promise<string | undefined> {
   const isSet = (key: string): boolean => (env[key] ?? '') !== '';
   if (server !== undefined || isSet('SVCCTL_SERVER') || (isSet('SVC_LISTEN') && !isSet('SVC_STATE_DIR'))) return undefined;
-  const file = path.join(path.resolve(isSet('SVC_STATE_DIR') ? (env['SVC_STATE_DIR'] ?? '') : '/var/lib/svc'), LOCAL_SOCKET);
-  const usable = await access(file, constants.R_OK | constants.W_OK).then(
-    () => true,
-    () => false,
+  const file = path.join(stateDirOf(env), LOCAL_SOCKET);
+  return access(file, constants.R_OK | constants.W_OK).then(
+    () => file,
+    () => undefined,
   );
-  return usable ? file : undefined;
 }
 
 function parseToken(text: string | undefined): string | undefined {
   const token = text?.trim() ?? '';
   if (token === '') return undefined;
-  if (/[^\u0021-\u007E]/.test(token)) throw new CliFailure('Check the token: it contains characters that are not allowed in a token');
+  if (/[^\u0021-\u007E]/.test(token))
+    throw new CliFailure('Invalid token: it contains spaces, control characters or letters outside ASCII');
   return token;
 }
 
-/** Nobody has named this file, so its rights are checked, as `ssh` checks those of keys. */
+/** Checks the permissions of the file as `ssh` checks keys, because the user has not named it. */
 async function defaultToken(env: Environment): Promise<string | undefined> {
   const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
   if (config === undefined || !path.isAbsolute(config)) return undefined;
@@ -121,8 +118,8 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
     const facts = await handle.stat();
     if (!facts.isFile()) return undefined;
     if ((facts.mode & 0o077) !== 0) {
-      throw new CliFailure(`Run "chmod 600 ${file}": other users can read the token in it, or replace it`, {
-        hint: 'If they may have read it, revoke it with "svcctl token revoke" and create another one',
+      throw new CliFailure(`Other users can read or replace the token in "${file}"`, {
+        hint: `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`,
       });
     }
     return (await handle.readFile('utf8')).split('\n')[0];

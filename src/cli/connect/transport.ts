@@ -1,12 +1,20 @@
-/** How requests of `svcctl` reach the service: directly, or through the API server of a cluster. */
+/**
+ * How requests of `svcctl` reach the service, and one HTTP request. It uses `node:http`, whose agents support client
+ * certificates and proxies, through `getBuiltinModule`: an import would also evaluate undici, which takes longer than
+ * the rest of most verbs.
+ */
+import type { Agent } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
+import type { CliFailure } from '../output/exit-codes.ts';
 
 export interface ServiceRequest {
   readonly method: string;
-  /** From the service's root: `/api/slots`. */
+  /** Starts at the root of the service: `/api/slots`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The body of the response arrives bit by bit, possibly with long silences. */
+  /** The response is read as it arrives, without a timeout between its parts. */
   readonly stream?: true;
 }
 
@@ -20,14 +28,85 @@ export interface ServiceResponse {
 }
 
 export interface Transport {
-  /** What messages call the service: `"http://127.0.0.1:8080"`. */
+  /** The service in messages: `"http://127.0.0.1:8080"`. */
   readonly service: string;
   /** Set for a service in a cluster. */
   readonly namespace?: string;
-  /** What to do if another program answers. */
+  /** Hint for answers that cannot come from the service. */
   readonly hint: string;
-  /** How often a waiting verb may ask: requests through an API server are not free. */
+  /** Interval of polling; longer through an API server, which serves others too. */
   readonly pollMs: number;
   /** Fails with a `CliFailure` if no response arrives. */
   send(request: ServiceRequest): Promise<ServiceResponse>;
+}
+
+/** No response of the management API waits for a load, so a later one will not arrive. */
+const RESPONSE_TIMEOUT_MS = 30_000;
+
+export interface HttpTarget {
+  /** `https://10.0.0.1:443`, without a slash at the end. */
+  readonly server: string;
+  readonly agent?: Agent | undefined;
+  /** Path of a socket to connect to, instead of the host and port of the server. */
+  readonly socketPath?: string | undefined;
+  /** Returns the failure to report if no complete response arrives. */
+  failure(reason: string, cause: unknown): CliFailure;
+}
+
+export async function sendHttp(
+  { server, agent, socketPath, failure }: HttpTarget,
+  { method, path, headers, body, stream }: ServiceRequest,
+): Promise<ServiceResponse> {
+  const fail = (cause: unknown): CliFailure => failure(reasonOf(cause), cause);
+  return new Promise((resolve, reject) => {
+    const url = `${server}${path}`;
+    const sent = requestOf(url)(url, {
+      method,
+      headers: { accept: 'application/json', 'user-agent': 'svcctl', ...headers },
+      ...(agent === undefined ? {} : { agent }),
+      ...(socketPath === undefined ? {} : { socketPath }),
+    });
+    const timer = setTimeout(() => sent.destroy(new Error(`no response within ${RESPONSE_TIMEOUT_MS / 1000} s`)), RESPONSE_TIMEOUT_MS);
+    // Also handles errors after the response has begun: without a listener, a reset connection would end the program.
+    sent.on('error', (cause) => {
+      clearTimeout(timer);
+      reject(fail(cause));
+    });
+    sent.once('response', (response) => {
+      response.setEncoding('utf8');
+      if (stream === true) clearTimeout(timer);
+      response.once('close', () => clearTimeout(timer));
+      resolve({
+        status: response.statusCode ?? 500,
+        header: (name) => response.headers[name]?.toString(),
+        text: async () => text(response).catch((cause: unknown) => Promise.reject(fail(cause))),
+        body: partsOf(response, fail),
+      });
+    });
+    sent.end(body);
+  });
+}
+
+function requestOf(url: string) {
+  return url.startsWith('https:') ? process.getBuiltinModule('node:https').request : process.getBuiltinModule('node:http').request;
+}
+
+async function* partsOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
+  try {
+    for await (const part of response) yield String(part);
+  } catch (cause) {
+    throw fail(cause);
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'unknown host name',
+  EAI_AGAIN: 'unknown host name',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection reset',
+};
+
+function reasonOf(cause: unknown): string {
+  return REASONS[codeOf(cause) ?? ''] ?? messageOf(cause);
 }

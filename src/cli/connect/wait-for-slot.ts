@@ -1,11 +1,11 @@
-/** Waits until a slot has reached a goal. Used by `svcctl wait` and by every `--wait`. */
+/** Waits until a slot reaches a goal, for `svcctl wait` and `--wait`. */
 import { sleep } from '../../platform/clock.ts';
 import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
-import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
 import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
-import { SlotAnswer } from './api-answers.ts';
+import type { Cli } from '../verb.ts';
+import type { SlotAnswer } from './answers.ts';
 import type { Client } from './client.ts';
 
 export type Goal =
@@ -24,22 +24,23 @@ export interface WaitOptions {
   readonly deadline: number;
   /** Set after an edit: the lowest generation that counts. */
   readonly generation?: number | undefined;
-  /** Set after an edit that asked for this model: no other one counts. */
+  /** Set after an edit that requested this model: no other model counts. */
   readonly model?: string | undefined;
 }
 
 /**
- * Resolves once the goal is reached, with the slot, or with undefined if it is deleted. What was written last counts: a slot that still answers with what
- * it had before is not ready. Fails with exit code 3 at the deadline, and at once if only somebody's action can lead to the goal.
+ * Resolves with the slot when it reaches the goal, or with undefined if it is deleted. The last edit counts: a slot
+ * that still answers with its earlier model is not ready. Fails with exit code 3 at the deadline, and at once if only
+ * an action of a user can lead to the goal.
  */
 export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions): Promise<SlotAnswer | undefined> {
   const { name, goal, deadline } = options;
   try {
     for (;;) {
-      const slot = await client.find(`/api/slots/${encodeURIComponent(name)}`, SlotAnswer);
+      const slot = await client.find(`/api/slots/${encodeURIComponent(name)}`, 'slot');
       if (slot === undefined) {
         if (goal.kind === 'deleted') return undefined;
-        throw new CliFailure(`There is no slot "${name}"`, { hint: 'List the slots with "svcctl get slots"' });
+        throw new CliFailure(`Slot "${name}" not found`, { hint: 'List the slots with "svcctl get slots"' });
       }
       if (hasObserved(slot, options)) {
         failIfHopeless(slot, options);
@@ -62,10 +63,10 @@ export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions
 /** Parses `--timeout`. Returns Unix milliseconds. */
 export function deadlineOf(cli: Cli, timeout: string): number {
   if (isDuration(timeout)) return cli.now() + parseDurationMs(timeout);
-  throw usageFailure(`Write the timeout as a number and a unit, such as "30s" or "5m", not "${timeout}"`);
+  throw usageFailure(`Invalid timeout "${timeout}"`, 'Use a number and a unit, such as "30s" or "5m"');
 }
 
-/** Whether the status describes what was written last. A text that was never valid has no generation. */
+/** Whether the status describes the last edit. A document that was never valid has no generation. */
 function hasObserved({ generation, status }: SlotAnswer, { generation: wanted = 0 }: WaitOptions): boolean {
   const isRefused = generation === 0 && statusIn(status, 'Stalled') === 'True';
   return isRefused || (generation > 0 && generation >= wanted && status.observed_generation >= generation);
@@ -79,13 +80,13 @@ function isReached(slot: SlotAnswer, goal: Goal): boolean {
   return (statusIn(slot.status, goal.type) ?? 'Unknown') === goal.status;
 }
 
-/** Goals that what ran before an edit must not fulfil. Any other condition or state is taken literally. */
+/** Goals that a workload from before the edit must not fulfil. Any other condition or state is taken literally. */
 function asksForNewest(goal: Goal): boolean {
   if (goal.kind === 'state') return goal.state === 'ready';
   return goal.kind === 'condition' && goal.status === 'True' && (goal.type === READY.type || goal.type === UP_TO_DATE.type);
 }
 
-/** Fails if the goal cannot be reached unless somebody acts. */
+/** Fails if the goal cannot be reached without an action of a user. */
 function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   if (!asksForNewest(goal)) return;
   const { name, status } = slot;
@@ -97,7 +98,7 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   }
   if (model !== undefined && isUpToDate(slot) && status.model !== model) {
     const now = status.model ?? 'none';
-    throw new CliFailure(`Somebody else has edited slot "${name}": its model is "${withoutControls(now)}", not "${model}"`, { hint });
+    throw new CliFailure(`Another client has edited slot "${name}": its model is "${withoutControls(now)}", not "${model}"`, { hint });
   }
   const ready = status.conditions.find(({ type }) => type === READY.type);
   const isOff = isUpToDate(slot) && ready?.status === 'False' && OFF_REASONS.has(ready.reason);
@@ -107,10 +108,10 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   });
 }
 
-/** Reasons why a slot rests until somebody edits it. */
+/** Reasons of slots that stay off until an edit. */
 const OFF_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas']);
 
-/** An older service does not have the condition; there, the others say the same. */
+/** An older service has no condition `UpToDate`; the others imply it. */
 function isUpToDate({ status }: SlotAnswer): boolean {
   const own = statusIn(status, 'UpToDate');
   if (own !== undefined) return own === 'True';

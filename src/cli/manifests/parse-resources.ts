@@ -1,20 +1,46 @@
 /**
- * Parses SlotSpec resources in YAML or JSON, in several documents or in lists. Objects of other kinds are skipped, since files for `kubectl apply` often hold
- * both. YAML is read as Kubernetes reads it, as version 1.1. Pure.
+ * Parses SlotSpec resources in YAML or JSON, in several documents or in lists. Other kinds are skipped, because files
+ * for `kubectl apply` often contain both. YAML is read as kubectl and the API server read it: version 1.1, with the
+ * octal numbers of 1.2 and without dates and base-60 numbers. Pure.
  */
 import path from 'node:path';
-import { LineCounter, type Document } from 'yaml';
+import { LineCounter, parseAllDocuments, stringify, type Document, type ScalarTag, type Tags } from 'yaml';
+import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import { fromResource, SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
 import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
-import { parseYaml } from './kubernetes-yaml.ts';
-import type { Manifest, Manifests } from './manifest.ts';
-import { metadataOf, ResourceKeys, unknownKeys, type Path } from './resource-keys.ts';
+
+export interface Manifest {
+  readonly name: SlotName;
+  /** Keys in camelCase. Possibly invalid. */
+  readonly document: Readonly<Record<string, unknown>>;
+  /** Shown in messages. */
+  readonly file: string;
+  /** Metadata that users write, without the name. */
+  readonly metadata: ManifestMetadata;
+  /** Keys of the resource that a conversion loses, except fields of the API server. */
+  readonly dropped: readonly string[];
+}
+
+export interface ManifestMetadata {
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, unknown>>;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+export interface Manifests {
+  readonly slots: readonly Manifest[];
+  /** Each has a file and, if known, line and column. */
+  readonly problems: readonly SpecProblem[];
+  /** One line for each object of another kind. */
+  readonly skipped: readonly string[];
+}
 
 type Report = (message: string, path?: Path) => void;
 
-/** Without strict validation, which most pipelines do not use, nobody would notice. */
+/** Most pipelines use no strict validation. */
 const PRUNED = '; Kubernetes may drop it silently';
 
 export function parseResources(text: string, file: string): Manifests {
@@ -25,7 +51,7 @@ export function parseResources(text: string, file: string): Manifests {
   for (const document of parseYaml(text, lines)) {
     for (const error of document.errors) {
       const { line, col } = lines.linePos(error.pos[0]);
-      problems.push({ path: [], message: `Fix the YAML: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
+      problems.push({ path: [], message: `Invalid YAML: ${error.message.split('\n')[0] ?? ''}`, file, line, column: col });
     }
     if (document.errors.length > 0) continue;
     const value: unknown = document.toJS({ maxAliasCount: 100 });
@@ -65,7 +91,7 @@ function parseResource(value: unknown, file: string, report: Report): Manifest |
   return isTable(document) ? { name, document, file, ...metadataOf(value) } : undefined;
 }
 
-/** Describes an object of another kind. Undefined if the object must be parsed as a slot, valid or not. */
+/** Describes an object of another kind. Undefined for an object to parse as a slot, valid or not. */
 function foreignName(value: unknown, file: string): string | undefined {
   if (!isTable(value)) return undefined;
   const { apiVersion, kind, metadata } = value;
@@ -91,4 +117,72 @@ function positionOf(document: Document, lines: LineCounter, place: Path): { read
     return { line, column: col };
   }
   return { line: 1, column: 1 };
+}
+
+/** Kept by conversions. */
+const KEPT = ['namespace', 'labels', 'annotations'] as const;
+/** https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/ */
+const SERVER_KEYS =
+  'uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds managedFields selfLink'.split(' ');
+/** Lost by conversions. */
+const DROPPED = ['generateName', 'finalizers', 'ownerReferences'];
+const METADATA = ['name', ...KEPT, ...SERVER_KEYS, ...DROPPED];
+/** `kubectl apply` stores the whole text here. */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+export type Path = readonly (string | number)[];
+
+const any = z.unknown();
+
+/** All keys outside the spec that Kubernetes knows. */
+export const ResourceKeys = z.strictObject({
+  apiVersion: any,
+  kind: any,
+  metadata: z.strictObject(Object.fromEntries(METADATA.map((key) => [key, any.optional()]))),
+  spec: any,
+  status: any.optional(),
+});
+
+/** Returns the paths of keys that are not in the schema. */
+export function unknownKeys(schema: z.ZodType, value: unknown): readonly Path[] {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  return issues.flatMap((issue) => {
+    const path = issue.path.filter((part) => typeof part !== 'symbol');
+    return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [];
+  });
+}
+
+export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'dropped'> {
+  const found = isTable(resource) && isTable(resource['metadata']) ? resource['metadata'] : {};
+  const { namespace, labels, annotations } = found;
+  const own = isTable(annotations) ? Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== LAST_APPLIED)) : {};
+  const metadata: ManifestMetadata = {
+    ...(typeof namespace === 'string' ? { namespace } : {}),
+    ...(isTable(labels) && Object.keys(labels).length > 0 ? { labels } : {}),
+    ...(Object.keys(own).length > 0 ? { annotations: own } : {}),
+  };
+  return { metadata, dropped: DROPPED.filter((key) => key in found).map((key) => `metadata.${key}`) };
+}
+
+const OCTAL: ScalarTag = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  identify: () => false,
+  test: /^[-+]?0o[0-7]+$/,
+  resolve: (text) => Number(text.replace(/^[-+]/, '')) * (text.startsWith('-') ? -1 : 1),
+};
+
+export function parseYaml(text: string, lineCounter: LineCounter): readonly Document[] {
+  const customTags = (tags: Tags): Tags => [...tags.filter((tag) => !isUnknownToKubernetes(tag)), OCTAL];
+  const documents = parseAllDocuments(text, { version: '1.1', uniqueKeys: true, customTags, lineCounter });
+  return Array.isArray(documents) ? documents : [];
+}
+
+/** Quotes every string that YAML 1.1 or 1.2 could read as another type: "on", "12:30", "0o17". */
+export function writeYaml(value: unknown): string {
+  return stringify(value, { version: '1.1', customTags: (tags) => [...tags, OCTAL] });
+}
+
+function isUnknownToKubernetes(tag: Tags[number]): boolean {
+  return typeof tag !== 'string' && (tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME'));
 }

@@ -1,4 +1,4 @@
-/** Reads slots from a file, a directory or standard input: as TOML, where the name of the file is that of the slot, or as resources in YAML or JSON. */
+/** Reads slots from files, directories or standard input: TOML named after the slot, or resources in YAML or JSON. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
@@ -6,16 +6,15 @@ import { codeOf } from '../../platform/error-text.ts';
 import { toSnakeCase } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import type { Cli } from '../cli.ts';
 import type { FileOptions } from '../connect/service-options.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { withoutControls } from '../output/terminal.ts';
-import type { Manifests } from './manifest.ts';
-import { parseResources } from './parse-resources.ts';
+import type { Cli } from '../verb.ts';
+import { parseResources, type Manifests } from './parse-resources.ts';
 
 const ENDINGS = ['.toml', '.yaml', '.yml', '.json'];
 
-/** Reads everything that `-f` names, and finds the problems in it. Fails if something cannot be read. */
+/** Reads and validates all files of `-f`. Fails if one is not readable. */
 export async function readManifests(cli: Cli, file: string): Promise<Pick<Manifests, 'slots' | 'problems'>> {
   const texts = file === '-' ? [{ file: '<stdin>', text: await cli.readInput() }] : await readFiles(file);
   const parts = texts.map(({ file: name, text }) => (name.endsWith('.toml') ? parseToml(name, text) : parseResources(text, name)));
@@ -27,23 +26,23 @@ export async function readManifests(cli: Cli, file: string): Promise<Pick<Manife
     const key = `${slot.metadata.namespace ?? ''}/${slot.name}`;
     const first = seen.get(key);
     if (first !== undefined) {
-      problems.push({ path: [], message: `Define slot "${slot.name}" only once: "${first}" defines it too`, file: slot.file });
+      problems.push({ path: [], message: `Slot "${slot.name}" is defined twice: remove it here or in "${first}"`, file: slot.file });
     }
     seen.set(key, slot.file);
   }
   if (slots.length === 0 && problems.length === 0)
-    throw new CliFailure(`There is no slot in "${file}"`, { hint: `Files must end in ${ENDINGS.join(', ')}` });
+    throw new CliFailure(`No slots found in "${file}"`, { hint: `Files must end in ${ENDINGS.join(', ')}` });
   return { slots, problems };
 }
 
-/** Reads the same for verbs that need valid slots: any problem ends the verb. */
+/** `readManifests` that fails at any problem. */
 export async function readValidManifests(cli: Cli, file: string): Promise<Manifests['slots']> {
   const { slots, problems } = await readManifests(cli, file);
   if (problems.length === 0) return slots;
   throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('\n'), { hint: 'Nothing was sent to the service' });
 }
 
-/** Reads the slots of `-f` as the API takes them, with keys in snake_case, connects to the service and checks that the slots are meant for it. */
+/** Reads the slots of `-f` with keys in snake_case, connects to the service and checks their namespaces. */
 export async function readSlotsFor(cli: Cli, options: FileOptions) {
   const manifests = options.file === undefined ? [] : await readValidManifests(cli, options.file);
   const client = await cli.connect(options);
@@ -51,17 +50,17 @@ export async function readSlotsFor(cli: Cli, options: FileOptions) {
   return { client, slots: manifests.map(({ name, document }) => ({ name, spec: toSnakeCase(document) })) };
 }
 
-/** Fails unless each name occurs once and, for a service in a cluster, no slot names another namespace. */
+/** Fails if a name occurs twice or, for a service in a cluster, if a slot names another namespace. */
 function checkNamespaces(slots: Manifests['slots'], namespace: string | undefined): void {
   const names = new Set<string>();
   for (const { name, file, metadata } of slots) {
     if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace) {
       throw new CliFailure(`Slot "${name}" in "${file}" belongs to namespace "${metadata.namespace}", not to "${namespace}"`, {
-        hint: `Choose its namespace with -n ${metadata.namespace}, or remove the namespace from the file`,
+        hint: `Use -n ${metadata.namespace}, or remove the namespace from the file`,
       });
     }
     if (names.has(name)) {
-      throw new CliFailure(`Slot "${name}" is defined for several namespaces`, {
+      throw new CliFailure(`Slot "${name}" is defined in several namespaces`, {
         hint: 'Use files for one namespace only, or use kubectl',
       });
     }
@@ -73,14 +72,14 @@ async function readFiles(file: string): Promise<readonly { readonly file: string
   try {
     const isDirectory = (await stat(file)).isDirectory();
     if (!isDirectory && !hasKnownEnding(file)) {
-      throw usageFailure(`Use a file that ends in ${ENDINGS.join(', ')}, not "${file}"`, 'Or send it to standard input, with -f -');
+      throw usageFailure(`Unknown file type "${file}"`, `Use a file that ends in ${ENDINGS.join(', ')}, or standard input with -f -`);
     }
     const entries = isDirectory ? (await readdir(file)).filter((name) => hasKnownEnding(name) && !name.startsWith('.')).toSorted() : [];
     const files = isDirectory ? entries.map((name) => path.join(file, name)) : [file];
     return await Promise.all(files.map(async (name) => ({ file: name, text: await readFile(name, 'utf8') })));
   } catch (cause) {
     if (cause instanceof CliFailure) throw cause;
-    throw new CliFailure(codeOf(cause) === 'ENOENT' ? `There is no file "${file}"` : `Could not read "${file}"`, { cause });
+    throw new CliFailure(codeOf(cause) === 'ENOENT' ? `File "${file}" not found` : `Could not read "${file}"`, { cause });
   }
 }
 
@@ -88,7 +87,7 @@ async function readFiles(file: string): Promise<readonly { readonly file: string
 export function parseToml(file: string, text: string): Manifests {
   const name = SlotName.safeParse(path.basename(file, '.toml'));
   if (!name.success) {
-    const message = `Rename the file: ${name.error.issues[0]?.message ?? 'its name is the name of the slot'}`;
+    const message = `Invalid file name: ${name.error.issues[0]?.message ?? 'it must be the name of the slot'}`;
     return { slots: [], problems: [{ path: [], message, file }], skipped: [] };
   }
   const parsed = parseSlotText(name.data, text, file);

@@ -1,24 +1,24 @@
-/** How `svcctl` ends. Part of the contract with users' scripts. */
+/** Exit codes and failures of `svcctl`. Scripts of users rely on the codes. */
 
 export const EXIT = { done: 0, failed: 1, different: 2, timedOut: 3, usage: 64 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** For `--help` and the reference page. */
+/** Shown by `--help`, the man page and the reference page. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [EXIT.done]: 'Success',
   [EXIT.failed]: 'Failure',
   [EXIT.different]: '"plan" or "diff" found differences',
   [EXIT.timedOut]: 'Timeout',
-  // As in BSD's sysexits.
-  [EXIT.usage]: 'Wrong usage',
+  // EX_USAGE of sysexits.h.
+  [EXIT.usage]: 'Usage error',
 };
 
-/** Ends a verb with one line that says what is wrong and, if `hint` is set, a second one that says what to do about it. */
+/** Ends a verb with an error line and, if `hint` is set, a second line with the fix. */
 export class CliFailure extends Error {
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;
-  /** Of an error of the API. */
+  /** The code of an API error. */
   readonly code: string | undefined;
 
   constructor(message: string, options: Partial<Pick<CliFailure, 'exitCode' | 'hint' | 'code' | 'cause'>> = {}) {

@@ -1,18 +1,25 @@
-/** Results in the format that `-o` asks for. */
-import { tableLines } from './table.ts';
+/** Results in the format of `-o`: tables, JSON, YAML or names. */
+import { stripVTControlCharacters } from 'node:util';
+import { formatSize } from '../../schema/words/quantities.ts';
+import type { ServiceOptions } from '../connect/service-options.ts';
 import { withoutControls, type Terminal } from './terminal.ts';
 
 export const OUTPUTS = ['table', 'wide', 'json', 'yaml'] as const;
 export type Output = (typeof OUTPUTS)[number] | 'name';
 
+/** Options of verbs with `-o`. */
+export interface OutputOptions extends ServiceOptions {
+  readonly output: Output;
+}
+
 export interface Column<T> {
   readonly title: string;
   /** Shown with `-o wide` only. */
   readonly wide?: true;
-  /** Changes as time passes, so that `--watch` ignores it. */
+  /** Changes with time alone; `--watch` ignores it. */
   readonly moves?: true;
   cell(item: T): string;
-  /** For `--watch`: what must differ for the cell to count as changed. Default: the cell. */
+  /** Returns the value whose change counts for `--watch`. Default: the cell. */
   markOf?(item: T): string;
 }
 
@@ -21,11 +28,11 @@ export interface List<T> {
   readonly key: string;
   readonly items: readonly T[];
   readonly columns: readonly Column<T>[];
-  /** For `-o name`, where the verb has it. */
+  /** Returns the name for `-o name`, if the verb supports it. */
   readonly nameOf?: (item: T) => string;
 }
 
-/** A list with its cells, of whatever its items are. */
+/** A list with rendered cells. */
 export interface Rows {
   readonly key: string;
   readonly columns: readonly Pick<Column<never>, 'title' | 'wide' | 'moves'>[];
@@ -37,11 +44,11 @@ export interface Row {
   readonly value: unknown;
   /** One for each column. */
   readonly cells: readonly string[];
-  /** One for each column: what must differ for the cell to count as changed. */
+  /** One for each column: the value whose change counts for `--watch`. */
   readonly marks: readonly string[];
 }
 
-/** Returns the value as JSON or YAML, or undefined if the format is one for people. */
+/** Returns the value as JSON or YAML; undefined for a format for people. */
 export async function dataText(output: Output, value: object): Promise<string | undefined> {
   if (output === 'json') return `${JSON.stringify(value, undefined, 2)}\n`;
   return output === 'yaml' ? (await import('yaml')).stringify(value) : undefined;
@@ -59,18 +66,23 @@ export function toRows<T>({ key, items, columns, nameOf }: List<T>): Rows {
 
 /** Returns `{ [key]: items }` as JSON or YAML, or the items as a table. Empty for a table without rows. */
 export async function listText<T>(terminal: Terminal, output: Output, list: List<T>): Promise<string> {
-  return rowsText(terminal, output, '', toRows(list));
+  return rowsText(terminal, output, toRows(list));
 }
 
-/** `kind` is that of the items, for `-o name`: `slot`. */
-export async function rowsText(terminal: Terminal, output: Output, kind: string, rows: Rows): Promise<string> {
+/** `listText` of rendered rows. */
+export async function rowsText(terminal: Terminal, output: Output, rows: Rows): Promise<string> {
   const { key, items } = rows;
   const data = await dataText(output, { [key]: items.map(({ value }) => value) });
   if (data !== undefined) return data;
   if (items.length === 0) return '';
-  if (output === 'name') return items.map(({ name }) => `${withoutControls(`${kind}/${name}`)}\n`).join('');
+  if (output === 'name') return items.map(({ name }) => `${withoutControls(fullName(key, name))}\n`).join('');
   const { head, lines } = tableOf(terminal, output, rows);
   return `${[head, ...lines].join('\n')}\n`;
+}
+
+/** Returns the name with its kind: `slot/primary` for the key `slots`. */
+export function fullName(key: string, name: string): string {
+  return `${key.replace(/s$/, '')}/${name}`;
 }
 
 export function tableOf(
@@ -88,7 +100,60 @@ export function tableOf(
   return { head, lines };
 }
 
-/** Text of the service for a table cell: a single line without control characters; `-` if there is none. */
+/** Returns text of the service as a table cell: one line without control characters, `-` if empty. */
 export function cellText(text: string | null | undefined): string {
   return text === null || text === undefined || text === '' ? '-' : withoutControls(text).replaceAll(/\s+/g, ' ');
+}
+
+const GAP = '  ';
+/** Below this width, a truncated column would be useless, so the terminal wraps lines. */
+const MIN_LAST_COLUMN = 12;
+
+/**
+ * Returns aligned lines, the head first. `columns`: width of the terminal; `Infinity` truncates nothing. The last
+ * column gets the remaining width. Cells may contain colours.
+ */
+export function tableLines(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns: number,
+  paintHead: (text: string) => string = (text) => text,
+): readonly string[] {
+  const widths = head.map((title, index) => Math.max(title.length, ...rows.map((row) => width(row[index] ?? ''))));
+  const before = widths.slice(0, -1).reduce((sum, each) => sum + each + GAP.length, 0);
+  const room = Math.max(MIN_LAST_COLUMN, columns - before);
+  const lineOf = (cells: readonly string[]): string =>
+    cells
+      .map((cell, index) => (index === cells.length - 1 ? cut(cell, room) : cell + ' '.repeat((widths[index] ?? 0) - width(cell))))
+      .join(GAP)
+      .trimEnd();
+  return [paintHead(lineOf(head)), ...rows.map(lineOf)];
+}
+
+function width(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+function cut(text: string, room: number): string {
+  return width(text) <= room ? text : `${stripVTControlCharacters(text).slice(0, room - 1)}…`;
+}
+
+/** `6.1 GiB`; `-` if unknown. */
+export function sizeText(bytes: number | null | undefined): string {
+  return bytes === null || bytes === undefined ? '-' : formatSize(bytes);
+}
+
+/** `42s`, `5m`, `3h` or `12d` since an ISO time; `-` if unknown. `now`: Unix milliseconds. */
+export function ageText(since: string | null | undefined, now: number): string {
+  const at = Date.parse(since ?? '');
+  if (Number.isNaN(at)) return '-';
+  return secondsText(Math.max(0, Math.round((now - at) / 1000)));
+}
+
+/** `42s`, `5m`, `3h` or `12d`. */
+export function secondsText(seconds: number): string {
+  if (seconds < 120) return `${seconds}s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
 }

@@ -1,11 +1,11 @@
-/** Summarises the status of a slot for tables, progress lines and waiting. Pure. */
-import type { SlotAnswer } from '../connect/api-answers.ts';
-import { secondsText, sizeText } from './quantities-text.ts';
+/** The status of a slot in one line, for tables, progress lines and waiting. Pure. */
+import type { SlotAnswer } from '../connect/answers.ts';
+import { secondsText, sizeText } from './output.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 
 type Condition = SlotAnswer['status']['conditions'][number];
 
-/** `message` is that of the condition `Stalled` if that is true, else of `Ready`. `upToDate` is undefined if the service does not say. */
+/** `message`: of `Stalled` if it is true, else of `Ready`. `upToDate`: undefined if the service does not report it. */
 export function readinessOf(slot: SlotAnswer) {
   const ready = conditionOf(slot, 'Ready');
   const stalled = conditionOf(slot, 'Stalled');
@@ -14,12 +14,12 @@ export function readinessOf(slot: SlotAnswer) {
   return { ready: ready?.status === 'True', upToDate, stalled: isStalled, message: textOf(isStalled ? stalled : ready) };
 }
 
-/** What a user should know about the slot. Empty if it is ready and nothing is in progress. */
+/** Message of the condition that matters most to a user. Empty if the slot is ready and nothing is in progress. */
 export function noticeOf(slot: SlotAnswer): string {
   return textOf(findNotice(slot));
 }
 
-/** The same after its reason, which still fits where a message does not: `CrashLoop: Edit the slot …`. */
+/** The same with its reason first, which still fits a narrow column: `CrashLoop: …`. */
 export function reasonedNoticeOf(slot: SlotAnswer): string {
   const notice = findNotice(slot);
   return notice === undefined || notice.message === '' ? textOf(notice) : `${notice.reason}: ${notice.message}`;
@@ -29,7 +29,7 @@ function findNotice(slot: SlotAnswer): Condition | undefined {
   const [ready, stalled, reconciling, upToDate] = ['Ready', 'Stalled', 'Reconciling', 'UpToDate'].map((type) => conditionOf(slot, type));
   if (stalled?.status === 'True') return stalled;
   const isBusy = reconciling?.status === 'True';
-  // Nothing is under way, so this is why the slot cannot be loaded.
+  // Nothing is in progress, so this is the reason why the slot cannot be loaded.
   if (upToDate?.status === 'False' && !isBusy) return upToDate;
   if (ready?.status !== 'True') return ready;
   return isBusy ? reconciling : undefined;
@@ -49,16 +49,16 @@ export function pullText({ status: { progress } }: SlotAnswer): string | undefin
   return `Pulling ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}${speedText(progress)}`;
 }
 
-/** `--watch` prints a line for every twentieth of a download, which are few enough to read, and as many for a long one as for a short one. */
+/** `--watch` prints a line for every twentieth of a download. */
 const STEPS = 20;
 
-/** What of `pullText` counts as a change. */
+/** Changes with each step of a download, for `--watch`. */
 export function pullStep({ status: { progress } }: SlotAnswer): string | undefined {
   if (progress === null || progress === undefined) return undefined;
   return `Pulling ${progress.what}, ${Math.floor(STEPS * (shareOf(progress.done_bytes, progress.total_bytes) ?? 0))}`;
 }
 
-/** What to show while a verb waits for the slot. */
+/** Progress line of a verb that waits for the slot. */
 export function progressOf(slot: SlotAnswer): Progress {
   const { state, progress } = slot.status;
   const text = progressLine(slot);
@@ -94,7 +94,7 @@ interface TransferSpeed {
   readonly seconds_left?: number | null | undefined;
 }
 
-/** From 0 to 1. Undefined if the total is unknown. */
+/** Completed share, 0 to 1. Undefined if the total is unknown. */
 export function shareOf(done: number, total: number | null | undefined): number | undefined {
   return total === null || total === undefined || total <= 0 ? undefined : done / total;
 }

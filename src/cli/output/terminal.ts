@@ -1,4 +1,4 @@
-/** Where a verb writes. A terminal gets colours and a progress line that is redrawn; a pipe gets plain lines. */
+/** Output of a verb. A terminal gets colours and a progress line that is redrawn; a pipe gets plain lines. */
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -8,15 +8,15 @@ type Colour = keyof typeof COLOURS;
 
 export interface Progress {
   readonly text: string;
-  /** A pipe gets another line only when this changes. */
+  /** A pipe gets a line only when this changes. */
   readonly step: string;
-  /** From 0 to 1; drawn as a bar on a terminal. */
+  /** Completed share, 0 to 1; drawn as a bar on a terminal. */
   readonly share?: number | undefined;
 }
 
 export type Terminal = ReturnType<typeof createTerminal>;
 
-/** The parts of a process's output streams that are used. */
+/** The used part of an output stream of a process. */
 export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 export interface TerminalStreams {
@@ -45,7 +45,7 @@ export function createTerminal({ stdout, stderr, env }: TerminalStreams) {
       endProgress();
       stdout.write(`${text}\n`);
     },
-    /** Writes to standard output without a line end. Resolves once there is room for more. */
+    /** Writes to standard output without a line end. Resolves when the stream accepts more. */
     async write(text: string): Promise<void> {
       endProgress();
       if (!stdout.write(text)) await once(stdout, 'drain');
@@ -55,7 +55,7 @@ export function createTerminal({ stdout, stderr, env }: TerminalStreams) {
       endProgress();
       stderr.write(`${text}\n`);
     },
-    /** Replaces the last progress line on a terminal; prints one line per step elsewhere. */
+    /** Replaces the progress line of a terminal; prints one line per step to a pipe. */
     progress({ text, step, share }: Progress): void {
       const line = redraws ? `${barOf(share)}${text}`.slice(0, (stderr.columns ?? 80) - 1) : step;
       if (line === lastProgress) return;
@@ -82,7 +82,7 @@ function wantsColours(env: Readonly<Record<string, string | undefined>>, isTty: 
   return isTty && env['TERM'] !== 'dumb';
 }
 
-/** Removes control characters from text of a workload or a server, which could otherwise control the terminal. Keeps tabs and line ends. */
+/** Removes control characters of foreign text, which could control the terminal. Keeps tabs and line feeds. */
 export function withoutControls(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what is removed
   return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '');

@@ -1,19 +1,19 @@
-/** `svcctl completion bash|zsh|fish`: scripts that are generated from the table of verbs, so that they are always complete. */
+/** `svcctl completion bash|zsh|fish`: scripts from the verb table. */
 import { Option } from 'commander';
 import { BUILT_IN_SLOTS } from '../../schema/slot/provider-kinds.ts';
 import type { LiveList, Verb, VerbArgument, VerbGroup, VerbOption, VerbRun } from '../verb.ts';
 
-/** What can follow on a command line. */
+/** Completions at one position of a command line. */
 interface Position {
-  /** Words that lead here, such as `slot load`. Empty for the program itself. */
+  /** The words before, such as `slot load`. Empty for the program itself. */
   readonly path: string;
   readonly words: readonly { readonly text: string; readonly help: string }[];
-  /** What the service is asked for in addition. */
+  /** Lists to request from the service. */
   readonly live: readonly LiveList[];
   readonly options: readonly VerbOption[];
 }
 
-/** Returns the verb for a table of verbs and the options that all of them have. */
+/** Returns the verb for a table of verbs and the global options. */
 export function createCompletion(verbs: readonly (Verb | VerbGroup)[], globals: readonly VerbOption[]): VerbRun {
   const shared = [...globals, { flags: '-h, --help', help: 'Show help' }];
   return async ({ terminal }, _options, shell) => {
@@ -56,7 +56,7 @@ function takesValue({ flags }: VerbOption): boolean {
   return flags.includes('<');
 }
 
-/** What is shown where the service cannot be reached. */
+/** Completions without a service. */
 const FALLBACK: Readonly<Record<LiveList, readonly string[]>> = {
   slots: BUILT_IN_SLOTS,
   'slot/NAME': BUILT_IN_SLOTS.map((slot) => `slot/${slot}`),
@@ -64,7 +64,7 @@ const FALLBACK: Readonly<Record<LiveList, readonly string[]>> = {
   profiles: [],
 };
 
-/** Asks the service, with the options that are already on the line. A service that does not answer must not block the shell for long. */
+/** Requests a list with the options on the line. The timeout keeps a silent service from blocking the shell. */
 const LIVE_FUNCTION = `_svcctl_live() {
   local line list=() limit=()
   command -v timeout >/dev/null 2>&1 && limit=(timeout 3)
@@ -77,7 +77,7 @@ const LIVE_FUNCTION = `_svcctl_live() {
   esac
 }`;
 
-/** Shell text for a list of words: fixed ones, and what the service has now. */
+/** Shell text for fixed words and live lists. */
 function choiceText({ texts, live }: Suggestions): string {
   return `choices="${[...texts, ...live.map((list) => `$(_svcctl_live ${list})`)].join(' ')}"`;
 }
@@ -87,7 +87,7 @@ function bashScript(all: readonly Position[], globals: readonly VerbOption[]): s
   const pattern = (options: readonly VerbOption[]): string => [...new Set(options.flatMap(flagsOf))].join('|');
   const suggested = valued.map((option) => ({ option, suggestions: suggestionsFor(option) }));
   const known = suggested.filter(({ suggestions: { texts, live } }) => texts.length + live.length > 0);
-  // Verbs with the same option may know different values.
+  // The same option has different values in different verbs.
   const choiceCases = [...Map.groupBy(known, ({ option }) => pattern([option]))].map(([flags, same]) => {
     const texts = [...new Set(same.flatMap(({ suggestions }) => suggestions.texts))];
     return `    ${flags}) ${choiceText({ texts, live: [...new Set(same.flatMap(({ suggestions }) => suggestions.live))] })} ;;`;
@@ -102,7 +102,7 @@ function bashScript(all: readonly Position[], globals: readonly VerbOption[]): s
 ${LIVE_FUNCTION}
 _svcctl() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" where="" word index choices service=() before=""
-  # bash splits a word such as "condition=Ready" at the sign.
+  # bash splits a word such as "condition=Ready" at the equals sign.
   if [[ "$current" == "=" ]]; then current=""; before="$previous="; previous="\${COMP_WORDS[COMP_CWORD-2]}"
   elif [[ "$previous" == "=" && $COMP_CWORD -gt 2 ]]; then before="\${COMP_WORDS[COMP_CWORD-2]}="; previous="\${COMP_WORDS[COMP_CWORD-3]}"
   fi
@@ -145,7 +145,7 @@ function zshScript(all: readonly Position[], globals: readonly VerbOption[]): st
     .replaceAll(/mapfile -t COMPREPLY < <\((compgen .*?)\)(?=;|$)/gm, 'COMPREPLY=($${(f)"$$($1)"})');
 }
 
-/** fish asks the service itself. */
+/** Commands of fish for live lists. */
 const FISH_LIVE: Readonly<Record<LiveList, string>> = {
   slots: '(svcctl get slots -o name 2>/dev/null | string replace "slot/" "")',
   'slot/NAME': '(svcctl get slots -o name 2>/dev/null)',

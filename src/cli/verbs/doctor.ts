@@ -1,27 +1,21 @@
-/** `svcctl doctor`: exits with 1 if a check fails. */
-import { checkHost, checkNode } from '../checks/host-checks.ts';
-import type { Check } from '../checks/check.ts';
-import { withCheckoutSettings } from '../checkout/checkout-settings.ts';
-import type { Cli } from '../cli.ts';
-import { targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
+/** `svcctl doctor`: exit code 1 if a check fails. */
+import { checkHost, checkNode, type Check } from '../checks/host-checks.ts';
+import { targetsCluster } from '../connect/service-options.ts';
+import { withCheckoutSettings } from '../installation.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { cellText, dataText, type Output } from '../output/output.ts';
+import { cellText, dataText, type OutputOptions } from '../output/output.ts';
 import type { Terminal } from '../output/terminal.ts';
+import type { Cli } from '../verb.ts';
 
-export interface DoctorOptions extends ServiceOptions {
-  readonly output: Output;
-  readonly checkout?: boolean;
-}
-
-export async function runDoctor(cli: Cli, options: DoctorOptions): Promise<ExitCode> {
+export async function runDoctor(cli: Cli, options: OutputOptions & { readonly checkout?: boolean }): Promise<ExitCode> {
   const checks = await runChecks(cli, options);
   await cli.terminal.write((await dataText(options.output, { checks })) ?? checksText(cli.terminal, checks));
   return checks.some(({ result }) => result === 'fail') ? EXIT.failed : EXIT.done;
 }
 
-async function runChecks(cli: Cli, options: DoctorOptions): Promise<readonly Check[]> {
+async function runChecks(cli: Cli, options: OutputOptions & { readonly checkout?: boolean }): Promise<readonly Check[]> {
   if (!targetsCluster(options, cli.env)) return checkHost(options.checkout === true ? withCheckoutSettings(cli.env) : cli.env);
-  const { openCluster } = await import('../connect/cluster-access.ts');
+  const { openCluster } = await import('../connect/cluster-transport.ts');
   const { checkCluster } = await import('../checks/cluster-checks.ts');
   return [checkNode(), ...(await checkCluster(await openCluster(options, cli.env), cli.now))];
 }

@@ -1,25 +1,18 @@
-/** `svcctl hardware`: what the machine of the service, or of a recording, consists of; `svcctl hardware record` writes a recording of this machine. */
+/** `svcctl hardware`: the machine of the service or of a recording; `record` prints a recording of this machine. */
 import path from 'node:path';
 import { viewHardware } from '../../api/manage/decide/inventory-view.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
-import type { Cli } from '../cli.ts';
-import type { Read } from '../connect/answer-shape.ts';
-import { HardwareAnswer } from '../connect/api-answers.ts';
+import type { Answer } from '../connect/answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { cellText, dataText, listText, type Column, type Output } from '../output/output.ts';
-import { sizeText } from '../output/quantities-text.ts';
+import { cellText, dataText, listText, sizeText, type Column, type Output, type OutputOptions } from '../output/output.ts';
+import type { Cli } from '../verb.ts';
 
-export interface HardwareOptions extends ServiceOptions {
-  readonly output: Output;
-  readonly file?: string;
-}
+type HardwareAnswer = Answer<'hardware'>;
+type Device = HardwareAnswer['devices'][number];
 
-type Answer = Read<typeof HardwareAnswer>;
-type Device = Answer['devices'][number];
-
-export async function runHardware(cli: Cli, options: HardwareOptions, what?: string): Promise<ExitCode> {
+export async function runHardware(cli: Cli, options: OutputOptions & { readonly file?: string }, what?: string): Promise<ExitCode> {
   if (what === 'record') {
     const recording = await createHardwareProbe({ env: cli.env }).record();
     await cli.terminal.write(`${JSON.stringify(recording, undefined, 1)}\n`);
@@ -30,11 +23,11 @@ export async function runHardware(cli: Cli, options: HardwareOptions, what?: str
   return EXIT.done;
 }
 
-async function askService(cli: Cli, options: ServiceOptions): Promise<Answer> {
-  return (await cli.connect(options)).request('GET', '/api/hardware', HardwareAnswer);
+async function askService(cli: Cli, options: ServiceOptions): Promise<HardwareAnswer> {
+  return (await cli.connect(options)).request('GET', '/api/hardware', 'hardware');
 }
 
-async function readFile(file: string): Promise<Answer> {
+async function readFile(file: string): Promise<HardwareAnswer> {
   const recording = await readRecording(file);
   if (!recording.ok) throw new CliFailure(recording.failure.message);
   const hardware = await replayHardware(recording.value, file).read();
@@ -42,10 +35,10 @@ async function readFile(file: string): Promise<Answer> {
   return viewHardware({ memoryTotalBytes: totalBytes, memoryAvailableBytes: availableBytes, hardware });
 }
 
-async function hardwareText({ terminal }: Cli, output: Output, answer: Answer): Promise<string> {
+async function hardwareText({ terminal }: Cli, output: Output, answer: HardwareAnswer): Promise<string> {
   const { recording, devices, devices_hidden: hidden, programs } = answer;
   const lines = [
-    ...(recording === null
+    ...(!recording
       ? []
       : [
           ['recording', cellText(recording.file)],
@@ -53,18 +46,18 @@ async function hardwareText({ terminal }: Cli, output: Output, answer: Answer): 
         ]),
     ['cpu', cpuText(answer)],
     ['memory', `${sizeText(answer.memory_total_bytes)}, ${sizeText(answer.memory_available_bytes)} available`],
-    ...programs.map(({ provider, name, backends }) => [provider, `${cellText(name)} computes with ${backends.map(cellText).join(', ')}`]),
-    ...(hidden === null ? [] : [['devices', `not known: ${cellText(hidden)}`]]),
-    ...(hidden === null && devices.length === 0 ? [['devices', 'none: models are computed on the CPU']] : []),
+    ...programs.map(({ provider, name, backends }) => [provider, `${cellText(name)}: ${backends.map(cellText).join(', ')}`]),
+    ...(!hidden ? [] : [['devices', `unknown: ${cellText(hidden)}`]]),
+    ...(!hidden && devices.length === 0 ? [['devices', 'none; models run on the CPU']] : []),
   ];
   const facts = lines.map(([name = '', text = '']) => `${terminal.paint('bold', name.padEnd(10))}${text}\n`).join('');
   const table = await listText(terminal, output, { key: 'devices', items: devices, columns: COLUMNS });
   return table === '' ? facts : `${facts}\n${table}`;
 }
 
-function cpuText({ cpu }: Answer): string {
-  if (cpu === null) return '-';
-  const cores = cpu.cores === null ? '' : `${cpu.cores} cores, `;
+function cpuText({ cpu }: HardwareAnswer): string {
+  if (!cpu) return '-';
+  const cores = typeof cpu.cores !== 'number' ? '' : `${cpu.cores} cores, `;
   return `${cellText(cpu.model)}, ${cores}${cpu.threads} threads, ${cellText(cpu.architecture)}`;
 }
 

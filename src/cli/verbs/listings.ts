@@ -1,41 +1,30 @@
-/** What `svcctl get` lists: how each list is read, and its columns. */
-import type { Cli } from '../cli.ts';
-import type { Read } from '../connect/answer-shape.ts';
-import {
-  ClusterAnswer,
-  ModelsAnswer,
-  ProvidersAnswer,
-  PullsAnswer,
-  SlotsAnswer,
-  StatusAnswer,
-  type SlotAnswer,
-  type SlotTraffic,
-} from '../connect/api-answers.ts';
+/** The lists of `svcctl get`: requests and columns. */
+import type { Answer, SlotAnswer } from '../connect/answers.ts';
 import type { Client } from '../connect/client.ts';
-import { cellText, toRows, type Column, type Rows } from '../output/output.ts';
-import { ageText, secondsText, sizeText } from '../output/quantities-text.ts';
+import { ageText, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
 import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
+import type { Cli } from '../verb.ts';
 import { modelRows } from './model-catalogue.ts';
 
 export interface Listing {
-  /** One of the items: `slot`. */
+  /** Singular: `slot`. */
   readonly kind: string;
   /** Printed if the list is empty. */
   readonly empty: string;
   read(cli: Cli, client: Client): Promise<Rows>;
 }
 
-/** As many as the service lists at once, those that do not run first. */
+/** The service's limit; it lists pods that do not run first. */
 const MOST_PODS = 1000;
 
 export const LISTINGS: Readonly<Record<string, Listing>> = {
   slots: {
     kind: 'slot',
-    empty: 'There are no slots; create one with "svcctl slot create NAME --model MODEL"',
+    empty: 'No slots found; create one with "svcctl slot create NAME --model MODEL"',
     async read(cli, client) {
       const [{ slots }, status] = await Promise.all([
-        client.request('GET', '/api/slots', SlotsAnswer),
-        client.request('GET', '/api/status', StatusAnswer),
+        client.request('GET', '/api/slots', 'slots'),
+        client.request('GET', '/api/status', 'status'),
       ]);
       const traffic = new Map(status.slots.map((slot) => [slot.name, slot]));
       const columns = slotColumns(cli, traffic).filter(({ title }) => title !== REPLICAS || slots.some(hasReplicas));
@@ -44,17 +33,17 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
   models: {
     kind: 'model',
-    empty: 'There are no models',
+    empty: 'No models found',
     async read(_cli, client) {
-      const { models } = await client.request('GET', '/api/models', ModelsAnswer);
+      const { models } = await client.request('GET', '/api/models', 'models');
       return modelRows(models);
     },
   },
   pulls: {
     kind: 'pull',
-    empty: 'There are no downloads in progress',
+    empty: 'No downloads in progress',
     async read(_cli, client) {
-      const { pulls } = await client.request('GET', '/api/pulls', PullsAnswer);
+      const { pulls } = await client.request('GET', '/api/pulls', 'pulls');
       return toRows({
         key: 'pulls',
         items: pulls,
@@ -73,9 +62,9 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
   pods: {
     kind: 'pod',
-    empty: 'There are no pods; slots have pods if the service runs in a cluster',
+    empty: 'No pods found; slots have pods only in a cluster',
     async read({ now }, client) {
-      const { pods } = await client.request('GET', `/api/cluster?limit=${MOST_PODS}`, ClusterAnswer);
+      const { pods } = await client.request('GET', `/api/cluster?limit=${MOST_PODS}`, 'cluster');
       return toRows({
         key: 'pods',
         items: pods,
@@ -95,9 +84,9 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
   providers: {
     kind: 'provider',
-    empty: 'There are no providers',
+    empty: 'No providers found',
     async read(_cli, client) {
-      const { providers } = await client.request('GET', '/api/providers', ProvidersAnswer);
+      const { providers } = await client.request('GET', '/api/providers', 'providers');
       return toRows({
         key: 'providers',
         items: providers,
@@ -118,8 +107,8 @@ function messageCell(message: string): string {
   return message === '' ? '' : cellText(message);
 }
 
-/** A service of an earlier version does not say which of them the machine can run. */
-function usableBackends({ available, backends, availability }: Read<typeof ProvidersAnswer>['providers'][number]): string {
+/** An older service does not report which backends the machine can run. */
+function usableBackends({ available, backends, availability }: Answer<'providers'>['providers'][number]): string {
   if (!availability) return backends.join(',');
   return available ? availability.flatMap((each) => (each.available ? [each.backend] : [])).join(',') : '-';
 }
@@ -128,14 +117,14 @@ function isKnown(value: number | null | undefined): value is number {
   return typeof value === 'number';
 }
 
-/** Shown only if the service reports replicas, which it does in a cluster. */
+/** Shown only if the service reports replicas, as it does in a cluster. */
 const REPLICAS = 'REPLICAS';
 
 function hasReplicas({ status }: SlotAnswer): boolean {
   return status.replicas !== null && status.replicas !== undefined;
 }
 
-/** `1/3`: ready replicas of those that are wanted. */
+/** `1/3`: ready and wanted replicas. */
 function replicasText({ status, spec }: SlotAnswer): string {
   const { replicas } = status;
   if (replicas === null || replicas === undefined) return '-';
@@ -143,15 +132,16 @@ function replicasText({ status, spec }: SlotAnswer): string {
   return `${replicas.ready}/${typeof wanted === 'number' ? wanted : replicas.present}`;
 }
 
+type SlotTraffic = Answer<'status'>['slots'][number];
 type Traffic = ReadonlyMap<string, SlotTraffic>;
 
-/** `1`, or `1 (3/20)`: a request in flight, of which the server has made 3 of 20 steps. */
+/** `1`, or `1 (3/20)`: one request in flight, of which 3 of 20 steps are done. */
 function busyText(traffic: SlotTraffic | undefined): string {
   const { in_flight: busy = 0, progress } = traffic ?? {};
   return progress === null || progress === undefined ? String(busy) : `${busy} (${progress.done}/${progress.total})`;
 }
 
-/** For lists that are watched: another tenth of an image is a change, another step is none. */
+/** Changes with each tenth of an image, not with each step, for `--watch`. */
 function busyStep(traffic: SlotTraffic | undefined): string {
   const { in_flight: busy = 0, progress } = traffic ?? {};
   return progress === null || progress === undefined ? String(busy) : `${busy} ${Math.floor((10 * progress.done) / progress.total)}`;

@@ -1,37 +1,29 @@
-/** `svcctl model list|show`: which models there are, and all that is known of one. */
+/** `svcctl model list|show`. */
 import type { ModelKind } from '../../schema/slot/provider-kinds.ts';
-import type { Cli } from '../cli.ts';
-import type { Read } from '../connect/answer-shape.ts';
-import { ModelDetailAnswer, ModelsAnswer, type ModelAnswer } from '../connect/api-answers.ts';
-import { checkedModelId } from '../connect/checked-names.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
-import { cellText, dataText, rowsText, toRows, type Output, type Rows } from '../output/output.ts';
-import { sizeText } from '../output/quantities-text.ts';
+import type { Answer, ModelAnswer } from '../connect/answers.ts';
+import { checkedModelId } from '../connect/client.ts';
+import { cellText, dataText, rowsText, sizeText, toRows, type OutputOptions, type Rows } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
+import type { Cli } from '../verb.ts';
 
-export interface ModelListOptions extends ServiceOptions {
-  readonly output: Output;
+export interface ModelListOptions extends OutputOptions {
   readonly kind?: ModelKind;
   readonly present?: boolean;
   readonly all?: boolean;
 }
 
-export interface ModelShowOptions extends ServiceOptions {
-  readonly output: Output;
-}
-
-/** Without `--all`, models that this version cannot run are left out, and how many there are is said. */
+/** Models that this version cannot run are only counted, unless `--all` is set. */
 export async function runModelList(cli: Cli, options: ModelListOptions): Promise<void> {
   const client = await cli.connect(options);
-  const { models } = await client.request('GET', '/api/models', ModelsAnswer);
+  const { models } = await client.request('GET', '/api/models', 'models');
   const asked = models
     .filter((model) => options.kind === undefined || model.kind === options.kind)
     .filter((model) => options.present !== true || model.present);
   const shown = asked.filter((model) => options.all === true || model.selectable || model.present || model.kind === null);
-  if (shown.length === 0) cli.terminal.note('There are no such models');
-  await cli.terminal.write(await rowsText(cli.terminal, options.output, 'model', modelRows(shown)));
+  if (shown.length === 0) cli.terminal.note('No models found');
+  await cli.terminal.write(await rowsText(cli.terminal, options.output, modelRows(shown)));
   const hidden = asked.length - shown.length;
-  if (hidden > 0) cli.terminal.note(`Not listed: ${hidden} that this version cannot run; add --all to see them`);
+  if (hidden > 0) cli.terminal.note(`Not listed: ${hidden} that this version cannot run; use --all to list them`);
 }
 
 export function modelRows(models: readonly ModelAnswer[]): Rows {
@@ -58,21 +50,21 @@ export function modelRows(models: readonly ModelAnswer[]): Rows {
   });
 }
 
-export async function runModelShow(cli: Cli, options: ModelShowOptions, name: string): Promise<void> {
+export async function runModelShow(cli: Cli, options: OutputOptions, name: string): Promise<void> {
   const id = checkedModelId(name);
   const client = await cli.connect(options);
-  const model = await client.request('GET', `/api/models/${encodeURIComponent(id)}`, ModelDetailAnswer);
+  const model = await client.request('GET', `/api/models/${encodeURIComponent(id)}`, 'model');
   const data = await dataText(options.output, model);
   await cli.terminal.write(data ?? `${withoutControls(describe(model).join('\n'))}\n`);
 }
 
-type Detail = Read<typeof ModelDetailAnswer>;
+type Detail = Answer<'model'>;
 
 /** Pure. */
 function describe(model: Detail): readonly string[] {
   const license = [model.license, model.license_url].filter((part) => isKnown(part) && part !== '').join(', ');
   const facts: readonly (readonly [string, string | undefined])[] = [
-    ['For', model.kind ?? undefined],
+    ['Kind', model.kind ?? undefined],
     ['Provider', model.provider],
     ['Family', model.family],
     ['Present', presenceText(model)],
@@ -96,7 +88,7 @@ function describe(model: Detail): readonly string[] {
     model.id,
     ...rows,
     ...(files.length === 0 ? [] : ['  Files', ...files]),
-    ...(sources.length === 0 ? [] : ['  Where these facts can be checked', ...sources]),
+    ...(sources.length === 0 ? [] : ['  Sources', ...sources]),
   ];
 }
 
@@ -124,7 +116,7 @@ function weightsText(model: ModelAnswer): string {
   return parts.filter((part) => part !== undefined).join('; ');
 }
 
-/** As the names of models have it: `4.0 B`. */
+/** `4.0 B`, as in model names. */
 function parametersText({ parameters }: ModelAnswer): string | undefined {
   if (!isKnown(parameters)) return undefined;
   if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)} B`;
@@ -139,8 +131,8 @@ function abilitiesText({ abilities }: ModelAnswer): string | undefined {
 function checkedText({ verified, files }: Detail): string | undefined {
   if (!isKnown(verified)) return undefined;
   if (verified) return 'yes';
-  const hashes = files.length > 1 ? 'these hashes' : 'this hash';
-  return `no: its files were not downloaded when the catalogue was made. A download is refused unless it has ${hashes}`;
+  const hashes = files.length > 1 ? 'these checksums' : 'this checksum';
+  return `no: the catalogue was published without downloading it. A download must match ${hashes}`;
 }
 
 function countText(count: number | null | undefined): string {

@@ -1,24 +1,25 @@
 /**
- * `svcctl model fetch ID`: verifies a model in a store, and downloads it first if necessary. The pods of slots run this before their server. There, the
- * reason of a failure becomes the container's termination message, which the service shows in the slot's condition.
+ * `svcctl model fetch ID`: verifies a model in a store, and downloads it if necessary. An init container of each slot's
+ * pod runs it. The reason of a failure becomes the container's termination message, which the service shows in the
+ * condition of the slot.
  */
 import { constants, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Pin, PIN_VARIABLE } from '../../models/decide/pin.ts';
-import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { mountsOf } from '../../models/decide/workflows-mount.ts';
+import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { createDiskRoom } from '../../models/download/disk-room.ts';
-import { UNLIMITED } from '../../platform/throttle.ts';
 import { fetchModel, type FetchedModel } from '../../models/download/fetch-model.ts';
-import type { Failure } from '../../schema/words/failure.ts';
+import { UNLIMITED } from '../../platform/throttle.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
 import type { Progress } from '../../reconciler/ports.ts';
-import type { Cli } from '../cli.ts';
+import type { Failure } from '../../schema/words/failure.ts';
 import { CliFailure } from '../output/exit-codes.ts';
-import { sizeText } from '../output/quantities-text.ts';
+import { sizeText } from '../output/output.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
+import type { Cli } from '../verb.ts';
 import { catalogueOf, parseModelId, storeRoot } from './model-store.ts';
 
 export interface ModelFetchOptions {
@@ -26,11 +27,11 @@ export interface ModelFetchOptions {
   readonly terminationLog?: string;
 }
 
-/** Where the kubelet reads a container's termination message by default. */
+/** The default path of a container's termination message. */
 const TERMINATION_LOG = '/dev/termination-log';
 /** The kubelet's limit. https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/ */
 const TERMINATION_BYTES = 4096;
-/** For one large file. */
+/** Connections per file. */
 const CONNECTIONS = 4;
 
 export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: string): Promise<void> {
@@ -43,7 +44,7 @@ export async function runModelFetch(cli: Cli, options: ModelFetchOptions, name: 
   }
 }
 
-/** Its reason goes to the service in front of the message. */
+/** Its reason precedes the message in the termination message. */
 class FetchFailure extends CliFailure {
   readonly reason: Failure['reason'];
 
@@ -63,7 +64,7 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
     catalogue,
     hub: readHubAccess(env),
     given,
-    // The service that gives a pin has checked its licence.
+    // The service has checked the licence of a pin that it passes.
     acceptedLicenses: [...(env['SVC_ACCEPTED_LICENSES'] ?? '').split(/[\s,]+/), given?.license ?? ''],
   });
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
@@ -76,32 +77,32 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   terminal.line(`model/${id} ${describe(result.value)}`);
 }
 
-/** Throws if there is a text that is no pin: fetching something else instead would start the wrong model. */
+/** Throws for an invalid pin: a fallback could start the wrong model. */
 function readGivenPin(text: string | undefined): Pin | undefined {
   if (text === undefined || text === '') return undefined;
   const pin = Pin.safeParse(parseJson(text));
   if (pin.success) return pin.data;
-  throw new CliFailure(`Correct the variable "${PIN_VARIABLE}", or unset it: it is no list of the files of a model`);
+  throw new CliFailure(`Invalid pin in the variable "${PIN_VARIABLE}": correct or unset it`);
 }
 
 function describe({ file, sizeBytes, fetched, verified }: FetchedModel): string {
-  const check = verified === 'content' ? 'its content matches the catalogue' : 'it is complete and readable';
+  const check = verified === 'content' ? 'its checksum matches the catalogue' : 'it is complete and readable';
   return `${fetched ? 'fetched' : 'present'}: "${file}", ${sizeText(sizeBytes)}; ${check}`;
 }
 
-/** A pipe gets a line for every ten percent, or for every gibibyte if the size is unknown. */
+/** A pipe gets a line per ten percent, or per gibibyte if the size is unknown. */
 function progressOf({ what, doneBytes, totalBytes }: Progress) {
   const share = shareOf(doneBytes, totalBytes);
   const step = Math.floor(share === undefined ? doneBytes / 2 ** 30 : 10 * share);
   return { text: `${what}: ${transferText(doneBytes, totalBytes)}`, step: `${what} ${step}`, share };
 }
 
-/** In a cluster, the host name is that of the pod and survives a restart of its container. The process id distinguishes several runs on one host. */
+/** The host name is the pod's name in a cluster, and survives a restart; the process id distinguishes runs. */
 function writerName(): string {
   return `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
 }
 
-/** The first process of a container ignores signals that it does not handle. */
+/** PID 1 of a container ignores signals that it does not handle. */
 function stopOnSignal(): AbortSignal {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
@@ -110,13 +111,13 @@ function stopOnSignal(): AbortSignal {
 
 async function writeTerminationMessage(message: string, named: string | undefined): Promise<void> {
   const file = named ?? TERMINATION_LOG;
-  // Never creates the default file: outside of a pod, nobody reads it.
+  // Never creates the default file: outside a pod, nothing reads it.
   const flag = named === undefined ? constants.O_WRONLY | constants.O_TRUNC : 'w';
   await writeFile(file, cutToBytes(message, TERMINATION_BYTES), { flag }).catch(() => undefined);
 }
 
-/** Never cuts in the middle of a character. Pure. */
+/** Truncates a text to a number of bytes without splitting a character. Pure. */
 export function cutToBytes(text: string, bytes: number): string {
-  // A stream keeps the bytes of an incomplete character at the end for its next chunk.
+  // A stream decoder holds back an incomplete character at the end.
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true });
 }

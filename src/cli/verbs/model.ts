@@ -1,15 +1,14 @@
-/** `svcctl model pull|rm`, which ask the service. */
+/** `svcctl model pull|rm` and `svcctl fit`. */
 import path from 'node:path';
 import { sleep } from '../../platform/clock.ts';
-import type { Cli } from '../cli.ts';
-import { anything } from '../connect/answer-shape.ts';
-import { ModelsAnswer, PullsAnswer } from '../connect/api-answers.ts';
-import type { Client } from '../connect/client.ts';
-import { checkedModelId } from '../connect/checked-names.ts';
+import type { Answer } from '../connect/answers.ts';
+import { checkedModelId, type Client } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
+import { cellText, dataText, listText, sizeText, type Output, type OutputOptions } from '../output/output.ts';
 import { shareOf, speedText, transferText } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
+import type { Cli } from '../verb.ts';
 
 export interface PullOptions extends ServiceOptions {
   readonly acceptLicense?: boolean;
@@ -22,9 +21,9 @@ export interface PullOptions extends ServiceOptions {
 export async function runModelPull(cli: Cli, options: PullOptions, name: string): Promise<void> {
   const { id, body } = requestOf(options, name);
   const client = await cli.connect(options);
-  await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, anything, { body });
+  await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, 'anything', { body });
   if (!options.wait) {
-    cli.terminal.line(`model/${id} pulling; "svcctl get pulls" shows the progress`);
+    cli.terminal.line(`model/${id} pulling; watch it with "svcctl get pulls"`);
     return;
   }
   await untilPulled(cli, client, id);
@@ -35,7 +34,7 @@ export async function runModelRemove(cli: Cli, options: ServiceOptions, ...names
   const ids = names.map(checkedModelId);
   const client = await cli.connect(options);
   for (const id of ids) {
-    await client.request('DELETE', `/api/models/${encodeURIComponent(id)}`, anything);
+    await client.request('DELETE', `/api/models/${encodeURIComponent(id)}`, 'anything');
     cli.terminal.line(`model/${id} removed`);
   }
 }
@@ -43,26 +42,24 @@ export async function runModelRemove(cli: Cli, options: ServiceOptions, ...names
 function requestOf({ acceptLicense, sha256, as }: PullOptions, name: string): { readonly id: string; readonly body: unknown } {
   const accept = { accept_license: acceptLicense === true };
   if (!/^https?:\/\//.test(name)) {
-    if (sha256 !== undefined || as !== undefined)
-      throw usageFailure('Use --sha256 and --as with an address only, such as "https://example.com/m.gguf"');
+    if (sha256 !== undefined || as !== undefined) throw usageFailure('--sha256 and --as need a URL, such as "https://example.com/m.gguf"');
     return { id: checkedModelId(name), body: accept };
   }
-  if (!URL.canParse(name)) throw usageFailure(`"${name}" is not a valid address`);
-  if (sha256 === undefined)
-    throw usageFailure('Write the SHA-256 of the file with --sha256: a file from an address is only fetched if its hash is known');
+  if (!URL.canParse(name)) throw usageFailure(`Invalid URL "${name}"`);
+  if (sha256 === undefined) throw usageFailure('A download from a URL needs a checksum', 'Set the SHA-256 of the file with --sha256');
   const { hostname, pathname } = new URL(name);
   return { id: checkedModelId(as ?? `url/${hostname}/${path.posix.basename(pathname)}`), body: { ...accept, url: name, sha256 } };
 }
 
-/** Interrupting it leaves the download running: the service fetches, not this program. */
+/** The service downloads, so an interrupt leaves the download running. */
 async function untilPulled(cli: Cli, client: Client, id: string): Promise<void> {
   try {
     for (;;) {
-      const { pulls } = await client.request('GET', '/api/pulls', PullsAnswer);
+      const { pulls } = await client.request('GET', '/api/pulls', 'pulls');
       const pull = pulls.find(({ model }) => model === id);
       if (pull?.failed === true)
-        throw new CliFailure(withoutControls(pull.message ?? 'The download has failed'), {
-          hint: 'The next "svcctl model pull" resumes it',
+        throw new CliFailure(withoutControls(pull.message ?? 'The download failed'), {
+          hint: 'Run "svcctl model pull" again to resume it',
         });
       if (pull === undefined) return await checkPresent(client, id);
       const share = shareOf(pull.done_bytes, pull.total_bytes);
@@ -76,8 +73,41 @@ async function untilPulled(cli: Cli, client: Client, id: string): Promise<void> 
 }
 
 async function checkPresent(client: Client, id: string): Promise<void> {
-  const { models } = await client.request('GET', '/api/models', ModelsAnswer);
+  const { models } = await client.request('GET', '/api/models', 'models');
   const model = models.find((each) => each.id === id);
   if (model?.present === true) return;
-  throw new CliFailure(model?.reason ?? `The model "${id}" was not fetched`, { hint: `Try again with "svcctl model pull ${id}"` });
+  throw new CliFailure(model?.reason ?? `Model "${id}" was not downloaded`, { hint: `Try again with "svcctl model pull ${id}"` });
 }
+
+/** `--context` is the context length: in a cluster, the service has no answer anyway. */
+export async function runFit(cli: Cli, options: OutputOptions & { readonly backend?: string }, model: string): Promise<ExitCode> {
+  const { context, backend, output, ...service } = options;
+  if (context !== undefined && !/^[1-9][0-9]{1,7}$/.test(context))
+    throw usageFailure(`Invalid --context "${context}": use a number of tokens, such as 32768`);
+  const client = await cli.connect(service);
+  const query = new URLSearchParams({
+    model,
+    ...(context === undefined ? {} : { context }),
+    ...(backend === undefined ? {} : { backend }),
+  });
+  const answer = await client.request('GET', `/api/fit?${query.toString()}`, 'fit');
+  const data = await dataText(output, answer);
+  await cli.terminal.write(data ?? `${withoutControls(answer.message)}\n${await quantisationsText(cli, output, answer)}`);
+  return answer.fits ? EXIT.done : EXIT.failed;
+}
+
+async function quantisationsText({ terminal }: Cli, output: Output, { quantisations }: Answer<'fit'>): Promise<string> {
+  const rows = {
+    key: 'quantisations',
+    items: quantisations,
+    columns: [
+      { title: 'MODEL', cell: ({ name }: Quantisation) => cellText(name) },
+      { title: 'SIZE', cell: (each: Quantisation) => sizeText(each.size_bytes) },
+      { title: 'MEMORY', cell: (each: Quantisation) => sizeText(each.needed_bytes) },
+      { title: 'FITS', cell: ({ fits }: Quantisation) => (fits ? 'yes' : 'no') },
+    ],
+  };
+  return quantisations.length <= 1 ? '' : listText(terminal, output, rows);
+}
+
+type Quantisation = Answer<'fit'>['quantisations'][number];

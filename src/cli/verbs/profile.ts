@@ -1,39 +1,27 @@
-/** `svcctl profile list|show|save|apply|delete`. The service keeps the profiles; a switch changes the same files as an edit by hand. */
-import type { Cli } from '../cli.ts';
-import { anything, count, each, fields, flag, maybe, named, text, type Read } from '../connect/answer-shape.ts';
-import { PlanAnswer } from '../connect/api-answers.ts';
-import { checkedProfileName } from '../connect/checked-names.ts';
+/** `svcctl profile list|show|save|apply|delete`. A switch changes the same files as an edit by hand. */
+import type { Answer } from '../connect/answers.ts';
+import { profilePath } from '../connect/client.ts';
 import type { FileOptions, ServiceOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
-import { cellText, dataText, listText, rowsText, toRows, type Column, type Output } from '../output/output.ts';
+import { cellText, dataText, listText, rowsText, toRows, type Column, type OutputOptions } from '../output/output.ts';
 import { withoutControls, type Terminal } from '../output/terminal.ts';
-
-const problems = each(fields({ key: text, message: text, file: maybe(text), line: maybe(count) }));
-const slot = { name: text, result: text };
-const ProfileAnswer = fields({ name: text, active: flag, problems, slots: each(fields(slot)) });
-const ProfilesAnswer = fields({ profiles: each(ProfileAnswer), problems });
-const DetailAnswer = fields({ name: text, active: flag, problems, slots: each(fields({ ...slot, spec: named(anything) })) });
-const SwitchAnswer = fields({ dry_run: flag, name: text, slots: each(fields(slot)), plan: PlanAnswer });
-
-interface OutputOptions extends ServiceOptions {
-  readonly output: Output;
-}
+import type { Cli } from '../verb.ts';
 
 export async function runProfileList(cli: Cli, options: OutputOptions): Promise<void> {
   const { terminal } = cli;
-  const { profiles, problems: others } = await (await cli.connect(options)).request('GET', '/api/profiles', ProfilesAnswer);
+  const { profiles, problems: others } = await (await cli.connect(options)).request('GET', '/api/profiles', 'profiles');
   const rows = toRows({ key: 'profiles', items: profiles, columns: profileColumns(terminal), nameOf: ({ name }) => name });
-  await terminal.write(await rowsText(terminal, options.output, 'profile', rows));
+  await terminal.write(await rowsText(terminal, options.output, rows));
   for (const problem of others) terminal.note(problemText(problem));
-  if (profiles.length === 0 && options.output === 'table') terminal.note('There are no profiles; save one with "svcctl profile save NAME"');
+  if (profiles.length === 0 && options.output === 'table') terminal.note('No profiles found; save one with "svcctl profile save NAME"');
 }
 
 export async function runProfileShow(cli: Cli, options: OutputOptions, name: string): Promise<void> {
   const { terminal } = cli;
-  const profile = await (await cli.connect(options)).request('GET', pathOf(name), DetailAnswer);
+  const profile = await (await cli.connect(options)).request('GET', profilePath(name), 'profile');
   const data = await dataText(options.output, profile);
   if (data !== undefined) return terminal.write(data);
-  const columns: readonly Column<Read<typeof DetailAnswer>['slots'][number]>[] = [
+  const columns: readonly Column<Answer<'profile'>['slots'][number]>[] = [
     { title: 'SLOT', cell: (each) => each.name },
     { title: 'ON A SWITCH', cell: ({ result }) => paintResult(terminal, result) },
     { title: 'MODEL', cell: ({ spec }) => cellText(modelOf(spec)) },
@@ -47,11 +35,11 @@ export async function runProfileSave(
   options: OutputOptions & Pick<FileOptions, 'file'> & { readonly replace: boolean },
   name: string,
 ): Promise<void> {
-  const path = pathOf(name);
+  const path = profilePath(name);
   const { client, slots } = await readSlotsFor(cli, options);
   const body = options.file === undefined ? {} : { slots };
   const headers = options.replace ? {} : { 'if-none-match': '*' };
-  const profile = await client.request('PUT', path, DetailAnswer, { body, headers });
+  const profile = await client.request('PUT', path, 'profile', { body, headers });
   const data = await dataText(options.output, profile);
   if (data !== undefined) return cli.terminal.write(data);
   const saved = profile.slots.filter(({ result }) => result !== 'disabled').map((each) => each.name);
@@ -61,8 +49,8 @@ export async function runProfileSave(
 export async function runProfileApply(cli: Cli, options: OutputOptions & { readonly dryRun?: boolean }, name: string): Promise<void> {
   const { terminal } = cli;
   const body = { dry_run: options.dryRun === true };
-  const path = `${pathOf(name)}/apply`;
-  const applied = await (await cli.connect(options)).request('POST', path, SwitchAnswer, { body });
+  const path = `${profilePath(name)}/apply`;
+  const applied = await (await cli.connect(options)).request('POST', path, 'profileSwitch', { body });
   const data = await dataText(options.output, applied);
   if (data !== undefined) return terminal.write(data);
   const dryRun = applied.dry_run ? ' (dry run)' : '';
@@ -71,15 +59,15 @@ export async function runProfileApply(cli: Cli, options: OutputOptions & { reado
 }
 
 export async function runProfileDelete(cli: Cli, options: ServiceOptions, ...names: string[]): Promise<void> {
-  const paths = names.map((name) => ({ name, path: pathOf(name) }));
+  const paths = names.map((name) => ({ name, path: profilePath(name) }));
   const client = await cli.connect(options);
   for (const { name, path } of paths) {
-    await client.request('DELETE', path, anything);
+    await client.request('DELETE', path, 'anything');
     cli.terminal.line(`profile/${name} deleted`);
   }
 }
 
-type Listed = Read<typeof ProfileAnswer>;
+type Listed = Answer<'profiles'>['profiles'][number];
 
 function profileColumns(terminal: Terminal): readonly Column<Listed>[] {
   return [
@@ -100,7 +88,7 @@ function paintResult({ paint }: Terminal, result: string): string {
   return paint(result === 'disabled' ? 'red' : result === 'unchanged' ? 'grey' : 'green', result);
 }
 
-function problemText({ file, line, message }: Read<typeof problems>[number]): string {
+function problemText({ file, line, message }: Answer<'profiles'>['problems'][number]): string {
   const place = [file, line].flatMap((part) => (part === null || part === undefined ? [] : String(part))).join(':');
   return withoutControls(place === '' ? message : `${place}: ${message}`);
 }
@@ -108,8 +96,4 @@ function problemText({ file, line, message }: Read<typeof problems>[number]): st
 function modelOf(spec: Readonly<Record<string, unknown>>): string | undefined {
   const { default: model } = Object(spec['model']);
   return typeof model === 'string' ? model : undefined;
-}
-
-function pathOf(name: string): string {
-  return `/api/profiles/${checkedProfileName(name)}`;
 }

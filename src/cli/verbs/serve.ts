@@ -1,15 +1,17 @@
-/** `svcctl serve`: runs the service, with settings from the environment, until a signal stops it. */
+/** `svcctl serve`: runs the service until a signal. `--checkout` first writes example slots and demo models. */
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { createService, type Service } from '../../main.ts';
+import { writeDemoModels, writeDemoSpeech } from '../../models/demo/demo-models.ts';
+import { messageOf } from '../../platform/error-text.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
+import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
-import { CHECKOUT, TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
-import { prepareCheckout } from '../checkout/prepare-checkout.ts';
-import type { Cli } from '../cli.ts';
+import { CHECKOUT, readVersion, TOOLBOX_MANIFEST, withCheckoutSettings } from '../installation.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { readVersion } from '../read-version.ts';
+import type { Cli } from '../verb.ts';
 
 export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
@@ -59,8 +61,8 @@ function refuse(message: string): ExitCode {
 }
 
 /**
- * Resolves at the first signal. A second one ends the process at once; running slots stay. A terminal that is closed sends SIGHUP, perhaps several times, as
- * the shell and npm pass it on; so a repeated one does not count.
+ * Resolves at the first signal. A second SIGINT or SIGTERM ends the process at once, and running slots stay. A closed
+ * terminal may send SIGHUP several times, because the shell and npm forward it, so a repeated SIGHUP is ignored.
  */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -78,14 +80,14 @@ function stopSignal(): Promise<void> {
   });
 }
 
-/** For other verbs, output that nobody reads is the end. A service whose terminal was closed still has to stop its slots in order. */
+/** Errors of the output end other verbs; a service whose terminal was closed still has to stop its slots. */
 function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 }
 
 function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | undefined {
   if (file === undefined) return undefined;
-  return `The hardware is that of the recording "${file}", not that of this machine, because SVC_HARDWARE_FILE is set`;
+  return `SVC_HARDWARE_FILE is set: the service uses the hardware in "${file}", not the hardware of this machine`;
 }
 
 function welcome(service: Service, settings: Settings, version: string, warnings: readonly string[]): string {
@@ -96,10 +98,64 @@ function welcome(service: Service, settings: Settings, version: string, warnings
   return `
   svc ${version} is listening on${where} (runtime "${service.runtime}")
 ${warning}
-  Ask     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
-  Look    npm run --silent svcctl -- get slots --server ${service.url}
-  Change  edit ${file}: set default = "demo-owl", save, and ask again
-  Stop    Ctrl-C
+  Send a prompt     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
+  List the slots    npm run --silent svcctl -- get slots --server ${service.url}
+  Change the model  edit ${file}: set default = "demo-owl" and save
+  Stop              Ctrl-C
 
 `;
+}
+
+/** Written by the first `npm start`. */
+const EXAMPLE_SLOTS: Readonly<Record<string, string>> = {
+  primary: `# The slot "primary" answers chat requests. Changes to this file take effect when it is saved.
+backend = "cpu"
+
+[model]
+# Catalogue id, or path of a GGUF file in the model store.
+# The other demo model is "demo-owl".
+default = "demo-fox"
+`,
+  embed: `# The slot "embed" computes embeddings.
+backend = "cpu"
+
+[model]
+default = "demo-embed"
+`,
+  stt: `# The slot "stt" transcribes speech. The first request loads it and downloads its engine once (about 11 MB).
+load = "on-demand"
+
+[model]
+# A demo model without trained weights: it transcribes every recording as "This is the demo."
+# A real model: "moonshine-tiny-en"
+default = "demo-listener"
+aliases = ["whisper-1"]
+`,
+  tts: `# The slot "tts" turns text into speech. The first request loads it.
+load = "on-demand"
+
+[model]
+# A demo model without trained weights: it plays a tone for each letter.
+# A real model: "kokoro-multi-lang-v1.0-int8"
+default = "demo-speaker"
+aliases = ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
+`,
+};
+
+/** Writes example slots into a new directory, and missing demo models. Never overwrites a file. */
+export async function prepareCheckout({ SVC_CONFIG_DIR: configDir, SVC_MODELS_DIR: modelsDir }: Settings): Promise<Result<void>> {
+  try {
+    const slotsDir = path.join(configDir, 'slots');
+    // Undefined if the directory exists: the user may have deleted the example slots.
+    if ((await mkdir(slotsDir, { recursive: true })) !== undefined) {
+      for (const [name, text] of Object.entries(EXAMPLE_SLOTS)) await writeFile(path.join(slotsDir, `${name}.toml`), text, { flag: 'wx' });
+    }
+    await mkdir(modelsDir, { recursive: true });
+    await writeDemoModels(modelsDir);
+    await writeDemoSpeech(modelsDir);
+    return ok(undefined);
+  } catch (error) {
+    const message = `Could not write to "${configDir}" or "${modelsDir}": ${messageOf(error)}; make them writable, or set SVC_CONFIG_DIR and SVC_STATE_DIR`;
+    return fail('stalled', 'SettingUnusable', message);
+  }
 }

@@ -1,18 +1,22 @@
-/** `svcctl slot load|unload|restart|create|delete`. Each edits the desired state; `--wait` waits until the controller has followed. */
-import type { Cli } from '../cli.ts';
-import { anything } from '../connect/answer-shape.ts';
-import { SlotAnswer } from '../connect/api-answers.ts';
-import { checkedSlotName } from '../connect/checked-names.ts';
+/**
+ * The verbs for slots: edits, logs, wait, explain and timeline. Edits change the desired state; `--wait` waits for the
+ * controller.
+ */
+import { SLOT_STATES } from '../../schema/status/slot-status.ts';
+import type { SlotAnswer } from '../connect/answers.ts';
+import { slotPath } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
+import { cellText, listText, type OutputOptions } from '../output/output.ts';
 import { readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
+import type { Cli } from '../verb.ts';
 
 export interface EditOptions extends ServiceOptions {
   readonly wait?: boolean;
   readonly timeout: string;
-  /** Of `load` only. */
+  /** Set by `load` only. */
   readonly model?: string;
 }
 
@@ -35,7 +39,7 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
   const deadline = deadlineOf(cli, timeout);
   const { context, service } = splitContext(cli, options);
   const client = await cli.connect(service);
-  // JSON leaves out what is undefined.
+  // JSON omits undefined values.
   const spec = {
     enabled: disabled === true ? false : undefined,
     provider,
@@ -44,11 +48,11 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
     model: { default: model, context },
   };
   const { generation } = await client
-    .request('PUT', path, SlotAnswer, { body: { spec }, headers: { 'if-none-match': '*' } })
+    .request('PUT', path, 'slot', { body: { spec }, headers: { 'if-none-match': '*' } })
     .catch((error: unknown) => {
       if (!(error instanceof CliFailure) || error.code !== 'slot.conflict') throw error;
-      const hint = `Give it another model with "svcctl slot load ${name} --model MODEL", or delete it first with "svcctl slot delete ${name}"`;
-      throw new CliFailure(`Slot "${name}" exists already`, { hint, cause: error, code: error.code });
+      const hint = `Change its model with "svcctl slot load ${name} --model MODEL", or delete it first with "svcctl slot delete ${name}"`;
+      throw new CliFailure(`Slot "${name}" already exists`, { hint, cause: error, code: error.code });
     });
   cli.terminal.line(`slot/${name} created`);
   if (options.wait !== true) return;
@@ -56,12 +60,12 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
   cli.terminal.line(resultLine(name, slot));
 }
 
-/** `--context` used to be the context length. A number still means that, for one release. */
+/** `--context` was the context length in earlier versions. A number still means that, for one release. */
 function splitContext(cli: Cli, options: CreateOptions): { readonly context: number | undefined; readonly service: ServiceOptions } {
   const isLength = options.contextLength === undefined && /^[0-9]+$/.test(options.context ?? '');
   const text = isLength ? options.context : options.contextLength;
-  if (isLength) cli.terminal.note(`Write --context-length ${text}: --context names a cluster`);
-  if (text !== undefined && !/^[0-9]+$/.test(text)) throw usageFailure(`Write the context length as a number of tokens, not "${text}"`);
+  if (isLength) cli.terminal.note(`--context now names a cluster; use --context-length ${text}`);
+  if (text !== undefined && !/^[0-9]+$/.test(text)) throw usageFailure(`Invalid context length "${text}": use a number of tokens`);
   return { context: text === undefined ? undefined : Number(text), service: isLength ? { ...options, context: undefined } : options };
 }
 
@@ -69,7 +73,7 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
   const slots = names.map((name) => ({ name, path: slotPath(name) }));
   const client = await cli.connect(options);
   for (const { name, path } of slots) {
-    await client.request('DELETE', path, anything);
+    await client.request('DELETE', path, 'anything');
     cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return;
@@ -81,9 +85,9 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
 interface Edit {
   /** Last part of the route. */
   readonly action: string;
-  /** What is printed once the edit has been accepted. */
+  /** Printed when the service has accepted the edit. */
   readonly result: string;
-  /** What `--wait` waits for. */
+  /** Goal of `--wait`. */
   readonly goal: Goal;
 }
 
@@ -93,7 +97,7 @@ function createEdit({ action, result, goal }: Edit) {
     const deadline = deadlineOf(cli, options.timeout);
     const client = await cli.connect(options);
     const { model } = options;
-    const { generation } = await client.request('POST', `${path}/${action}`, SlotAnswer, { body: { model } });
+    const { generation } = await client.request('POST', `${path}/${action}`, 'slot', { body: { model } });
     cli.terminal.line(`slot/${name} ${result}`);
     if (options.wait !== true) return;
     const slot = await waitForSlot(cli, client, { name, goal, deadline, generation, model });
@@ -101,12 +105,85 @@ function createEdit({ action, result, goal }: Edit) {
   };
 }
 
-/** A slot that rests on purpose is as its spec says, and does not answer yet. */
+/** A slot that is off or waits for its first request is up to date without being ready. */
 function resultLine(name: string, slot: SlotAnswer | undefined): string {
   if (slot === undefined || readinessOf(slot).ready) return `slot/${name} ready`;
   return `slot/${name} ${slot.status.state} (${withoutControls(readinessOf(slot).message)})`;
 }
 
-export function slotPath(name: string): string {
-  return `/api/slots/${checkedSlotName(name)}`;
+export async function runLogs(
+  { terminal, connect }: Cli,
+  options: ServiceOptions & { readonly follow?: boolean; readonly tail: string },
+  name: string,
+): Promise<void> {
+  const path = slotPath(name);
+  const { tail, follow } = options;
+  if (!/^[0-9]{1,6}$/.test(tail)) throw usageFailure(`Invalid --tail "${tail}": use a number of lines`);
+  const client = await connect(options);
+  const { header, body } = await client.stream(`${path}/logs?tail=${tail}${follow === true ? '&follow=1' : ''}`);
+  const workload = header('x-svc-workload');
+  const hint = `see why with "svcctl explain ${name}"`;
+  if (workload === 'none') terminal.note(`Slot "${name}" has no workload and no logs; ${hint}`);
+  if (workload === 'ended') terminal.note(`Slot "${name}" has no workload; these are the last logs of the failed one (${hint}):`);
+  for await (const part of body) await terminal.write(terminal.isTty ? withoutControls(part) : part);
+}
+
+export async function runWait(
+  cli: Cli,
+  options: ServiceOptions & { readonly for: string; readonly timeout: string },
+  ...targets: string[]
+): Promise<void> {
+  const names = targets.map(parseTarget);
+  const goal = parseGoal(options.for);
+  const deadline = deadlineOf(cli, options.timeout);
+  const client = await cli.connect(options);
+  for (const name of names) {
+    await waitForSlot(cli, client, { name, goal, deadline });
+    cli.terminal.line(`slot/${name}: ${options.for}`);
+  }
+}
+
+function parseTarget(target: string): string {
+  const name = /^(?:slots?\/)?([a-z0-9-]+)$/.exec(target)?.[1];
+  if (name === undefined) throw usageFailure(`Invalid slot "${target}": use "slot/NAME"`);
+  return name;
+}
+
+function parseGoal(text: string): Goal {
+  if (text === 'delete' || text === 'deleted') return { kind: 'deleted' };
+  const [kind, value, status = 'True'] = text.split('=');
+  if (kind === 'condition' && value !== undefined && value !== '') return { kind, type: value, status };
+  const state = SLOT_STATES.find((known) => known === value);
+  if (kind === 'state' && state !== undefined) return { kind, state };
+  throw usageFailure(
+    `Invalid goal "${text}": use "condition=TYPE", "condition=TYPE=False", "state=STATE" or "delete"`,
+    `The states are ${SLOT_STATES.join(', ')}`,
+  );
+}
+
+export async function runExplain(cli: Cli, options: ServiceOptions, name: string): Promise<void> {
+  const client = await cli.connect(options);
+  const { text, problems } = await client.request('GET', `/api/slots/${encodeURIComponent(name)}/explain`, 'explanation');
+  for (const problem of problems) cli.terminal.line(`${cli.terminal.paint('red', 'invalid')} ${withoutControls(problem)}`);
+  await cli.terminal.write(`${withoutControls(text).trimEnd()}\n`);
+}
+
+export async function runTimeline(cli: Cli, options: OutputOptions & { readonly limit: string }, name: string): Promise<void> {
+  const { terminal } = cli;
+  const { limit, output } = options;
+  if (!/^[1-9][0-9]{0,3}$/.test(limit)) throw usageFailure(`Invalid --limit "${limit}": use a number from 1 to 9999`);
+  const client = await cli.connect(options);
+  const { entries } = await client.request('GET', `/api/slots/${encodeURIComponent(name)}/timeline?limit=${limit}`, 'timeline');
+  const text = await listText(terminal, output, {
+    key: 'entries',
+    items: entries,
+    columns: [
+      { title: 'WHEN', cell: ({ at }) => at ?? '-' },
+      { title: 'KIND', cell: ({ kind }) => (kind === 'failure' ? terminal.paint('red', kind) : kind) },
+      { title: 'WHAT', cell: ({ message }) => cellText(message) },
+      { title: 'WHY', cell: ({ cause }) => (cause ? cellText(cause) : '') },
+    ],
+  });
+  if (text === '') terminal.note(`Slot "${name}" has no events`);
+  else await terminal.write(text);
 }

@@ -1,67 +1,59 @@
 /**
- * `svcctl token create|list|revoke`. Without a server in the options or the environment, it works on the file of this machine, whether the service runs or not; the service
- * sees the change with its next request. For a cluster it does the same on the Secret, with the rights of the kubeconfig, unless a token is given: then it asks the service.
+ * `svcctl token create|list|revoke`. These verbs change the token file of this machine, with or without a running
+ * service, unless the options or the environment name a server. They change the Secret of a cluster with the rights of
+ * the kubeconfig, unless a token is given: then they send requests to the service.
  */
 import path from 'node:path';
+import { TokenLabel } from '../../auth/decide/token-file-text.ts';
+import { TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
-import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
+import type { SharedText, SharedTokenText } from '../../auth/ports.ts';
+import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
 import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
-import { SCOPES, type Scope } from '../../schema/words/access.ts';
-import type { Cli } from '../cli.ts';
-import { anything, each, fields, maybe, oneOf, text, type Read } from '../connect/answer-shape.ts';
+import type { Scope } from '../../schema/words/access.ts';
+import type { Answer } from '../connect/answers.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
-import type { TokenSecretOptions } from '../connect/open-token-secret.ts';
+import { configDirOf, readVersion, stateDirOf } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
-import { cellText, dataText, listText, type Column, type Output } from '../output/output.ts';
+import { cellText, dataText, listText, type Column, type OutputOptions } from '../output/output.ts';
+import type { Cli } from '../verb.ts';
 
-export interface CreateOptions extends TokenSecretOptions {
-  readonly label: string;
-  readonly scope: Scope;
-  readonly output: Output;
+export interface TokenSecretOptions extends ServiceOptions {
+  readonly secret?: string | undefined;
 }
 
-/** The same defaults as in `settings.ts`, whose other settings need not be valid here. */
-const CONFIG_DIR = '/etc/svc';
-const STATE_DIR = '/var/lib/svc';
+export interface CreateOptions extends TokenSecretOptions, OutputOptions {
+  readonly label: string;
+  readonly scope: Scope;
+}
 
-const CreatedAnswer = fields({
-  id: text,
-  label: text,
-  scope: oneOf(SCOPES),
-  created_at: text,
-  token: text,
-});
-const TokensAnswer = fields({
-  tokens: each(fields({ id: text, label: text, scope: text, created_at: text, last_used_at: maybe(text) })),
-});
+const READ_TIMEOUT_MS = 15_000;
+const SECRET_HINT =
+  'Get the rights to "get" and "patch" the Secret (--secret), or set SVCCTL_TOKEN to an admin token to use the service instead';
+/** Users may mean the tokens of another machine. */
+const HERE = 'Run this as the user of the service, or name a running service with --server';
 
 export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
+  const body = { label: options.label, scope: options.scope };
   const created = (await asksService(options, cli.env))
-    ? await (
-        await cli.connect(options)
-      ).request('POST', '/api/auth/tokens', CreatedAnswer, {
-        body: { label: options.label, scope: options.scope },
-      })
+    ? await (await cli.connect(options)).request('POST', '/api/auth/tokens', 'createdToken', { body })
     : await createItself(cli, options);
   const data = await dataText(options.output, created);
-  if (data !== undefined) {
-    await cli.terminal.write(data);
-    return;
-  }
+  if (data !== undefined) return cli.terminal.write(data);
   cli.terminal.note(`Store this token now: it is shown once and cannot be retrieved later (id ${created.id}, scope "${created.scope}")`);
   cli.terminal.line(created.token);
 }
 
-export async function runTokenList(cli: Cli, options: TokenSecretOptions & { readonly output: Output }): Promise<void> {
+export async function runTokenList(cli: Cli, options: TokenSecretOptions & OutputOptions): Promise<void> {
   const items = (await asksService(options, cli.env))
-    ? (await (await cli.connect(options)).request('GET', '/api/auth/tokens', TokensAnswer)).tokens
+    ? (await (await cli.connect(options)).request('GET', '/api/auth/tokens', 'tokens')).tokens
     : await listItself(cli, options);
   await cli.terminal.write(
     await listText(cli.terminal, options.output, { key: 'tokens', items, columns: COLUMNS, nameOf: ({ id }) => id }),
   );
   if (items.length === 0 && options.output === 'table') {
-    cli.terminal.note('There are no tokens; create one with "svcctl token create --label NAME"');
+    cli.terminal.note('No tokens found; create one with "svcctl token create --label NAME"');
   }
 }
 
@@ -69,14 +61,14 @@ export async function runTokenRevoke(cli: Cli, options: TokenSecretOptions, ...i
   const client = (await asksService(options, cli.env)) ? await cli.connect(options) : undefined;
   for (const id of ids) {
     if (!TOKEN_ID.test(id))
-      throw usageFailure(`Write the id of a token, such as "1a2b3c4d", not "${id}"`, 'List them with "svcctl token list"');
+      throw usageFailure(`Invalid token id "${id}": use 8 hexadecimal digits`, 'List the tokens with "svcctl token list"');
     if (client === undefined) await revokeItself(cli, options, id);
-    else await client.request('DELETE', `/api/auth/tokens/${id}`, anything);
+    else await client.request('DELETE', `/api/auth/tokens/${id}`, 'anything');
     cli.terminal.line(`token/${id} revoked`);
   }
 }
 
-type Listed = Read<typeof TokensAnswer>['tokens'][number];
+type Listed = Answer<'tokens'>['tokens'][number];
 
 const COLUMNS: readonly Column<Listed>[] = [
   { title: 'ID', cell: ({ id }) => cellText(id) },
@@ -93,25 +85,25 @@ async function asksService(options: ServiceOptions, env: Cli['env']): Promise<bo
 
 interface Opened {
   readonly tokens: TokenManager;
-  /** What to do if it fails. */
+  /** Hint of failures. */
   readonly hint: string;
 }
 
 async function open(cli: Cli, options: TokenSecretOptions): Promise<Opened> {
-  if (targetsCluster(options, cli.env)) {
-    const { openTokenSecret, SECRET_HINT } = await import('../connect/open-token-secret.ts');
-    return { tokens: await openTokenSecret(options, cli), hint: SECRET_HINT };
-  }
   const { env, now, terminal } = cli;
   const log = { warn: (_fields: unknown, message: string) => void terminal.note(message) };
-  const store = createTokenStore({ path: path.join(path.resolve(env['SVC_CONFIG_DIR'] ?? CONFIG_DIR), 'tokens.toml'), log });
-  const uses = await readTokenUse(path.join(path.resolve(env['SVC_STATE_DIR'] ?? STATE_DIR), 'token-use.json'));
+  if (targetsCluster(options, env)) {
+    const store = createSharedTokenStore({ shared: await openSecret(options, cli), log });
+    return { tokens: createTokenManager({ store, lastUses: () => new Map(), wallNow: now }), hint: SECRET_HINT };
+  }
+  const store = createTokenStore({ path: path.join(configDirOf(env), 'tokens.toml'), log });
+  const uses = await readTokenUse(path.join(stateDirOf(env), 'token-use.json'));
   return { tokens: createTokenManager({ store, lastUses: () => uses, wallNow: now }), hint: HERE };
 }
 
-async function createItself(cli: Cli, options: CreateOptions): Promise<Read<typeof CreatedAnswer>> {
+async function createItself(cli: Cli, options: CreateOptions): Promise<Answer<'createdToken'>> {
   const wanted = TokenLabel.safeParse(options.label);
-  if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Write a name for the token');
+  if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Invalid token label');
   const { tokens, hint } = await open(cli, options);
   const created = await tokens.create({ label: wanted.data, scope: options.scope });
   if (!created.ok) throw new CliFailure(created.message, { hint });
@@ -132,8 +124,43 @@ async function revokeItself(cli: Cli, options: TokenSecretOptions, id: string): 
   const { tokens, hint } = await open(cli, options);
   const revoked = await tokens.revoke(id);
   if (!revoked.ok) throw new CliFailure(revoked.message, { hint });
-  if (!revoked.value) throw new CliFailure(`There is no token "${id}"`, { hint: 'List them with "svcctl token list"' });
+  if (!revoked.value) throw new CliFailure(`Token "${id}" not found`, { hint: 'List the tokens with "svcctl token list"' });
 }
 
-/** For users who mean the tokens of another machine. */
-const HERE = 'Run it as the user of the service, or name a running service with --server';
+/** Reads the Secret with the rights of the kubeconfig. Needs no running service, so it can create the first token. */
+async function openSecret(options: TokenSecretOptions, { env }: Cli): Promise<SharedTokenText> {
+  const [{ createKubeApi }, { createTokenRequests }, { SettingsSchema }] = await Promise.all([
+    import('../../cluster/client/api-client.ts'),
+    import('../../cluster/token-secret.ts'),
+    import('../../schema/settings/settings.ts'),
+  ]);
+  const set = (key: string): string | undefined => (env[key] === '' ? undefined : env[key]);
+  const name = SettingsSchema.shape.SVC_TOKENS_SECRET.safeParse(options.secret ?? set('SVC_TOKENS_SECRET'));
+  if (!name.success) throw usageFailure('Invalid Secret name', 'Check --secret and SVC_TOKENS_SECRET');
+  const api = await createKubeApi({
+    env,
+    context: options.context ?? set('SVCCTL_CONTEXT'),
+    kubeconfigPath: options.kubeconfig,
+    namespace: options.namespace ?? set('SVCCTL_NAMESPACE'),
+    version: readVersion(),
+  });
+  if (!api.ok) throw new CliFailure(api.failure.message, { hint: 'List the contexts with "kubectl config get-contexts"' });
+  const requests = createTokenRequests(api.value, name.data);
+  let latest: SharedText | undefined;
+  const shared: SharedTokenText = {
+    ...requests,
+    copy: () => latest,
+    async read(signal) {
+      const answer = await requests.read(signal);
+      if (answer.ok) latest = answer.value;
+      return answer;
+    },
+    async write(before, text, signal) {
+      const written = await requests.write(before, text, signal);
+      return written.ok ? { ok: true, value: undefined } : written;
+    },
+  };
+  const first = await shared.read(AbortSignal.timeout(READ_TIMEOUT_MS));
+  if (!first.ok) throw new CliFailure(`Could not read ${shared.name}: ${first.failure.message}`, { hint: SECRET_HINT });
+  return shared;
+}

@@ -1,4 +1,4 @@
-/** `svcctl toolbox list|build|pull|verify`: the images in which slots run. Works on the files of this machine and with its podman, whether the service runs or not. */
+/** `svcctl toolbox list|build|pull|verify`. Uses the files and the podman of this machine, not the service. */
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,25 +6,18 @@ import path from 'node:path';
 import { checkToolboxFile, createToolboxSource, referenceOf } from '../../files/toolbox-manifest.ts';
 import { writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
+import { PROVIDERS } from '../../providers/registry.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import type { ToolboxImage } from '../../schema/slot/toolbox-images.ts';
-import { CHECKOUT, TOOLBOX_MANIFEST, withCheckoutSettings } from '../checkout/checkout-settings.ts';
-import type { Cli } from '../cli.ts';
+import { buildCommand, judgeImage, parseImageId, pinText, planBuild, withPin, type PinState } from '../decide/toolbox-plan.ts';
+import { CHECKOUT, configDirOf, TOOLBOX_MANIFEST, withCheckoutSettings } from '../installation.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { listText, type Column, type Output } from '../output/output.ts';
-import { buildCommand, parseImageId, planBuild } from '../toolbox/decide/build-plan.ts';
-import { judgeImage, pinText, type PinState } from '../toolbox/decide/judge-image.ts';
-import { withPin } from '../toolbox/decide/pin-text.ts';
+import { listText, type Column, type OutputOptions } from '../output/output.ts';
+import type { Cli } from '../verb.ts';
 
 export interface ToolboxOptions {
   readonly checkout?: boolean;
-}
-export interface ListOptions extends ToolboxOptions {
-  readonly output: Output;
-}
-export interface BuildOptions extends ToolboxOptions {
-  readonly buildArg?: readonly string[];
 }
 
 interface Entry {
@@ -35,8 +28,6 @@ interface Entry {
   readonly state?: PinState;
 }
 
-/** The same default as in `settings.ts`, whose other settings need not be valid here. */
-const CONFIG_DIR = '/etc/svc';
 const FILE_MODE = 0o644;
 const INSPECT_WITHIN_MS = 30_000;
 
@@ -48,12 +39,12 @@ const COLUMNS: readonly Column<Entry>[] = [
 ];
 const STATE: Column<Entry> = { title: 'STATE', cell: ({ state }) => state ?? '' };
 
-export async function runToolboxList(cli: Cli, options: ListOptions): Promise<void> {
+export async function runToolboxList(cli: Cli, options: ToolboxOptions & OutputOptions): Promise<void> {
   const items = (await readEntries(cli, options)).map(({ entry }) => entry);
   await cli.terminal.write(await listText(cli.terminal, options.output, { key: 'toolboxes', columns: COLUMNS, items }));
 }
 
-export async function runToolboxVerify(cli: Cli, options: ListOptions): Promise<ExitCode> {
+export async function runToolboxVerify(cli: Cli, options: ToolboxOptions & OutputOptions): Promise<ExitCode> {
   const entries = await readEntries(cli, options);
   const items = await Promise.all(
     entries.map(async ({ entry, image }): Promise<Entry> => {
@@ -71,14 +62,20 @@ export async function runToolboxPull(cli: Cli, options: ToolboxOptions, provider
     chosen.flatMap(({ image }) => referenceOf(image)?.reference ?? []).filter((each) => !each.startsWith('localhost/')),
   );
   if (published.size === 0) {
-    const what = provider === undefined ? 'no image' : `no image for provider "${provider}"`;
-    throw new CliFailure(`There is ${what} that can be pulled: none is published`, { hint: 'Build one with "svcctl toolbox build"' });
+    const what = provider === undefined ? '' : ` for provider "${provider}"`;
+    throw new CliFailure(`Nothing to pull${what}: no image is published`, { hint: 'Build one with "svcctl toolbox build"' });
   }
   for (const reference of published) await runPodman(cli, ['pull', reference]);
 }
 
-export async function runToolboxBuild(cli: Cli, options: BuildOptions, provider: string, backend?: string): Promise<void> {
+export async function runToolboxBuild(
+  cli: Cli,
+  options: ToolboxOptions & { readonly buildArg?: readonly string[] },
+  provider: string,
+  backend?: string,
+): Promise<void> {
   const plan = planBuild(
+    PROVIDERS,
     kindOf(provider),
     BACKENDS.find((each) => each === backend),
   );
@@ -86,21 +83,21 @@ export async function runToolboxBuild(cli: Cli, options: BuildOptions, provider:
   const file = ownFile(cli, options);
   const problems = (await checkToolboxFile(file)) ?? [];
   if (problems.length > 0)
-    throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('; '), { hint: 'Correct the file first' });
+    throw new CliFailure(problems.map((problem) => formatProblem(problem)).join('; '), { hint: 'Fix the file first' });
   const directory = await mkdtemp(path.join(tmpdir(), 'svc-toolbox-'));
   try {
     const idFile = path.join(directory, 'id');
     const context = path.join(CHECKOUT, 'toolboxes', plan.folder);
     await runPodman(cli, buildCommand(plan, { own: options.buildArg ?? [], context, idFile }));
     const id = parseImageId(await readFile(idFile, 'utf8'));
-    if (id === undefined) throw new CliFailure('Podman did not say which image it has built');
+    if (id === undefined) throw new CliFailure('podman did not report the id of the image');
     const before = await readFile(file, 'utf8').catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return '';
       throw error;
     });
     const text = plan.entries.reduce((all, [kind, each]) => withPin(all, kind, each, { image: plan.image, by: 'id', sha256: id }), before);
     await writeFileAtomically(file, text, { mode: FILE_MODE });
-    await cli.terminal.write(`Built "${plan.image}", and pinned it in "${file}"\n`);
+    await cli.terminal.write(`Built "${plan.image}" and pinned it in "${file}"\n`);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
@@ -108,13 +105,13 @@ export async function runToolboxBuild(cli: Cli, options: BuildOptions, provider:
 
 function kindOf(text: string): ProviderKind {
   const kind = PROVIDER_KIND_NAMES.find((each) => each === text);
-  if (kind === undefined) throw new CliFailure(`Use one of the providers: there is no "${text}"`, { exitCode: EXIT.usage });
+  if (kind === undefined)
+    throw new CliFailure(`Unknown provider "${text}": use one of ${PROVIDER_KIND_NAMES.join(', ')}`, { exitCode: EXIT.usage });
   return kind;
 }
 
 function ownFile({ env }: Cli, { checkout }: ToolboxOptions): string {
-  const { SVC_CONFIG_DIR: directory = CONFIG_DIR } = checkout === true ? withCheckoutSettings(env) : env;
-  return path.join(directory, 'toolboxes.toml');
+  return path.join(configDirOf(checkout === true ? withCheckoutSettings(env) : env), 'toolboxes.toml');
 }
 
 async function readEntries(cli: Cli, options: ToolboxOptions): Promise<readonly { readonly entry: Entry; readonly image: ToolboxImage }[]> {
@@ -141,7 +138,7 @@ async function imageIdOf({ env }: Cli, reference: string): Promise<string | unde
   });
 }
 
-/** What podman prints goes to the terminal, with its progress. */
+/** The output of podman goes to the terminal. */
 async function runPodman({ env }: Cli, args: readonly string[]): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const child = spawn('podman', args, { env, stdio: ['ignore', 'inherit', 'inherit'] });
@@ -154,5 +151,5 @@ async function runPodman({ env }: Cli, args: readonly string[]): Promise<void> {
 }
 
 function noPodman(): CliFailure {
-  return new CliFailure('There is no program "podman" on the PATH', { hint: 'Install podman' });
+  return new CliFailure('"podman" not found on the PATH', { hint: 'Install podman' });
 }

@@ -66,6 +66,7 @@ export const SAFE_FLAGS: ReadonlySet<string> = new Set([COMPUTING, CONTEXT, SAMP
 export const gguf: Provider = {
   kind: 'gguf',
   program: PROGRAM,
+  toolbox: { folder: 'gguf', backends: ['vulkan', 'rocm', 'cuda', 'cpu'], byBackend: true },
   containerPort: 8080,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,

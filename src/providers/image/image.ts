@@ -21,6 +21,7 @@ import { translateEdit, translateGeneration } from './translate-images.ts';
 export const image: Provider = {
   kind: 'image',
   program: PROGRAM,
+  toolbox: { folder: 'image', backends: ['rocm'] },
   containerPort: 8188,
   readyPath: READY_PATH,
   safeFlags: SAFE_FLAGS,

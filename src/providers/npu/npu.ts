@@ -34,6 +34,7 @@ const npuFormat: ModelFormat = {
 export const npu: Provider = {
   kind: 'npu',
   program: PROGRAM,
+  toolbox: { folder: 'npu', backends: ['npu'] },
   containerPort: 8086,
   readyPath: READY_PATH,
   safeFlags: SAFE_FLAGS,

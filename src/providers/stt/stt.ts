@@ -34,6 +34,7 @@ function inferPath({ capability, path }: InferRequest, capabilities: readonly Ca
 export const stt: Provider = {
   kind: 'stt',
   program: PROGRAMS.stt,
+  toolbox: { folder: 'speech', backends: ['cpu'] },
   containerPort: 8093,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,

@@ -59,6 +59,7 @@ function usesDevice({ backend, resources }: SlotSpec): boolean {
 export const tts: Provider = {
   kind: 'tts',
   program: PROGRAMS.tts,
+  toolbox: { folder: 'speech', backends: ['cpu'] },
   containerPort: 8093,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,

@@ -91,7 +91,7 @@ describe('svcctl model import', () => {
     expect(await look(ids[3] ?? '')).toMatchObject({ facts: { contents: { projector: expect.stringContaining('mmproj-F16.gguf') } } });
     const original = await stat(path.join(home, '.lmstudio/models/publisher/Fox-GGUF/fox-Q4_K_M.gguf'));
     expect((await stat(path.join(root, ids[1] ?? ''))).ino).toBe(original.ino);
-    expect((await run()).out).toContain(`model/${ids[0]} was there already`);
+    expect((await run()).out).toContain(`model/${ids[0]} already present`);
   });
 
   test('notices a file that is not what its own tool describes, and takes the others', async () => {
@@ -121,13 +121,13 @@ describe('svcctl model import', () => {
       out: expect.stringContaining('model/file/m/m-00001-of-00002.gguf imported by hard link'),
     });
     expect(await readFile(path.join(root, 'file/m/m-00002-of-00002.gguf'))).toEqual(owl);
-    expect(await run(path.join(home, 'none.gguf'))).toMatchObject({ code: 64, err: expect.stringContaining('is none') });
+    expect(await run(path.join(home, 'none.gguf'))).toMatchObject({ code: 64, err: expect.stringContaining('is not a file') });
     const listed = await svcctl(['model', 'verify', '--store', root]);
     expect(listed).toMatchObject({ code: 0, out: expect.stringContaining(`m-00002-of-00002.gguf: correct, sha256 ${sha256(owl)}`) });
   });
 
   test('finds nothing in empty and missing directories', async () => {
-    expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('Found no models of other tools') });
+    expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('No models of other tools found') });
     expect(await run('--from', 'ollama', '--directory', path.join(home, 'away'))).toMatchObject({ code: 1 });
     expect(await run('--directory', home)).toMatchObject({ code: 64 });
   });

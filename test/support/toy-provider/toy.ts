@@ -24,6 +24,7 @@ const PROBE_TIMEOUT_MS = 10_000;
 export const toy: Provider = {
   kind: 'npu',
   program: PROGRAM,
+  toolbox: { folder: 'toy', backends: ['npu'] },
   containerPort: 8080,
   readyPath: '/alive',
   safeFlags: new Set(['--slowly']),

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { firstSlots, type FirstSlotFacts } from '../../../src/cli/install/decide/first-slots.ts';
-import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
-import { readCatalogue } from '../../../src/cli/read-catalogue.ts';
-import { SlotName } from '../../../src/schema/words/names.ts';
+import { firstSlots, type FirstSlotFacts } from '../../src/cli/decide/first-slots.ts';
+import { parseSlotText } from '../../src/host/slots/decide/parse-slot-text.ts';
+import { readCatalogue } from '../../src/cli/installation.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 
 const GIB = 2 ** 30;
 const FACTS: FirstSlotFacts = {

@@ -1,12 +1,12 @@
-/** The slot files of a new installation: enabled where the machine can run them, with a model that fits, and loaded at the first request. Pure. */
-import { BUILT_IN_SLOTS, DEFAULT_PROVIDER_OF_SLOT, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+/** The slot files of a new installation: enabled if the machine can run them, with a model that fits. Pure. */
+import { BUILT_IN_SLOTS, DEFAULT_PROVIDER_OF_SLOT, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 
 export interface FirstSlotFacts {
-  /** Undefined if it is not known. */
+  /** Undefined if unknown. */
   readonly memoryBytes: number | undefined;
-  /** Why this machine cannot run a provider: a clause. Undefined: it can. */
+  /** Returns a clause why this machine cannot run a provider; undefined if it can. */
   whyNot(kind: ProviderKind): string | undefined;
-  /** Size of the files of a model of the catalogue; undefined if it is not known. */
+  /** Returns the size of the files of a catalogue model; undefined if unknown. */
   sizeBytes(model: string): number | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface SlotFile {
   readonly text: string;
 }
 
-/** Models with licences that nobody has to accept, the best first. A slot gets the first that fits, or the last. */
+/** Models whose licences need no acceptance, the best first. A slot gets the first that fits, or the last. */
 const MODELS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   primary: ['qwen3-4b-instruct', 'qwen3-1.7b', 'qwen3.5-0.8b'],
   embed: ['nomic-embed-text-v1.5'],
@@ -31,7 +31,7 @@ const PURPOSE: Readonly<Record<string, string>> = {
   tts: 'turns text into speech',
   img: 'generates images',
 };
-/** The rest is for the context of the model, the other slots and the system. */
+/** The rest is left for the context of the model, other slots and the system. */
 const SHARE_OF_MEMORY = 0.4;
 
 export function firstSlots(facts: FirstSlotFacts): readonly SlotFile[] {
@@ -42,13 +42,13 @@ function slotText(name: string, facts: FirstSlotFacts): string {
   const kind = DEFAULT_PROVIDER_OF_SLOT[name];
   const whyNot = kind === undefined ? undefined : facts.whyNot(kind);
   const why = whyNot === undefined ? '' : `# Not enabled, because ${whyNot}\n`;
-  return `# The slot "${name}" ${PURPOSE[name] ?? 'serves a model'}. Save this file, and the change takes effect a moment later.
+  return `# The slot "${name}" ${PURPOSE[name] ?? 'serves a model'}. Changes to this file take effect when it is saved.
 ${why}enabled = ${whyNot === undefined}
-# Loaded at the first request, which may download the model. "always" loads it now.
+# The first request loads the slot and may download its model. "always" loads it now.
 load = "on-demand"
 
 [model]
-# An id of the catalogue ("svcctl get models"), a file in the model store, or "hf:owner/repo".
+# Catalogue id ("svcctl get models"), file in the model store, or "hf:owner/repo".
 default = "${modelFor(name, facts)}"
 `;
 }

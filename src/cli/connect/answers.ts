@@ -1,0 +1,58 @@
+/**
+ * The answers that `svcctl` reads, as schemas of the API without the fields that `svcctl` does not need, so that it
+ * works with older services too. Only types are imported from here at run time: zod takes longer to load than most
+ * verbs take, so `npm run generate` writes the checks to `answer-shapes.json`.
+ */
+import { z } from 'zod';
+import { ErrorAnswer } from '../../api/manage/system-answers.ts';
+import { Created, Tokens } from '../../api/manage/token-routes.ts';
+import * as api from '../../schema/status/answers.ts';
+import { Cluster } from '../../schema/status/resource-answers.ts';
+import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+
+const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
+const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
+const SlotLine = api.SlotLine.pick({ name: true, in_flight: true, parked: true, progress: true });
+const Plan = api.Plan.pick({ text: true }).extend({ changes: z.array(z.unknown()) });
+const Availability = z.array(api.ProviderEntry.shape.availability.element.omit({ reason: true }));
+const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ availability: Availability.optional() });
+
+export const ANSWERS = {
+  anything: z.unknown(),
+  applied: api.Applied,
+  cluster: Cluster.pick({ pods: true }),
+  createdToken: Created.omit({ warning: true }),
+  error: z.object({ error: ErrorAnswer.shape.error.pick({ message: true, code: true }) }),
+  explanation: api.Explanation.pick({ text: true, problems: true }),
+  fit: api.FitAnswer.pick({ message: true, fits: true, quantisations: true }),
+  hardware: api.Hardware.omit({ source: true }).extend({ devices: z.array(api.DeviceEntry.omit({ kind: true })) }),
+  model: api.ModelDetail,
+  models: api.Models,
+  plan: Plan,
+  profile: ProfileDetail.omit({ resource_version: true }),
+  profiles: Profiles,
+  profileSwitch: SwitchedProfile.omit({ resource_version: true }).extend({ plan: Plan }),
+  providers: z.object({ providers: z.array(Provider) }),
+  pulls: z.object({ pulls: z.array(api.Pulls.shape.pulls.element.partial({ failed: true, message: true })) }),
+  slot: Slot,
+  slots: z.object({ slots: z.array(Slot) }),
+  status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
+  timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
+  tokens: Tokens,
+};
+
+export type AnswerName = keyof typeof ANSWERS;
+export type Answer<N extends AnswerName> = Lenient<z.output<(typeof ANSWERS)[N]>>;
+export type SlotAnswer = Answer<'slot'>;
+export type ModelAnswer = Answer<'models'>['models'][number];
+
+/** A newer service may send other strings than the schema lists, and an older one may leave out what can be null. */
+type Lenient<T> = T extends string
+  ? string
+  : T extends readonly (infer E)[]
+    ? readonly Lenient<E>[]
+    : T extends object
+      ? { readonly [K in keyof T as null extends T[K] ? never : K]: Lenient<T[K]> } & {
+          readonly [K in keyof T as null extends T[K] ? K : never]?: Lenient<T[K]> | undefined;
+        }
+      : T;

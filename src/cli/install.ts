@@ -1,0 +1,58 @@
+/**
+ * Run by the installer: `node src/cli/install.ts listen FILE` prints the address on which a service with this
+ * environment file would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes the files of the
+ * built-in slots into an empty configuration directory and prints the names of the enabled ones. Invalid settings are
+ * printed, and the exit code is 1.
+ */
+import { readFileSync } from 'node:fs';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parseEnv } from 'node:util';
+import { createHardwareProbe } from '../host/hardware/hardware-probe.ts';
+import { downloadBytes } from '../models/catalogue/catalogue.ts';
+import type { Provider } from '../providers/provider.ts';
+import { PROVIDERS } from '../providers/registry.ts';
+import type { Hardware } from '../schema/status/hardware.ts';
+import { parseSettings, type Settings } from '../schema/settings/settings.ts';
+import { authority } from './connect/service-options.ts';
+import { firstSlots } from './decide/first-slots.ts';
+import { readCatalogue } from './installation.ts';
+
+const [, , action, file = ''] = process.argv;
+const parsed = parseSettings(action === 'listen' ? parseEnv(readFileSync(file, 'utf8')) : process.env);
+if (!parsed.ok) {
+  for (const problem of parsed.problems) console.error(problem);
+  process.exitCode = 1;
+} else if (action === 'listen') console.log(authority(parsed.settings.SVC_LISTEN));
+else for (const name of await writeFirstSlots(parsed.settings)) console.log(name);
+
+async function writeFirstSlots({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir }: Settings): Promise<readonly string[]> {
+  const slotsDir = path.join(configDir, 'slots');
+  await mkdir(slotsDir, { recursive: true });
+  if ((await readdir(slotsDir)).some((name) => name.endsWith('.toml'))) return [];
+  const hardware = await createHardwareProbe({ env: process.env }).read();
+  const { catalogue } = await readCatalogue(process.env);
+  const reasons = new Map<string, string>();
+  for (const provider of Object.values(PROVIDERS)) {
+    const reason = await whyNot(provider, stateDir, hardware);
+    if (reason !== undefined) reasons.set(provider.kind, reason);
+  }
+  const files = firstSlots({
+    memoryBytes: hardware.memory?.totalBytes,
+    whyNot: (kind) => (Object.hasOwn(PROVIDERS, kind) ? reasons.get(kind) : 'this version does not include its provider'),
+    sizeBytes: (model) => {
+      const entry = catalogue.get(model);
+      return entry === undefined ? undefined : downloadBytes(entry);
+    },
+  });
+  for (const { name, text } of files) await writeFile(path.join(slotsDir, `${name}.toml`), text, { flag: 'wx' });
+  return files.filter(({ text }) => text.includes('enabled = true')).map(({ name }) => name);
+}
+
+/** Returns why this machine cannot run the provider; undefined if it can. */
+async function whyNot(provider: Provider, stateDir: string, hardware: Hardware): Promise<string | undefined> {
+  const verdicts = provider.rankBackends(hardware);
+  if (!verdicts.some(({ missing }) => missing === undefined)) return verdicts[0]?.missing ?? 'this machine has no device for it';
+  const program = await provider.openProgram({ env: process.env, stateDir, onProgress: () => undefined }).describe();
+  return program.ok ? undefined : `its program is missing: ${program.failure.message}`;
+}

@@ -1,0 +1,54 @@
+/** The installed program: its version, its files, its default directories, and its settings in a checkout. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const CHECKOUT = path.resolve(import.meta.dirname, '../..');
+
+/** The toolbox images that are shipped. */
+export const TOOLBOX_MANIFEST = path.join(CHECKOUT, 'manifests/toolboxes.toml');
+
+/** `unknown` if the package has no readable `package.json`. */
+export function readVersion(): string {
+  try {
+    return /"version": "([^"]+)"/.exec(readFileSync(path.join(CHECKOUT, 'package.json'), 'utf8'))?.[1] ?? 'unknown';
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** Settings for `--checkout`: everything in `.svc`, processes, loopback only. `env` takes precedence. */
+export function withCheckoutSettings(env: Environment): Environment {
+  const root = path.join(CHECKOUT, '.svc');
+  return {
+    SVC_LISTEN: '127.0.0.1:8080',
+    SVC_CONFIG_DIR: path.join(root, 'config'),
+    SVC_STATE_DIR: path.join(root, 'state'),
+    SVC_RUNTIME: 'process',
+    SVC_ON_EXIT: 'stop',
+    ...env,
+  };
+}
+
+/** The same default as in `settings.ts`, whose other settings need not be valid here. */
+export function configDirOf({ SVC_CONFIG_DIR: dir = '/etc/svc' }: Environment): string {
+  return path.resolve(dir);
+}
+
+/** The same default as in `settings.ts`. An empty variable counts as unset. */
+export function stateDirOf({ SVC_STATE_DIR: dir }: Environment): string {
+  return path.resolve(dir === undefined || dir === '' ? '/var/lib/svc' : dir);
+}
+
+/** Reads the catalogue as a service with this environment does. */
+export async function readCatalogue(env: Environment) {
+  const [{ readCatalogueOnce }, { readHubAccess }, { PROVIDERS }, { PROVIDER_KIND_NAMES }] = await Promise.all([
+    import('../models/catalogue/catalogue-source.ts'),
+    import('../models/hub/hub-access.ts'),
+    import('../providers/registry.ts'),
+    import('../schema/slot/provider-kinds.ts'),
+  ]);
+  const providers = PROVIDER_KIND_NAMES.filter((kind) => Object.hasOwn(PROVIDERS, kind));
+  return readCatalogueOnce({ local: path.join(configDirOf(env), 'models.toml'), hub: readHubAccess(env), providers });
+}
