@@ -7,6 +7,7 @@ import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
+import { httpReference } from './publish-http.ts';
 import { performanceTables } from './publish-performance.ts';
 import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlReference } from './publish-svcctl.ts';
@@ -54,6 +55,7 @@ export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 
     { path: 'helm/svc/files/alert-rules.yaml', content: { format: 'yaml', value: alertRules() } },
     { path: 'helm/svc/files/grafana-dashboard.json', content: { format: 'json', value: grafanaDashboard() } },
     { path: 'docs/reference/errors.md', content: { format: 'text', text: errorReference() } },
+    { path: 'docs/reference/http.md', content: { format: 'text', text: httpReference() } },
   ];
 }
 
