@@ -9,7 +9,7 @@ const draw = (...results: readonly ReturnType<typeof resultOf>[]): string =>
 const day = (number: number): string => `2026-01-0${number}T10:20:30.000Z`;
 
 test('without a result, the page says so', () => {
-  expect(draw()).toBe('No result has been saved yet.');
+  expect(draw()).toBe('No result has been saved.');
 });
 
 test('the last two results stand side by side, the older one first', () => {
