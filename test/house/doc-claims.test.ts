@@ -69,7 +69,8 @@ const NOT_YET = /\b(?:no|not|never|nobody|nothing|none)\b[^.|:;]{0,60}\byet\b/i;
 
 /** Phrases that only look like announcements, each with the reason. */
 const NO_PROMISES: Readonly<Record<string, string>> = {
-  'is planned': 'The planner plans slots',
+  'is planned again': 'The planner plans a slot',
+  'slot is planned with': 'The planner plans a slot',
   'not admitted yet': 'Output of "svcctl explain" for a slot that waits for memory',
   'does not run yet': 'A workload that starts',
   'no server answers yet': 'Requests that wait for a slot that starts',
