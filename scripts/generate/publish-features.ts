@@ -87,7 +87,7 @@ export function comparisonTable(features: Features): string {
 }
 
 function superscript(number: number): string {
-  return [...String(number)].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('');
+  return String(number).replaceAll(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'.charAt(Number(digit)));
 }
 
 export function absentTable({ absent }: Features): string {
