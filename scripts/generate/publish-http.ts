@@ -1,12 +1,12 @@
 /** The reference page of all HTTP routes, from the OpenAPI document that the service publishes. Pure. */
 import { z } from 'zod';
-import { createRealtime, type RealtimeDeps } from '../../src/api/v1/realtime/realtime.ts';
-import { createV1Routes, type V1Deps } from '../../src/api/v1/v1-routes.ts';
+import { createRealtime } from '../../src/api/v1/realtime/realtime.ts';
+import { createV1Routes } from '../../src/api/v1/v1-routes.ts';
 import type { ManageDeps } from '../../src/api/manage/manage-deps.ts';
 import { openApiDocument } from '../../src/api/openapi/document.ts';
 import { createRoutes } from '../../src/api/routes.ts';
-import { ACCESS_CLASSES, GRANTS, SCOPES, type Access } from '../../src/schema/access.ts';
-import { isTable } from '../../src/schema/key-case.ts';
+import { ACCESS_CLASSES, GRANTS, SCOPES, type Access } from '../../src/schema/words/access.ts';
+import { isTable } from '../../src/schema/words/key-case.ts';
 import type { Json } from './map-schema.ts';
 import { code, page, table } from './publish-reference.ts';
 
@@ -29,7 +29,7 @@ type Operation = z.output<typeof Operation> & { readonly route: string; readonly
 
 /** The document of a service, whose handlers never run here: the table itself reads only these properties. */
 export function publishedDocument(): z.output<typeof Document> {
-  const deps: ManageDeps & V1Deps & RealtimeDeps = JSON.parse(
+  const deps: ManageDeps & Parameters<typeof createV1Routes>[0] & Parameters<typeof createRealtime>[0] = JSON.parse(
     '{"manage":{},"metrics":{"contentType":"text/plain"},"images":{},"tokens":{},"settings":{}}',
   );
   return Document.parse(openApiDocument(createRoutes([...createV1Routes(deps), createRealtime(deps).route], deps), ''));
