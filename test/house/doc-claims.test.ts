@@ -12,7 +12,7 @@ import { VERBS } from '../../src/cli/verb-table.ts';
 import { ROOT } from './lint-fixtures.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const PAGES = globSync('docs/{*,reference/*}.md', { cwd: ROOT }).toSorted();
+const PAGES = globSync('docs/{*,cluster/*,reference/*}.md', { cwd: ROOT }).toSorted();
 /** Decisions describe their own day. */
 const DOCUMENTS = [...globSync('{*,toolboxes/*,helm/svc/*}.md', { cwd: ROOT }), ...PAGES].toSorted();
 const docs = PAGES.map(read).join('\n');
@@ -70,9 +70,9 @@ const NOT_YET = /\b(?:no|not|never|nobody|nothing|none)\b[^.|:;]{0,60}\byet\b/i;
 /** Phrases that only look like announcements, each with the reason. */
 const NO_PROMISES: Readonly<Record<string, string>> = {
   'is planned again': 'The planner plans a slot',
-  'slot is planned with': 'The planner plans a slot',
+  'planned 12 of 588 worlds': 'What planners did',
   'not admitted yet': 'Output of "svcctl explain" for a slot that waits for memory',
-  'does not run yet': 'A workload that starts',
+  'has looked at the slot yet': 'A slot that no gateway has seen',
   'no server answers yet': 'Requests that wait for a slot that starts',
   'not requested yet': 'A slot that loads on demand',
   'it cannot be, or not yet': 'A repair that is delayed',

@@ -19,7 +19,7 @@ interface Block {
   readonly commands: string;
 }
 
-const BLOCKS = ['README.md', ...globSync('docs/*.md', { cwd: ROOT }).toSorted()].flatMap((page) =>
+const BLOCKS = ['README.md', ...globSync('docs/{*,cluster/*}.md', { cwd: ROOT }).toSorted()].flatMap((page) =>
   runnableBlocks(page, readFileSync(join(ROOT, page), 'utf8')),
 );
 
