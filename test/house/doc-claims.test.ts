@@ -114,14 +114,27 @@ const NO_SETTINGS: Readonly<Record<string, string>> = {
   SVC_MODEL_PIN: 'Set by the gateway in the pods of slots, for the program that fetches their models',
 };
 
+const ROUTES = Object.entries(publishedDocument().paths).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+);
+
+/** Routes in code that the service does not have. A last part of a documented path may be a value: `PATCH /api/slots/primary`. */
+function unknownRoutes(text: string): readonly string[] {
+  const known = ROUTES.map((route) => new RegExp(`^${route.replaceAll(/\{[^}]+\}/g, '[^ ]+')}$`));
+  const named = [...text.matchAll(/`((?:GET|POST|PUT|PATCH|DELETE) \/[^`\s?]+)[^`]*`/g)].map(([, route = '']) => route);
+  return named.filter((route) => !known.some((pattern) => pattern.test(route)));
+}
+
 describe('the pages name', () => {
   test('every route, with its method, on the page of routes', () => {
-    const routes = Object.entries(publishedDocument().paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-    );
-    expect(routes.length).toBeGreaterThan(60);
-    expect(unnamed(routes, read('docs/reference/http.md'))).toEqual([]);
+    expect(ROUTES.length).toBeGreaterThan(60);
+    expect(unnamed(ROUTES, read('docs/reference/http.md'))).toEqual([]);
     expect(unnamed(['GET /api/slots/{name}/absent', 'GET /api'], read('docs/reference/http.md'))).toHaveLength(2);
+  });
+
+  test.each(DOCUMENTS)('no route that does not exist: %s', (path) => {
+    expect(unknownRoutes(read(path))).toEqual([]);
+    expect(unknownRoutes('`GET /v1/modules`, `PATCH /api/slots/primary`, `GET /api/events?slot=a`')).toEqual(['GET /v1/modules']);
   });
 
   test('every setting that the program or the installer reads', () => {
