@@ -25,6 +25,7 @@ function readTexts() {
   return {
     chartValues: read('helm/svc/values.yaml'),
     catalogue: read('src/models/catalogue/catalogue.toml'),
+    features: read('docs/features.toml'),
     benchResults: results.map((name) => read(join(BENCH_RESULTS, name))),
   };
 }

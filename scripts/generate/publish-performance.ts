@@ -1,4 +1,4 @@
-/** Publishes saved measurements as the tables of `docs/performance.md`: of the kind of machine that was measured last, each measurement with its last two results. Pure. */
+/** Publishes saved measurements of the machine that was measured last: in `docs/performance.md` each with its last two results, in `README.md` a few figures of the last one. Pure. */
 import { kindOf, parseResults, type Goal, type Machine, type Result, type ResultTable } from '../../bench/decide/result.ts';
 import { voidText } from '../../bench/decide/summarise.ts';
 import { alignedTable } from './publish-reference.ts';
@@ -9,12 +9,39 @@ const SHOWN = 2;
 export function performanceTables(texts: readonly string[]): string {
   const results = parseResults(texts);
   const newest = results.at(-1);
-  if (newest === undefined) return 'No result has been saved yet.';
+  if (newest === undefined) return NO_RESULT;
   const kind = kindOf(newest.machine);
   const comparable = results.filter(({ machine }) => kindOf(machine) === kind);
   const names = [...new Set(comparable.flatMap(({ measurements }) => Object.keys(measurements)))].toSorted();
   return [machineText(newest.machine), ...names.flatMap((name) => partsOf(name, comparable))].join('\n\n');
 }
+
+/** Name of a figure in the results of the gateway, and its row in the README. */
+const HEADLINES = {
+  '600 B, 32 connections: requests/s against nginx': 'Requests per second of one core, compared with nginx in front of the same upstream',
+  'requests/s against a bare forwarder on Node': 'The same, compared with a forwarder on Node that reads nothing',
+  'requests/s with authentication against without': 'Requests per second with authentication, compared with none',
+  '16 streams of 200 chunks: chunks/s against the bare upstream': 'Chunks per second of 16 streams, compared with the upstream alone',
+  'one connection: added time, median, against nginx': 'Latency added to one request, compared with nginx',
+  'longest stall of a request behind a pass, 1000 slots, median of edits':
+    'Longest delay of a request while one of 1,000 slots is edited, median',
+};
+
+/** Throws if the newest result of the gateway lacks a figure. */
+export function headlineFigures(texts: readonly string[]): string {
+  const newest = parseResults(texts).findLast(({ measurements }) => 'gateway' in measurements);
+  if (newest === undefined) return NO_RESULT;
+  const rows = Object.entries(HEADLINES).map(([what, name]) => {
+    const found = newest.measurements['gateway']?.goals.find((goal) => goal.what.trim() === what);
+    if (found === undefined) throw new Error(`The newest result of the gateway has no figure "${what}"`);
+    return [name, found.figure];
+  });
+  return [`${machineText(newest.machine)} Saved on ${newest.savedAt.slice(0, 10)}.`, '', ...alignedTable(['What', 'Figure'], rows)].join(
+    '\n',
+  );
+}
+
+const NO_RESULT = 'No result has been saved.';
 
 function machineText({ cpu, cores, arch, memoryGb, kernel, node, programs }: Machine): string {
   const versions = Object.entries(programs).map(([program, version]) => `${program} ${version}`);

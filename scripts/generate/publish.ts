@@ -8,7 +8,9 @@ import { chartReadme } from './publish-chart-readme.ts';
 import { slotCrd } from './publish-crd.ts';
 import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
-import { performanceTables } from './publish-performance.ts';
+import { absentTable, comparisonTable, migrationTable, parseFeatures, sourceTable } from './publish-features.ts';
+import { httpReference } from './publish-http.ts';
+import { headlineFigures, performanceTables } from './publish-performance.ts';
 import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlManual, svcctlReference } from './publish-svcctl.ts';
 
@@ -23,16 +25,19 @@ export interface PublishedFile {
 
 const CRD_FILE = 'slotspecs.inference.svc.dev.yaml';
 
-/** What is generated from text files: from `helm/svc/values.yaml`, whose comments become the README of the chart, from the catalogue, and from saved measurements. */
+/** The text files that pages are generated from. */
 export interface PublishedTexts {
+  /** `helm/svc/values.yaml`, whose comments become the README of the chart. */
   readonly chartValues: string;
   readonly catalogue: string;
+  /** `docs/features.toml`. */
+  readonly features: string;
   /** The files in `bench/results`. */
   readonly benchResults: readonly string[];
 }
 
 /** A new generated file is one more line here. */
-export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 'benchResults'>): readonly PublishedFile[] {
+export function publishedFiles({ chartValues, catalogue }: Pick<PublishedTexts, 'chartValues' | 'catalogue'>): readonly PublishedFile[] {
   return [
     // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
     { path: 'src/schema/slot/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
@@ -57,6 +62,7 @@ export function publishedFiles({ chartValues, catalogue }: Omit<PublishedTexts, 
     { path: 'helm/svc/files/alert-rules.yaml', content: { format: 'yaml', value: alertRules() } },
     { path: 'helm/svc/files/grafana-dashboard.json', content: { format: 'json', value: grafanaDashboard() } },
     { path: 'docs/reference/errors.md', content: { format: 'text', text: errorReference() } },
+    { path: 'docs/reference/http.md', content: { format: 'text', text: httpReference() } },
   ];
 }
 
@@ -68,8 +74,18 @@ export interface PublishedSection {
   readonly text: string;
 }
 
-export function publishedSections({ catalogue, benchResults }: Omit<PublishedTexts, 'chartValues'>): readonly PublishedSection[] {
+export function publishedSections({ catalogue, benchResults, ...texts }: Omit<PublishedTexts, 'chartValues'>): readonly PublishedSection[] {
+  const features = parseFeatures(texts.features);
   return [
+    { path: 'README.md', name: 'figures', text: headlineFigures(benchResults) },
+    { path: 'README.md', name: 'comparison', text: comparisonTable(features) },
+    { path: 'docs/coming-from.md', name: 'absent', text: absentTable(features) },
+    ...['kubeai', 'kserve', 'llmkube', 'llama-swap'].map((product) => ({
+      path: 'docs/coming-from.md',
+      name: product,
+      text: migrationTable(features, product),
+    })),
+    { path: 'docs/coming-from.md', name: 'sources', text: sourceTable(features) },
     { path: 'docs/cluster/monitoring.md', name: 'alerts', text: clusterAlertTable() },
     { path: 'docs/catalogue.md', name: 'catalogue', text: catalogueTable(catalogue) },
     { path: 'docs/catalogue.md', name: 'keys', text: catalogueKeys() },

@@ -1,6 +1,6 @@
 /** The tables of `docs/performance.md` are drawn from saved results alone. */
 import { expect, test } from '@jest/globals';
-import { performanceTables } from '../../scripts/generate/publish-performance.ts';
+import { headlineFigures, performanceTables } from '../../scripts/generate/publish-performance.ts';
 import { measurementsOf, resultOf } from '../bench/result-fixture.ts';
 
 const goal = (figure: string, met: boolean) => ({ what: '  requests/s', figure, goal: '≥ 0.4 ×', met });
@@ -9,7 +9,7 @@ const draw = (...results: readonly ReturnType<typeof resultOf>[]): string =>
 const day = (number: number): string => `2026-01-0${number}T10:20:30.000Z`;
 
 test('without a result, the page says so', () => {
-  expect(draw()).toBe('No result has been saved yet.');
+  expect(draw()).toBe('No result has been saved.');
 });
 
 test('the last two results stand side by side, the older one first', () => {
@@ -60,4 +60,29 @@ test('each proxy is compared with the base of its table, and invalid rows are ma
     ['upstream alone', '5000', '5.00 ×', '', '', '', '2', 'void: 2 requests failed'],
     ['real service', '0', '0.00 ×', '', '', '', '0', 'void: nothing was answered'],
   ]);
+});
+
+const HEADLINES = [
+  '600 B, 32 connections: requests/s against nginx',
+  'requests/s against a bare forwarder on Node',
+  'requests/s with authentication against without',
+  '16 streams of 200 chunks: chunks/s against the bare upstream',
+  'one connection: added time, median, against nginx',
+  'longest stall of a request behind a pass, 1000 slots, median of edits',
+];
+
+test('the README has the figures of the newest result of the gateway, and none may be missing', () => {
+  const measured = (figure: string, names: readonly string[] = HEADLINES) =>
+    measurementsOf(names.map((what) => ({ what, figure, goal: '-', met: true })));
+  const results = [
+    resultOf({ savedAt: day(3), measurements: { plan: { goals: [], tables: [] } } }),
+    resultOf({ savedAt: day(2), measurements: measured('0.2 ×') }),
+    resultOf({ savedAt: day(1), measurements: measured('0.1 ×') }),
+  ].map((result) => JSON.stringify(result));
+  expect(headlineFigures(results)).toMatch(/Saved on 2026-01-02\.\n\n\| What/);
+  expect(headlineFigures(results).match(/\| 0\.2 × +\|/g)).toHaveLength(6);
+  expect(() => headlineFigures([JSON.stringify(resultOf({ measurements: measured('0.1 ×', HEADLINES.slice(1)) }))])).toThrow(
+    HEADLINES[0] ?? '',
+  );
+  expect(headlineFigures([])).toBe('No result has been saved.');
 });

@@ -191,7 +191,7 @@ export async function shareEngine(stateDir: string): Promise<void> {
 }
 
 /** And so is that of speech. */
-async function shareSpeechEngine(stateDir: string): Promise<void> {
+export async function shareSpeechEngine(stateDir: string): Promise<void> {
   await share(SPEECH_ENGINE, 'speech-engine', stateDir);
 }
 
