@@ -19,6 +19,7 @@ async function runTests(
       'jest.config.mjs',
       'scripts/test.sh',
       'scripts/run-jest.sh',
+      'scripts/list-requirements.mjs',
       'test/support/jest/strip-types.cjs',
       REPORTER,
     ]) {
