@@ -13,12 +13,12 @@ chaos       A running service under kills, full disks and clock steps; prints a 
               SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
 fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0 (5 min)
               fast-path 0 runs them once, without the fast path
-headers     300,000 damaged headers of GGUF files of each kind (1 min)
+headers     300,000 damaged headers of GGUF files of each kind (13 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers (2 min)
 mutants     Random faults in the planner, and how many the tests notice (4 min)
               mutants --seed 2 --count 50 --minutes 10 --under src/reconciler/decide
 pulls       A download of 500 MB that is killed 200 times (5 min)
-simulation  7,000 random worlds; "npm test" runs 3,000 (5 min)
+simulation  7,000 random worlds; "npm test" runs 3,000 (3 min)
 speech      Three hours of silence and noise through the speech server (10 min)
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
 workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers (10 min)
