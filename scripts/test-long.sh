@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one of the long tests: npm run test:long -- NAME [ARGUMENT…]. Without a name, lists them. The durations are those of a machine with two cores.
+# Runs one of the long tests: npm run test:long -- NAME [ARGUMENT…]. Without a name, lists them, with durations on two idle cores where known.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 jest=(bash scripts/run-jest.sh)
@@ -11,17 +11,17 @@ Usage: npm run test:long -- NAME [ARGUMENT…]
 alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared (10 min)
 chaos       A running service under kills, full disks and clock steps; prints a table (15 min)
               SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
-fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0 (5 min)
+fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0
               fast-path 0 runs them once, without the fast path
 headers     300,000 damaged headers of GGUF files of each kind (13 min)
-memory      Five slots that do not fit into memory together, for a minute, as processes and in containers (2 min)
+memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
 mutants     Random faults in the planner, and how many the tests notice (4 min)
               mutants --seed 2 --count 50 --minutes 10 --under src/reconciler/decide
-pulls       A download of 500 MB that is killed 200 times (5 min)
+pulls       A download of 500 MB that is killed 200 times
 simulation  7,000 random worlds; "npm test" runs 3,000 (3 min)
-speech      Three hours of silence and noise through the speech server (10 min)
+speech      Three hours of silence and noise through the speech server
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
-workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers (10 min)
+workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers
 TEXT
 }
 
