@@ -1,6 +1,6 @@
 /**
- * Installs the packages that package-lock.json pins, if necessary, and checks that a Node that can run the sources is available.
- * Every npm script starts with it. It runs on Node 18 or newer and imports no packages. If nothing has to be done, it reads two files.
+ * Installs the packages that package-lock.json pins if some are missing, and checks that a Node that can run the sources is available: "npm start" and "npm test" begin with it.
+ * With `--check`, as in the other npm scripts, it installs nothing and fails if packages are missing. It runs on Node 18 or newer, imports no packages, and reads two files if nothing has to be done.
  */
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,6 +9,7 @@ import { checkNode } from './install/check-node.mjs';
 import { withInstallLock } from './install/install-lock.mjs';
 import { missingPackages, readStamp, stampFor, writeStamp } from './install/installed.mjs';
 import { installPackages } from './install/install-packages.mjs';
+import { userError } from './install/user-error.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const print = (line) => process.stderr.write(`${line}\n`);
@@ -16,12 +17,19 @@ const print = (line) => process.stderr.write(`${line}\n`);
 try {
   const wanted = stampFor(root);
   if (readStamp(root) !== wanted) {
+    if (process.argv.includes('--check')) requirePackages();
     mkdirSync(join(root, '.svc'), { recursive: true });
     await withInstallLock(join(root, '.svc', 'install.lock'), print, (addOwner) => install(wanted, addOwner));
   }
 } catch (error) {
   print(error?.isUserError === true ? error.message : `Could not install the packages: ${error?.stack ?? error}`);
   process.exitCode = error?.exitCode ?? 1;
+}
+
+function requirePackages() {
+  const missing = missingPackages(root);
+  if (missing.length > 0)
+    throw userError(`Packages are missing: ${missing.length} of package-lock.json, such as "${missing[0]}"; run "npm ci"`);
 }
 
 async function install(wanted, addOwner) {

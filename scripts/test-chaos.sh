@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the cases of test/chaos, in which something breaks again and again while clients keep asking, and prints a table of the results. Passes its arguments
-# to jest: "npm run test:chaos -- test/chaos/process" runs the cases without podman.
+# to jest: "npm run test:long -- chaos test/chaos/process" runs the cases without podman.
 #   SVC_TEST_SEED    the choices of a run can be repeated with its seed (default 1)
 #   SVC_TEST_SCALE   share of the full number of repetitions, such as 0.1 (default 1: about 15 minutes)
 #   SVC_TEST_ROWS    keep the rows of the table in this file; "node scripts/print-chaos-table.ts FILE --write" puts them into docs/reliability.md

@@ -1,7 +1,7 @@
 /**
  * Puts random faults into the sources of the reconciler, and counts how many of them the simulation or the tests in `test/reconciler` notice.
  *
- *     npm run test:mutants -- [--seed 1] [--count 30] [--minutes 4] [--under src/reconciler/decide/rules/assign-roles.ts]
+ *     npm run test:long -- mutants [--seed 1] [--count 30] [--minutes 4] [--under src/reconciler/decide/rules/assign-roles.ts]
  *
  * A fault that nobody notices is either harmless or shows where a test is missing: the last lines of the table say where to look.
  */

@@ -1,34 +1,29 @@
 #!/usr/bin/env bash
-# Runs the tests: sets up podman, passes its arguments to jest, and prints a summary as the last line.
+# Runs the tests: sets up what the suites need that the arguments select, passes the arguments to jest, and prints a summary as the last line.
 # SVC_TEST_REQUIRE=podman: fail if podman cannot be set up, instead of skipping the suites that need it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
 
-skip() {
-  if [[ ${SVC_TEST_REQUIRE:-} == *podman* ]]; then
-    echo "FAILED: podman is required (SVC_TEST_REQUIRE), but $1" >&2
-    echo '0 passed, 1 failed, 0 skipped'
-    exit 1
-  fi
-  echo "SKIPPED: the suites that need podman, because $1" >&2
-}
+# "npm run test:cluster" and "npm run test:machines" run the suites that need those, and "npm run test:long" those that break things for minutes.
+set -- "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/' '<rootDir>/test/machines/'
 
 set_up_podman() {
-  local settings
+  local settings reason='its set-up failed (see the messages of "scripts/test-podman.sh" above)'
   if settings=$(bash scripts/test-podman.sh "$@"); then
     # The output consists of "export NAME=value" lines.
     eval "$settings"
+  elif [[ ${SVC_TEST_REQUIRE:-} == *podman* ]]; then
+    echo "FAILED: podman is required (SVC_TEST_REQUIRE), but $reason" >&2
+    echo '0 passed, 1 failed, 0 skipped'
+    exit 1
   else
-    skip 'its set-up failed (see the messages of "scripts/test-podman.sh" above)'
+    echo "SKIPPED: the suites that need podman, because $reason" >&2
   fi
 }
 
-# With arguments, only some tests run, and most of them do not need podman.
-case "${SVC_TEST_REQUIRE:-} $*" in
-' ' | 'podman'*' --'* | *toolbox-images* | *providers | *providers/speech* | *e2e | *podman-speech*) set_up_podman speech ;;
-*podman* | *e2e* | *host* | *providers*) set_up_podman ;;
+case $(node node_modules/jest/bin/jest.js --listTests "$@" 2>/dev/null | node scripts/list-requirements.mjs) in
+*speech*) set_up_podman speech ;;
+*podman*) set_up_podman ;;
 esac
-
-# "npm run test:cluster" runs the suites that need a cluster, and "npm run test:chaos" those that break things for minutes.
-exec bash scripts/run-jest.sh "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/' '<rootDir>/test/machines/'
+exec bash scripts/run-jest.sh "$@"

@@ -1,20 +1,17 @@
 /**
- * Installs the packages that package-lock.json pins, shows progress, and explains what to do if that fails. No scripts of packages are run.
- * It uses `npm install`, because `npm ci` refuses a lock file without the binaries of other platforms, which npm itself omits if a
- * registry does not have them. The guarantees of `npm ci` are kept: it starts without node_modules, does not change the lock file, and
- * compares the installed packages with it. They are installed in a directory beside, which then takes the place of node_modules: the Node that runs this may be in there, and an
- * installation that fails or is killed leaves what was installed before as it was.
+ * Installs the packages that package-lock.json pins with `npm ci`, shows progress, and explains what to do if that fails. They are installed in a
+ * directory beside, which then takes the place of node_modules: the Node that runs this may be in there, and an installation that fails or is killed
+ * leaves the installed packages as they were.
  */
 import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { missingPackages } from './installed.mjs';
 import { userError } from './user-error.mjs';
 
 const ARGUMENTS = [
-  'install',
-  '--no-save',
+  'ci',
   '--ignore-scripts',
   '--no-audit',
   '--no-fund',
@@ -26,14 +23,11 @@ const ARGUMENTS = [
   '--fetch-timeout=60000',
 ];
 /**
- * Asks the registry for a sign of life, through the same proxy and with the same settings. Without a network, `npm install` alone tries for many minutes:
- * it repeats the whole work for each optional package.
+ * Asks the registry for a sign of life, through the same proxy and with the same settings. Without a network, `npm ci` alone tries for minutes.
  */
 const PING = ['ping', '--loglevel=error', '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-timeout=10000'];
 /** A proxy that accepts a connection and never answers would hold npm for longer than its own limits say. */
 const PING_WITHIN_MS = 20_000;
-/** Takes everything from the cache, or fails at once. */
-const OFFLINE = [...ARGUMENTS, '--offline'];
 /** npm may take 20 s to undo an interrupted installation, which is unnecessary: the next one starts without node_modules. */
 const ROLLBACK_MS = 1_000;
 const MAX_OUTPUT_CHARACTERS = 8_192;
@@ -42,6 +36,7 @@ const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETU
 
 /** Patterns of npm's output with advice for the user. The first match counts. */
 const ADVICE = [
+  [/\bin sync\b/, 'Run "npm install": package-lock.json does not match package.json'],
   [UNREACHABLE, 'Check the network: npm cannot reach its registry (behind a proxy, set "https_proxy")'],
   [/ENOSPC/, 'Free some disk space: the disk is full'],
   [/EINTEGRITY/, 'Run "npm cache clean --force" and try again: a package does not match the lock file'],
@@ -53,7 +48,6 @@ const INPUTS = ['package.json', 'package-lock.json', '.npmrc'];
 
 /** Calls `addOwner` with the process id of npm. Only one process at a time may call it for a checkout. */
 export async function installPackages(root, print, addOwner) {
-  checkLock(root);
   const staging = join(root, '.svc', 'install');
   rmSync(staging, { recursive: true, force: true });
   mkdirSync(staging, { recursive: true });
@@ -91,49 +85,19 @@ async function installInto(root, print, npm) {
   print(`Installed in ${Math.round((Date.now() - startedAt) / 1000)} s`);
 }
 
-/** `npm install` would silently resolve packages that are missing in the lock file. */
-function checkLock(root) {
-  const read = (file) => JSON.parse(readFileSync(join(root, file), 'utf8'));
-  const wanted = read('package.json');
-  const locked = read('package-lock.json').packages[''];
-  for (const kind of ['dependencies', 'devDependencies', 'optionalDependencies']) {
-    const inLock = locked[kind] ?? {};
-    const names = new Set([...Object.keys(wanted[kind] ?? {}), ...Object.keys(inLock)]);
-    for (const name of names) {
-      if (wanted[kind]?.[name] !== inLock[name])
-        throw userError(`Run "npm install": package-lock.json does not contain the version of "${name}" in package.json`);
-    }
-  }
-}
-
-/** Ends the installation as soon as it is clear that there is no network, unless the cache of npm has every package. */
+/** Takes everything from the cache if the registry does not answer. */
 async function installOrGiveUp(root, { addOwner, cache }) {
-  const unreachable = new AbortController();
-  const done = new AbortController();
-  let isLate = false;
-  const late = setTimeout(() => {
-    isLate = true;
-    done.abort();
-  }, PING_WITHIN_MS);
-  const ping = run(root, { args: PING, until: done.signal, cache }).then((pinged) => {
-    clearTimeout(late);
-    const output = isLate ? `The network gives no answer: the registry was asked ${PING_WITHIN_MS / 1000} s ago` : pinged.output;
-    if (isLate || (pinged.code !== 0 && UNREACHABLE.test(output))) unreachable.abort();
-    return { output };
-  });
-  const installed = await run(root, { args: ARGUMENTS, until: unreachable.signal, addOwner, cache });
-  if (installed.code === 0 || !unreachable.signal.aborted) {
-    done.abort();
-    await ping;
-    return installed;
-  }
-  rmSync(join(root, 'node_modules'), { recursive: true, force: true });
-  const cached = await run(root, { args: OFFLINE, addOwner, cache });
-  return cached.code === 0 || cached.signal !== null ? cached : { ...cached, output: (await ping).output };
+  const ping = await run(root, { args: PING, within: PING_WITHIN_MS, cache });
+  const failure = ping.isLate ? `The network gives no answer: the registry was asked ${PING_WITHIN_MS / 1000} s ago` : ping.output;
+  const isOffline = ping.isLate || (ping.code !== 0 && UNREACHABLE.test(failure));
+  if (ping.signal !== null) return ping;
+  if (!isOffline) return await run(root, { args: ARGUMENTS, addOwner, cache });
+  const cached = await run(root, { args: [...ARGUMENTS, '--offline'], addOwner, cache });
+  return cached.code === 0 || cached.signal !== null ? cached : { ...cached, output: failure };
 }
 
-/** `until` ends npm when it aborts; that counts as a failure, and not as an interruption by the user. */
-function run(root, { args, until, cache, addOwner = () => undefined }) {
+/** Ends npm after `within` milliseconds. `signal` is the signal with which the user ended it, or null. */
+function run(root, { args, within, cache, addOwner = () => undefined }) {
   const { command, prefix } = npmCommand();
   const env = { ...process.env, ...cache };
   // With NODE_ENV=production, npm would omit the development dependencies.
@@ -152,13 +116,12 @@ function run(root, { args, until, cache, addOwner = () => undefined }) {
       setTimeout(() => child.kill('SIGKILL'), ROLLBACK_MS).unref();
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop);
-    const giveUp = () => child.kill('SIGKILL');
-    if (until?.aborted === true) giveUp();
-    until?.addEventListener('abort', giveUp);
+    let isLate = false;
+    const late = within === undefined ? undefined : setTimeout(() => (isLate = child.kill('SIGKILL')), within);
     const end = (code, signal) => {
-      until?.removeEventListener('abort', giveUp);
+      clearTimeout(late);
       for (const each of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(each, stop);
-      resolve({ code: code ?? 1, signal: stopped ?? (until?.aborted === true ? null : signal), output });
+      resolve({ code: code ?? 1, signal: stopped ?? (isLate ? null : signal), output, isLate });
     };
     child.on('error', (error) => end(1, null, (output += `Cannot run npm: ${error.message}`)));
     child.on('close', end);

@@ -1,4 +1,4 @@
-/** Writers of the file of tokens that are killed in the middle of their work: `SVC_TEST_KILLS` of them (500 by `npm run test:tokens`), always two at a time. */
+/** Writers of the file of tokens that are killed in the middle of their work: `SVC_TEST_KILLS` of them (500 by `npm run test:long -- tokens`), always two at a time. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** What breaks in practice, with servers that are containers. Run it with `npm run test:chaos`. */
+/** What breaks in practice, with servers that are containers. Run it with `npm run test:long -- chaos`. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
  * Five slots whose models cannot all fit, with the real llama-server and requests to all of them. What is judged counts turns and answers instead of seconds.
- * `npm run test:memory` does this for a minute.
+ * `npm run test:long -- memory` does this for a minute.
  */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

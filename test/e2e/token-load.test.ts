@@ -1,4 +1,4 @@
-/** Revocation of a token that many connections use as fast as they can, for `SVC_TEST_SECONDS` (30 by `npm run test:tokens`). */
+/** Revocation of a token that many connections use as fast as they can, for `SVC_TEST_SECONDS` (30 by `npm run test:long -- tokens`). */
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Client } from 'undici';

@@ -9,14 +9,18 @@ import { startGateway, until, type GatewayFixture } from './support/gateway-fixt
 const PRIMARY = slotName('primary');
 const MIB = 1024 * 1024;
 let gateway: GatewayFixture;
+const sockets = new Set<Socket>();
 
 beforeEach(async () => {
   gateway = await startGateway({ settings: { SVC_PARK_TIMEOUT: '300s' } });
   publish(gateway.board, { name: 'primary', admission: PARK });
 });
 afterEach(async () => {
-  expect(gateway.faults).toEqual([]);
+  // After a failure, the connections would keep this process alive.
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
   await gateway.close();
+  expect(gateway.faults).toEqual([]);
 });
 
 const parked = (): number => gateway.traffic.ofSlot(PRIMARY).parked;
@@ -26,6 +30,7 @@ const demand = (): number | undefined => gateway.traffic.read().demand.get(PRIMA
 function send(bodyBytes: number, sentBytes: number): Socket {
   const body = chatBody({ pad: 'x'.repeat(bodyBytes) });
   const socket = connect(gateway.port, '127.0.0.1');
+  sockets.add(socket);
   socket.on('error', () => undefined);
   socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`);
   socket.write(body.slice(0, sentBytes));
@@ -60,9 +65,9 @@ describe('a parked request', () => {
   });
 
   test('makes room in a full queue', async () => {
-    const sockets = Array.from({ length: 64 }, () => send(2 * MIB, Number.POSITIVE_INFINITY));
+    const clients = Array.from({ length: 64 }, () => send(2 * MIB, Number.POSITIVE_INFINITY));
     await until(() => parked() === 64);
-    for (const socket of sockets) socket.destroy();
+    for (const client of clients) client.destroy();
     await until(() => parked() === 0);
     const upstream = await startUpstream();
     publish(gateway.board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });

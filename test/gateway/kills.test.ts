@@ -1,15 +1,25 @@
 /** A real server process that is killed again and again under load, at random moments, while the board follows with a random delay. */
-import { expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
 import { freePort } from '../support/free-port.ts';
 import { createRandom } from '../support/simulation/seeded-random.ts';
 import { PARK, publish, workloadId } from './support/board-fixture.ts';
 import { CHAT, chatBody, post } from './support/client.ts';
-import { startGateway, until } from './support/gateway-fixture.ts';
+import { startGateway, until, type GatewayFixture } from './support/gateway-fixture.ts';
 
 const KILLS = 25;
 const CLIENTS = 6;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let gateway: GatewayFixture;
+let child: ChildProcess;
+let stopped = false;
+// After a failure as well: the clients, the server and the gateway would keep this process alive.
+afterEach(async () => {
+  stopped = true;
+  child.kill('SIGKILL');
+  await gateway.close();
+});
 
 async function startServer(port: number): Promise<ChildProcess> {
   const child = fork(new URL('./support/killed-server.ts', import.meta.url), [String(port)]);
@@ -18,13 +28,12 @@ async function startServer(port: number): Promise<ChildProcess> {
 }
 
 test('kills of a server lose only requests whose answer had begun', async () => {
-  const gateway = await startGateway({ settings: { SVC_PARK_TIMEOUT: '60s' } });
+  gateway = await startGateway({ settings: { SVC_PARK_TIMEOUT: '60s' } });
   const port = await freePort();
   let nth = 0;
-  let child = await startServer(port);
+  child = await startServer(port);
   const serve = (): void => void publish(gateway.board, { name: 'primary', targets: [{ workload: `w${nth}`, port }] });
   serve();
-  let stopped = false;
   const outcomes = { answered: 0, cut: 0 };
   const lost: string[] = [];
   const rounds = Array.from({ length: CLIENTS }, () => 0);
@@ -68,8 +77,6 @@ test('kills of a server lose only requests whose answer had begun', async () => 
   }
   stopped = true;
   await Promise.all(clients);
-  child.kill('SIGKILL');
-  await gateway.close();
   expect(lost).toEqual([]);
   expect(outcomes.answered).toBeGreaterThan(KILLS);
   expect(gateway.faults).toEqual([]);

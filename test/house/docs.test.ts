@@ -40,6 +40,9 @@ const Package = z.object({
 });
 const { scripts, ...dependencies } = Package.parse(JSON.parse(read('package.json')));
 
+/** Names that `npm run test:long` lists. */
+const longTests = [...read('scripts/test-long.sh').matchAll(/^([a-z-]+) {2,}\S/gm)].map(([, name]) => name);
+
 /** Of `svcctl`; the service ignores them. */
 const CLI_SETTINGS = ['SVC_TOKEN'];
 /** Of the installer; the service ignores them. */
@@ -73,6 +76,11 @@ describe.each(pages)('%s', (page) => {
   test('mentions only npm scripts of package.json', () => {
     const named = [...text.matchAll(/\bnpm (?:run (?:--silent )?([a-z:-]+)|(start|test)\b)/g)].map(([, run, short]) => run ?? short ?? '');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  test('mentions only long tests that exist', () => {
+    const named = [...text.matchAll(/\btest:long -- ([a-z-]+)/g)].map(([, name = '']) => name);
+    expect(named.filter((name) => !longTests.includes(name))).toEqual([]);
   });
 
   test('has no broken link', () => {

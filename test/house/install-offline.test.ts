@@ -12,7 +12,7 @@ describe('the first installation', () => {
   let checkout: string;
   beforeEach(async () => {
     checkout = await mkdtemp(path.join(tmpdir(), 'svc-install-'));
-    for (const part of ['package.json', 'package-lock.json', 'scripts']) {
+    for (const part of ['package.json', 'package-lock.json', '.npmrc', 'scripts']) {
       await cp(path.join(ROOT, part), path.join(checkout, part), { recursive: true });
     }
   });

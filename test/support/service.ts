@@ -9,9 +9,9 @@ import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts
 import { SPEECH_ENGINE } from '../../src/providers/speech/speech-program.ts';
 import { freePort } from './free-port.ts';
 
-/** As for `startGateway()` (`npm run test:fast-path`). */
+/** As for `startGateway()` (`npm run test:long -- fast-path`). */
 const FAST_PATH = process.env['SVC_TEST_FAST_PATH'];
-/** `SVC_TEST_WORKERS=4` runs every suite of real services with so many processes (`npm run test:workers`). */
+/** `SVC_TEST_WORKERS=4` runs every suite of real services with so many processes (`npm run test:long -- workers`). */
 const WORKERS = process.env['SVC_TEST_WORKERS'];
 
 export interface SlotView {

@@ -54,10 +54,10 @@ export interface FixtureOptions {
   readonly processes?: number;
 }
 
-/** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:fast-path` runs them both ways). */
+/** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:long -- fast-path` runs them both ways). */
 const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '1';
 
-/** `SVC_TEST_WORKERS=4` runs each suite of this fixture with so many processes (`npm run test:workers`), unless it replaces parts of the gateway. */
+/** `SVC_TEST_WORKERS=4` runs each suite of this fixture with so many processes (`npm run test:long -- workers`), unless it replaces parts of the gateway. */
 const PROCESSES = Number(process.env['SVC_TEST_WORKERS'] ?? 1);
 
 export async function startGateway(options: FixtureOptions = {}): Promise<GatewayFixture> {

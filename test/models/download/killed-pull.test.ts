@@ -1,5 +1,5 @@
 /**
- * Kills a download with SIGKILL at random moments, again and again. `npm test` does so a few times; `npm run test:pulls` 200 times with 500 MB.
+ * Kills a download with SIGKILL at random moments, again and again. `npm test` does so a few times; `npm run test:long -- pulls` 200 times with 500 MB.
  *   SVC_TEST_KILLS   how often
  *   SVC_TEST_BYTES   size of the file
  *   SVC_TEST_SEED    the moments can be repeated with it

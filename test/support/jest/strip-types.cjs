@@ -1,5 +1,5 @@
 'use strict';
-/** Jest transformer: Node's own type stripping. Lines and columns stay, so no source map is needed. `npm run test:mutants` puts a fault into one file. */
+/** Jest transformer: Node's own type stripping. Lines and columns stay, so no source map is needed. `npm run test:long -- mutants` puts a fault into one file. */
 const { createHash } = require('node:crypto');
 const { stripTypeScriptTypes } = require('node:module');
 

@@ -1,7 +1,7 @@
 /** Runs many seeds in a row, and returns one line for each that failed. */
 import { simulate } from './simulate.ts';
 
-/** For each of the two test files, which run in parallel. `npm run test:simulation` runs 3,500. */
+/** For each of the two test files, which run in parallel. `npm run test:long -- simulation` runs 3,500. */
 const SEEDS = 1500;
 /** A broken planner fails in many worlds; the first few are enough to find the cause. */
 const ENOUGH = 5;

@@ -1,5 +1,5 @@
 /**
- * A recording of hours, half of it silence and half of it noise, with the real library. `npm run test:speech` takes three hours of sound; SVC_TEST_SECONDS sets another
+ * A recording of hours, half of it silence and half of it noise, with the real library. `npm run test:long -- speech` takes three hours of sound; SVC_TEST_SECONDS sets another
  * length. What memory may grow by does not depend on it.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
  * Both paths answer alike, whatever a client sends: the same bytes to the client and to the upstream (which returns them), the same end of the connection, the same counts.
- *   SVC_TEST_REQUESTS   how many random requests. Default: 3,000, which takes seconds; `npm run test:alike` tries 1,000,000
+ *   SVC_TEST_REQUESTS   how many random requests. Default: 3,000, which takes seconds; `npm run test:long -- alike` tries 1,000,000
  *   SVC_TEST_SEED       the seed of their choice. A failure prints it
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

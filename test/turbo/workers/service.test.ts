@@ -1,6 +1,6 @@
 /**
  * The real service with four processes that forward. `SVC_TEST_SWAPS` and `SVC_TEST_KILLS`: how many swaps of the model and how many kills of a worker under load (100 and 50 by
- * `npm run test:workers`).
+ * `npm run test:long -- workers`).
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../../support/eventually.ts';

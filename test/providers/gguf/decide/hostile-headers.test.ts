@@ -1,6 +1,6 @@
 /**
  * Headers that were damaged or made to do harm: whatever the bytes are, the parser ends, throws nothing, asks only for what comes next, and keeps little.
- *   SVC_TEST_HEADERS   how many of each kind. Default: 1,000, which takes seconds; `npm run test:headers` tries 300,000
+ *   SVC_TEST_HEADERS   how many of each kind. Default: 1,000, which takes seconds; `npm run test:long -- headers` tries 300,000
  * A failure prints the seed with which it happens again.
  */
 import { describe, expect, test } from '@jest/globals';

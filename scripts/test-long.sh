@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Runs one of the long tests: npm run test:long -- NAME [ARGUMENT…]. Without a name, lists them, with durations on two idle cores where known.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+jest=(bash scripts/run-jest.sh)
+
+usage() {
+  cat <<'TEXT'
+Usage: npm run test:long -- NAME [ARGUMENT…]
+
+alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared (10 min)
+chaos       A running service under kills, full disks and clock steps; prints a table (15 min)
+              SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
+fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0
+              fast-path 0 runs them once, without the fast path
+headers     300,000 damaged headers of GGUF files of each kind (13 min)
+memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
+mutants     Random faults in the planner, and how many the tests notice (4 min)
+              mutants --seed 2 --count 50 --minutes 10 --under src/reconciler/decide
+pulls       A download of 500 MB that is killed 200 times
+simulation  7,000 random worlds; "npm test" runs 3,000 (3 min)
+speech      Three hours of silence and noise through the speech server
+tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
+workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers
+TEXT
+}
+
+# Runs the suites of a setting once for each of the values 1 and 0, or for the given one.
+fast_path() {
+  local value code=0
+  [ $# -gt 0 ] || set -- 1 0
+  for value in "$@"; do
+    [[ $value == [01] ]] || {
+      echo "Unknown value \"$value\": give 0, 1 or nothing" >&2
+      exit 64
+    }
+    echo "SVC_FAST_PATH=$value"
+    SVC_TEST_FAST_PATH=$value "${jest[@]}" test/gateway test/api test/auth test/e2e/auth-bad-input test/e2e/tokens test/e2e/token-load || code=1
+  done
+  return "$code"
+}
+
+workers() {
+  local code=0
+  SVC_TEST_WORKERS=4 "${jest[@]}" test/api/cors test/api/foreign-pages test/api/server/http-server test/api/odd-bodies test/api/route-fuzz \
+    test/api/server/server.test test/gateway/refusals test/gateway/dialects test/gateway/multipart.test test/gateway/replicas test/gateway/kills \
+    test/e2e/auth-bad-input test/e2e/tokens test/e2e/token-load test/e2e/on-demand test/e2e/one-service test/e2e/published-api "$@" || code=1
+  SVC_TEST_SWAPS=100 SVC_TEST_KILLS=50 "${jest[@]}" test/turbo/workers "$@" || code=1
+  return "$code"
+}
+
+name=${1:-}
+shift || true
+case $name in
+alike) SVC_TEST_REQUESTS=1000000 "${jest[@]}" test/turbo/fast-path/alike "$@" ;;
+chaos) bash scripts/test-chaos.sh "$@" ;;
+fast-path) fast_path "$@" ;;
+headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
+memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
+mutants) node --disable-warning=ExperimentalWarning scripts/test-mutants.ts "$@" ;;
+pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/download/killed-pull "$@" ;;
+simulation) SVC_SEEDS=3500 "${jest[@]}" test/simulation/even-seeds test/simulation/odd-seeds "$@" ;;
+speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;
+tokens) SVC_TEST_KILLS=500 SVC_TEST_SECONDS=30 "${jest[@]}" test/auth/killed-writers test/e2e/token-load "$@" ;;
+workers) workers "$@" ;;
+'') usage ;;
+*)
+  echo "Unknown long test \"$name\": run \"npm run test:long\" for the names" >&2
+  exit 64
+  ;;
+esac
