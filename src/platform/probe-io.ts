@@ -3,7 +3,7 @@
  * for each exchange, because composed signals cost as much as the exchange itself: with 2,000 slots there are four thousand exchanges a minute.
  */
 import { request, type RequestOptions } from 'node:http';
-import type { ProbeIo } from '../reconciler/ports.ts';
+import type { ProbeIo } from '../providers/provider.ts';
 import { codeOf, messageOf } from './error-text.ts';
 import { readBeginning } from './read-body.ts';
 

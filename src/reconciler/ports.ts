@@ -297,5 +297,3 @@ export interface StatusSink {
   /** Never blocks a pass and never throws; a sink that fails logs it itself. */
   write(report: Report): void;
 }
-
-export type { ProbeIo } from '../providers/provider.ts';

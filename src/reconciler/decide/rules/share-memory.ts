@@ -10,7 +10,6 @@ import {
   type MemoryPool,
   type PoolBytes,
   type PoolId,
-  type MemoryGroup,
 } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-value.ts';
