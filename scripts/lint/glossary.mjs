@@ -203,6 +203,6 @@ export const PLAIN_ENGLISH = [
   { use: ['is notified of'], not: ['hears of'] },
   { use: ['cache'], not: ['plan memory'] },
   { use: ['dense set', 'member'], not: ['roster', 'seat'] },
-  { use: ['batch'], not: [{ word: 'burst', in: 'names', except: ['src/cluster/status/', 'test/cluster/status/'] }] },
+  { use: ['batch'], not: [{ word: 'burst', in: 'names', except: ['src/cluster/slots/', 'test/cluster/slots/'] }] },
   { use: ['request body'], not: ['intake'] },
 ];

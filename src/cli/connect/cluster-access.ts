@@ -1,6 +1,7 @@
 /** Requests to the API server of a cluster, with the credentials of a kubeconfig. */
 import { Agent as HttpsAgent } from 'node:https';
-import { findCredentials, type Access, type Credentials } from '../../cluster/client/credentials.ts';
+import { findCredentials } from '../../cluster/client/credentials.ts';
+import type { Access, Credentials } from '../../cluster/client/ports.ts';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';

@@ -1,4 +1,4 @@
-/** Reads one watch until it ends, and detects every reason to give it up. What happens next is decided in `reflector.ts`. */
+/** Reads one watch until it ends, and detects every reason to give it up. `reflector.ts` decides what happens next. */
 import type { Clock } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
@@ -15,36 +15,35 @@ export type WatchOutcome =
   /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
-/** When the next list is due, in monotonic milliseconds: while the watch sends bookmarks, which show that it is alive, and until it has sent one. */
+/** When the next list is due (monotonic milliseconds): while bookmarks show that the watch is alive, and until the first one. */
 export interface ListDue {
   readonly bookmarked: number;
   readonly otherwise: number;
 }
 
-export interface WatchLimits {
+interface WatchLimits {
   readonly clock: Clock;
   readonly due: ListDue;
-  /** When the server was asked to end the watch. Monotonic milliseconds. */
+  /** When the server should end the watch. Monotonic milliseconds. */
   readonly endBy: number;
   /** Once bookmarks arrive, the watch is given up if nothing is received for this long. */
   readonly silentMs: number;
 }
 
-export interface WatchSink {
-  /** Applies an event. */
+interface WatchSink {
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   opened(): void;
-  /** Called once for all events that arrived together. */
+  /** Called once for events that arrived together. */
   changed(): void;
 }
 
-export interface WatchSignals {
+interface WatchSignals {
   readonly signal: AbortSignal;
   /** Aborts when a list is needed now. */
   readonly relist: AbortSignal;
 }
 
-/** An object has at most 1.5 MB, the limit of etcd; as JSON with managed fields and escapes it is several times as large. */
+/** etcd limits an object to 1.5 MB; as JSON with managed fields and escapes it is several times as large. */
 export const LINE_LIMIT_BYTES = 16 * 1024 * 1024;
 /** A server that does not end a watch when asked to is considered gone after this time. */
 const OVERTIME_MS = 30_000;
@@ -98,15 +97,14 @@ async function readEvents(chunks: AsyncIterable<Uint8Array>, sink: WatchSink, wa
   }
 }
 
-/** Reasons for which a watchdog aborts its signal. */
+/** Why a watchdog aborts its signal. */
 const RELIST = 'relist';
 const TIMED_OUT = 'timed out';
 
 interface Watchdog {
   readonly signal: AbortSignal;
-  /** Something was received. */
   received(): void;
-  /** The server reports its progress even if nothing changes, so silence is a failure from now on. */
+  /** From now on the server reports its progress even if nothing changes, so silence is a failure. */
   expectBookmarks(): void;
   expectsBookmarks(): boolean;
   stop(): void;

@@ -1,6 +1,6 @@
 /**
- * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas, each change of an object that all of
- * them watch is sent fifty times.
+ * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas,
+ * each change of an object that all of them watch is sent fifty times.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -8,7 +8,7 @@ import type { KubeObject, Reflector } from './ports.ts';
 import type { RefreshableReflector } from './reflector.ts';
 
 interface TermCopies {
-  /** `open` is called for each term. The copy is started by `begin`, not by its own `start`. While there is no term, its health is "current". */
+  /** `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
   add(open: () => RefreshableReflector): Reflector;
   /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
   begin(term: AbortSignal): Promise<void>;
@@ -46,9 +46,7 @@ export function createTermCopies(): TermCopies {
   };
 }
 
-/** Remembers what was parsed from an object of the cluster, as long as the object exists. Objects in a copy never change. */
-
-/** Calls `parse` once for each object. */
+/** Calls `parse` once for each object, and remembers the result as long as the object exists: objects in a copy never change. */
 export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
   const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
   return (object) => {

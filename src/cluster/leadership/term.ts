@@ -1,9 +1,9 @@
-/** The terms of this replica: begins and ends them as time passes and the candidate changes, and notifies the subscribers. Decides nothing. */
+/** Begins and ends the terms of this replica as time passes and the candidate changes, and notifies the subscribers. */
 import type { Wake } from '../../reconciler/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { addWake } from '../../platform/clock.ts';
 
-export interface TermDeps {
+interface TermDeps {
   /** Whether this replica holds an unexpired lease at this moment. */
   readonly leadsNow: () => boolean;
   readonly holder: () => string | undefined;
@@ -26,7 +26,7 @@ export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, l
 
   const leads = (): boolean => !isOver && leadsNow();
 
-  /** Brings the term, its timer and the subscribers in line with the present. Idempotent. Call it after every change. */
+  /** Updates the term, its timer and the subscribers. Idempotent. Call it after every change. */
   function update(): void {
     const before = current;
     const isLeader = leads();

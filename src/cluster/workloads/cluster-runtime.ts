@@ -1,4 +1,4 @@
-/** Runs workloads as Deployments of a Kubernetes cluster. Observes them through local copies of the objects, which watches keep up to date. */
+/** Runs workloads as Deployments of a Kubernetes cluster. Observes them through local copies, which watches keep up to date. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/http-client.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
@@ -18,7 +18,7 @@ import { stopKubeWorkload } from './stop-workload.ts';
 import { createFetchPoller, createWarningPoller } from './pollers.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './decide/pod-facts.ts';
-import { crashReason } from './decide/pod-phase.ts';
+import { crashReason } from './decide/kubelet-restarts.ts';
 import { endReason, podWaitingReason, type WaitingHints } from './decide/waiting-reason.ts';
 
 interface KubeRuntimeDeps {
@@ -34,9 +34,9 @@ interface KubeRuntimeDeps {
   readonly clock: Pick<Clock, 'now' | 'wallNow'>;
 }
 
-/** How long a local copy counts as current while the API server does not answer. After that the state of the cluster is unknown. */
+/** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
+/** As many as concurrent requests: each workload is completed before the next begins, and status updates get through. */
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {
@@ -137,11 +137,9 @@ function findUnreachable(reflectors: Partial<KubeReflectors>, server: string, no
   return undefined;
 }
 
-/** Answers the question: what is there to tell of each pod? Pure. Why a whole workload does not run is `kube-waiting-reason.ts` and `kube-phase.ts`. */
-
-export function listPods(pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] {
-  return pods.map((pod) => listPod(pod, hints));
-}
+/** Pods for users. Pure. */
+export const listPods = (pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] =>
+  pods.map((pod) => listPod(pod, hints));
 
 function listPod(pod: PodFacts, hints: WaitingHints): PodListing {
   const { metadata, spec, status } = pod;

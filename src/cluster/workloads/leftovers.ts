@@ -1,6 +1,6 @@
 /**
- * Removes what is left of slots that were deleted with `--cascade=orphan`, on the leader. Looks only when something has changed, and sends a request only for
- * an object that is to be removed. `decide/find-leftovers.ts` decides which.
+ * Removes Services and ConfigMaps of slots that were deleted with `--cascade=orphan`, on the leader. Looks only after a
+ * change, and sends a request only to remove an object.
  */
 import type { KubeApi, KubeObject, Leadership, Reflector, ResourceType } from '../client/ports.ts';
 import { CONFIG_MAPS, SERVICES } from '../client/decide/resource-path.ts';
@@ -45,7 +45,7 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
     });
   };
   const look = async (): Promise<void> => {
-    // A copy that may be out of date could lack a slot that exists.
+    // An outdated copy could lack a slot that exists.
     const isKnown = [slots, services, configMaps, deployments, pods].every((copy) => copy.health().kind === 'current');
     if (!leadership.leads() || !isKnown) return;
     const find = (objects: Iterable<KubeObject>) =>
@@ -82,20 +82,18 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
   };
 }
 
-/**
- * Finds Services and ConfigMaps of slots that no longer exist. Kubernetes deletes them together with their SlotSpec, which owns them, unless somebody deleted
- * it with `--cascade=orphan`: then they own themselves, and nobody else would ever remove them. Deployments are not looked for here, because the planner lets
- * their requests end and stops them; claims are not, because they contain models. Pure.
- */
-
 interface SlotObjects {
-  /** The names of all SlotSpecs, also of invalid ones and of those that are being deleted. */
+  /** The names of all SlotSpecs, even invalid ones and those that are being deleted. */
   readonly slots: { has(name: string): boolean };
   readonly deployments: Iterable<KubeObject>;
   readonly pods: Iterable<KubeObject>;
 }
 
-/** Returns those of `objects` that belong to no slot and to no server that still runs. */
+/**
+ * Finds objects that belong to no slot and to no running server. Kubernetes deletes them with their owner, the SlotSpec,
+ * except after `--cascade=orphan`. Deployments are not among them: the planner stops them when their requests have ended.
+ * Claims are not, because they contain models. Pure.
+ */
 export function findLeftovers(objects: Iterable<KubeObject>, { slots, deployments, pods }: SlotObjects): readonly KubeObject[] {
   const candidates = [...objects].filter((object) => isOwnerless(object) && isNamedBySlot(object) && !slots.has(slotOf(object) ?? ''));
   if (candidates.length === 0) return [];
@@ -103,12 +101,10 @@ export function findLeftovers(objects: Iterable<KubeObject>, { slots, deployment
   return candidates.filter((object) => !running.has(slotOf(object)));
 }
 
-/** An object with an owner is deleted by Kubernetes when its owner is gone. */
-function isOwnerless({ metadata }: KubeObject): boolean {
-  return (metadata.ownerReferences ?? []).length === 0 && metadata.deletionTimestamp === undefined;
-}
+const isOwnerless = ({ metadata }: KubeObject): boolean =>
+  (metadata.ownerReferences ?? []).length === 0 && metadata.deletionTimestamp === undefined;
 
-/** The name is checked as well: labels may have been copied to an object that is not ours. */
+/** Checks the name too: labels may have been copied to an object that is not ours. */
 function isNamedBySlot(object: KubeObject): boolean {
   const slot = SlotName.safeParse(slotOf(object)).data;
   if (slot === undefined) return false;

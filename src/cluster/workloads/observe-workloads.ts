@@ -1,24 +1,17 @@
 /**
- * Turns the copies of the cluster's objects into the reconciler's facts: finds which pods belong to which Deployment, and caches, so that observing
- * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
+ * Turns the copies of the cluster's objects into the reconciler's facts: finds the pods of each Deployment, and caches, so
+ * that observing thousands of workloads is cheap. Facts of unchanged objects are the same objects. `decide/workload-phase.ts`
+ * derives the facts of one workload.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { parseOnce } from '../client/term-copies.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
-import {
-  hasEnded,
-  instanceOf,
-  isTerminating,
-  parseDeployment,
-  parsePod,
-  parseTime,
-  type DeploymentFacts,
-  type PodFacts,
-} from './decide/pod-facts.ts';
+import { hasEnded, instanceOf, isTerminating, parseDeployment, parsePod, parseTime } from './decide/pod-facts.ts';
+import type { DeploymentFacts, PodFacts } from './decide/pod-facts.ts';
 import { revisionedName, slotObjectName } from './decide/object-names.ts';
-import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/template-drift.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/workload-phase.ts';
 import type { FetchProgress } from './decide/waiting-reason.ts';
 import type { PodWarning, PodWarnings } from './decide/pod-warnings.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
@@ -26,7 +19,7 @@ import type { KubeReflectors } from './workload-reflectors.ts';
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
-/** The present objects of each kind, by name, the warning Events about pods, and what those that fetch a model have fetched. */
+/** The present objects of each kind, by name, the warning Events about pods, and the progress of those that fetch a model. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
   readonly fetched?: FetchProgress;
@@ -71,10 +64,8 @@ export function createKubeObserver() {
     const isSameBeside = last?.warnings === warnings && last?.fetched === fetched && last?.isPartial === isPartial;
     if (last !== undefined && isSameBeside && isSameList(last.objects, objects)) return last;
     const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
-    const byOwner = owners.group(
-      [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []),
-      present,
-    );
+    const parsed = [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []);
+    const byOwner = owners.group(parsed, present);
     const next = new Map<WorkloadId, Entry>();
     for (const facts of present) {
       const entry = updateEntry(entries.get(facts.id), facts, byOwner.get(facts.id) ?? [], snapshot);
@@ -83,14 +74,8 @@ export function createKubeObserver() {
     }
     entries = next;
     const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
-    last = {
-      objects,
-      warnings,
-      fetched,
-      isPartial,
-      workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned],
-      pods: byOwner,
-    };
+    const workloads = [...[...next.values()].map(({ observed }) => observed), ...orphaned];
+    last = { objects, warnings, fetched, isPartial, workloads, pods: byOwner };
     return last;
   };
 
@@ -129,8 +114,8 @@ const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolea
   left.length === right.length && left.every((each, index) => each === right[index]);
 
 /**
- * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under the same name must not take over
- * pods that are still terminating.
+ * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under
+ * the same name must not take over pods that are still terminating.
  */
 function createPodOwners() {
   /** Uid of a pod → uid of its Deployment. Known only while the Deployment exists. */
@@ -158,10 +143,8 @@ function createPodOwners() {
         if (lastOwners.size <= byKey.size + MOST_REMEMBERED) break;
         lastOwners.delete(key);
       }
-      const groups = Map.groupBy(
-        pods.filter((pod) => !hasEnded(pod)),
-        (pod) => ownerOf(pod, byKey),
-      );
+      const present = pods.filter((pod) => !hasEnded(pod));
+      const groups = Map.groupBy(present, (pod) => ownerOf(pod, byKey));
       known = new Map([...groups].flatMap(([id, own]) => own.map(({ metadata }) => [metadata.uid, id])));
       for (const own of groups.values()) if (own.length > 1) own.sort(newestFirst);
       return groups;

@@ -1,7 +1,7 @@
 /** Workloads and objects for the tests of the kube runtime. */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../../src/cluster/client/ports.ts';
 import type { ClusterWorkload, Workload } from '../../../src/reconciler/ports.ts';
-import { kubeObjects, type KubeContext, type KubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects, type KubeContext, type KubeObjects } from '../../../src/cluster/workloads/decide/render-deployment.ts';
 import type { KubeSnapshot } from '../../../src/cluster/workloads/observe-workloads.ts';
 import { podLabels, type KubeSettings, type KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { ModelId, Revision, SlotName } from '../../../src/schema/words/names.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { KubeApi, Leadership, OwnerReference } from '../../../src/cluster/client/ports.ts';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
 import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../../../src/cluster/client/decide/resource-path.ts';
-import { kubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects } from '../../../src/cluster/workloads/decide/render-deployment.ts';
 import { createKubeLeftovers } from '../../../src/cluster/workloads/leftovers.ts';
 import { createKubeReflectors, type KubeReflectors } from '../../../src/cluster/workloads/workload-reflectors.ts';
 import { createClock } from '../../../src/platform/clock.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as client from '@kubernetes/client-node';
 import fc from 'fast-check';
-import { kubeObjects, type KubeObjects } from '../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects, type KubeObjects } from '../../../src/cluster/workloads/decide/render-deployment.ts';
 import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
 import { PodOverlay } from '../../../src/schema/pod/pod-overlay.ts';
 import { podOverlays } from '../../schema/pod-arbitrary.ts';

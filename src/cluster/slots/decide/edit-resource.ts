@@ -1,4 +1,4 @@
-/** Converts SlotSpecs to stored slots, and edits to patches. Pure. */
+/** Converts SlotSpecs to stored slots, edits to patches, and the API server's rejections to problems of fields. Pure. */
 import type { KubeObject } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -12,8 +12,8 @@ export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
 }
 
 /**
- * Changes with each change of the spec and only then. The server's own resource version also changes with each published status, so that an edit that takes
- * a minute would always conflict.
+ * Changes with the spec only. The server's resource version also changes with each published status, so that an edit that
+ * takes a minute would always conflict.
  */
 export function versionOf({ metadata }: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = metadata;
@@ -31,8 +31,6 @@ export function patchBetween(before: unknown, after: unknown): unknown {
   }
   return changed.size === 0 ? undefined : Object.fromEntries(changed);
 }
-
-/** Parses an API server's rejection of a resource into problems of its fields. Pure. */
 
 /** `spec.model.default`, `spec.tolerations[2].effect`, or `<nil>` for the whole object. */
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { parseKubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/facts/workload.ts';

@@ -4,7 +4,7 @@ import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { pruneDeployment } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { findDifferences, findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/template-drift.ts';
 import { createKubeObserver, type KubeSnapshot } from '../../../../src/cluster/workloads/observe-workloads.ts';
-import { deploymentSpec } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { deploymentSpec } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload({ memoryLimitBytes: 12 * 2 ** 30, cluster: { replicas: 2 } });

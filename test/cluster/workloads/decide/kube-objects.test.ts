@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { parseSizeBytes } from '../../../../src/schema/words/quantities.ts';
-import { kubeObjects, type KubeContext } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects, type KubeContext } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { quantityOfBytes } from '../../../../src/cluster/client/decide/object-fields.ts';
 import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { findAlteredObjects } from '../../../../src/cluster/workloads/decide/template-drift.ts';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { createKubeObserver } from '../../../../src/cluster/workloads/observe-workloads.ts';
 import type { KubeSettings } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import type { ClusterWorkload } from '../../../../src/reconciler/ports.ts';

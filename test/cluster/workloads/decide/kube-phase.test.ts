@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
-import { derivePhase, isCrashed } from '../../../../src/cluster/workloads/decide/pod-phase.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
+import { isCrashed } from '../../../../src/cluster/workloads/decide/kubelet-restarts.ts';
+import { derivePhase } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
 import { context, kubeWorkload, podOf, stored, type PodChoice } from '../kube-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();

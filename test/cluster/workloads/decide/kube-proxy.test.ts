@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parsePodProxy, proxyEntries } from '../../../../src/cluster/workloads/decide/endpoint-proxy.ts';
+import { parsePodProxy, proxyEntries } from '../../../../src/cluster/workloads/decide/pod-proxy.ts';
 
 const DIRECT = 'localhost,127.0.0.1,::1,.svc,.cluster.local';
 

@@ -1,6 +1,6 @@
 /**
- * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: while the server is busy or away, or a slot has too many,
- * they are dropped. The timeline has all of them.
+ * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: they are dropped while the
+ * server is busy or unreachable, or if a slot has too many. The timeline has all of them.
  */
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
@@ -8,20 +8,9 @@ import { EVENTS } from '../client/decide/resource-path.ts';
 import type { Clock, StatusSink } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import {
-  correlate,
-  countOccurrence,
-  eventManifest,
-  eventPatch,
-  newRecord,
-  similarKey,
-  takeToken,
-  toSlotEvent,
-  type Bucket,
-  type EventRecord,
-  type RecentMessages,
-  type SlotEvent,
-} from './decide/event-record.ts';
+import { correlate, countOccurrence, eventManifest, eventPatch, newRecord, similarKey } from './decide/event-record.ts';
+import { takeToken, toSlotEvent } from './decide/event-record.ts';
+import type { Bucket, EventRecord, RecentMessages, SlotEvent } from './decide/event-record.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -41,9 +30,9 @@ interface ResourceEventsOptions {
   readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
 }
 
-/** Of all Events together; about the same as the API server's own limit for one namespace. */
+/** For all Events together; about the API server's own limit for one namespace. */
 const GLOBAL_BUCKET = { burst: 50, perSecond: 10 };
-/** Of one slot and type: a few loads and unloads at once, then one Event a minute. What goes well never displaces a warning. */
+/** For one slot and type: a few loads and unloads at once, then one Event a minute. Normal Events never displace a warning. */
 const SLOT_BUCKET = { burst: 25, perSecond: 1 / 60 };
 /** The count of a repeated Event is updated on the server no faster than this. */
 const COUNT_GAP_MS = 10_000;
@@ -53,7 +42,7 @@ const MOST_REMEMBERED = 4096;
 const RETRY_MS = 5000;
 const MOST_ATTEMPTS = 3;
 
-/** An Event, and what the server has of it. */
+/** An Event, and its state on the server. */
 interface Publication {
   readonly record: EventRecord;
   readonly writtenCount: number;
@@ -154,8 +143,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     if (oldest === undefined) return;
     waiting.delete(oldest);
     publications.delete(oldest);
-    if (!dropping)
-      log.warn({}, `More than ${MOST_WAITING} Events are waiting to be written; the oldest are dropped, but the timeline has all of them`);
+    if (!dropping) log.warn({}, `More than ${MOST_WAITING} Events are pending; the oldest are dropped, but the timeline has all of them`);
     dropping = true;
   };
 
@@ -188,11 +176,11 @@ async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }:
     writtenAt === undefined
       ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
       : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
-  // The name is derived from content and time, so an existing Event is our own, whose answer was lost.
+  // The name is derived from content and time, so an existing Event is our own, whose response was lost.
   return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
 }
 
-/** Adds the entry as the newest one, and drops the oldest if there are too many. */
+/** Adds the newest entry, and drops the oldest if there are too many. */
 function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);

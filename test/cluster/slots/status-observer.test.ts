@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createStatusResources } from '../../../src/cluster/status/status-resources.ts';
+import { createStatusResources } from '../../../src/cluster/slots/status-resources.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';

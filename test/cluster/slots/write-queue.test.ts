@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Clock } from '../../../src/reconciler/ports.ts';
-import { createWriteQueue } from '../../../src/cluster/status/write-queue.ts';
+import { createWriteQueue } from '../../../src/cluster/slots/write-queue.ts';
 import { createWorldClock } from '../../support/simulation/world-clock.ts';
 
 type Write = (key: string, flushing: boolean) => Promise<number | undefined> | number | undefined;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/status/resource-events.ts';
+import { createResourceEvents, type ResourceEvents } from '../../../src/cluster/slots/resource-events.ts';
 import { createSlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { TimelineEntry } from '../../../src/schema/status/slot-status.ts';

@@ -1,6 +1,6 @@
 /**
- * Publishes statuses in the `status` of their SlotSpecs, on the leader. A status is written only where the server has a different one, only the newest is
- * written, and not faster than anyone could read it. When to write is decided here; `write-queue.ts` keeps the order and the timers.
+ * Publishes statuses in the `status` of their SlotSpecs, on the leader. Writes only the newest status, only where the server
+ * has a different one, and not faster than anyone could read it. `write-queue.ts` keeps the order and the timers.
  */
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
@@ -9,25 +9,17 @@ import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
+import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
-import {
-  isSameStatus,
-  isSetback,
-  isTransitional,
-  isUrgent,
-  refusedResourceStatus,
-  toResourceStatus,
-  findUndeclared,
-  withoutFields,
-} from './decide/slot-resource-status.ts';
+import { findUndeclared, isSameStatus, isSetback, isTransitional, isUrgent } from './decide/slot-resource-status.ts';
+import { refusedResourceStatus, toResourceStatus, withoutFields } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
 export interface StatusResources extends StatusSink {
-  /** Compares again whenever the copy of the SlotSpecs or the leadership changes, until the signal aborts: a status may be edited, or a slot created again. */
+  /** Compares after changes of the SlotSpecs or the leadership, until the signal aborts: a status may have been edited. */
   start(signal: AbortSignal): void;
   /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
@@ -54,14 +46,14 @@ const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
 /** For a difference that nobody waits for: a request began or ended, a counter grew. */
 const QUIET_GAP_MS = 10_000;
-/** For a status that another client changes back: writing faster would only be a fight. */
+/** For a status that another client changes back: faster writes would only be a fight. */
 const REPAIR_GAP_MS = 30_000;
-/** While other statuses wait, a transitional one is written less often: this much later for each of them, up to a limit. */
+/** A transitional status is written this much later for each pending one, up to a limit. */
 const GAP_PER_WAITING_MS = 10;
 const LONGEST_CROWD_GAP_MS = 5000;
-/** A new leader has not observed every workload yet: for this long it does not publish that a ready slot is no longer ready. */
+/** A new leader has not observed every workload yet: until then, it does not publish that a ready slot is no longer ready. */
 const FIRST_SETBACK_DELAY_MS = 3000;
-/** Changes of the copy within this time are compared together: most of them are our own writes. */
+/** Changes of the copy within this time, mostly our own writes, are compared together. */
 const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
@@ -74,10 +66,10 @@ type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
   | { readonly kind: 'refused'; readonly problems: readonly SpecProblem[]; readonly generation: number; readonly at: number };
 
-/** What is known of a slot's status and its writes. Times are monotonic milliseconds. */
+/** A slot's status and its writes. Times are monotonic milliseconds. */
 interface Publication {
   readonly wanted: Wanted;
-  /** When the last write began, and what it wrote. */
+  /** Start and content of the last write. */
   readonly writtenAt?: number;
   readonly written?: Wanted;
   /** The resource version whose status needs no write. */
@@ -133,14 +125,14 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   });
 
   /**
-   * The resource version is a precondition: an object created again under this name has its own status, and a former leader must not overwrite the status
-   * of the present one. The API server ignores a uid here.
+   * The resource version is a precondition: an object created again under this name has its own status, and a former leader
+   * must not overwrite the status of the present one. The API server ignores a uid here.
    */
   const write = async (writing: Write): Promise<number | undefined> => {
     const { name, publication, next, object } = writing;
     const writtenAt = clock.now();
     const { resourceVersion } = object.metadata;
-    const manifest = { metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }, status: next };
+    const manifest = { metadata: defined({ name, resourceVersion }), status: next };
     const result = await api.apply(SLOT_SPECS, manifest, AS_STATUS, leadership.term());
     const written = writtenAs(result);
     if (written !== undefined) observer.publicationEnded({ what: 'status', result: written });
@@ -222,7 +214,7 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   };
 }
 
-/** What the definition on the server lacks is left out for a while, so that the rest is published. */
+/** Leaves out fields that the definition on the server lacks for a while, so that the rest is published. */
 function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'clock' | 'log'>) {
   const known = new Map<string, number>();
   const present = (): ReadonlySet<string> => {
@@ -238,8 +230,8 @@ function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'cl
       const found = fields.filter((field) => !before.has(field));
       for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
       const listed = found.map((field) => `"status.${field}"`).join(', ');
-      const message = `Apply the CustomResourceDefinition of this version ("kubectl apply --server-side -k crds"): the one on the server is older and has no ${listed}`;
-      if (found.length > 0) log.warn({}, message);
+      const fix = 'apply the one of this version with "kubectl apply --server-side -k crds"';
+      if (found.length > 0) log.warn({}, `The CustomResourceDefinition on the server is older and has no ${listed}: ${fix}`);
       return fields.length > 0;
     },
   };
@@ -256,12 +248,7 @@ function render(name: SlotName, wanted: Wanted, namespace: string, present: Slot
     : refusedResourceStatus({ name, ...wanted }, present);
 }
 
-function earliestWrite(
-  publication: Publication,
-  next: SlotResourceStatus,
-  present: SlotResourceStatus | undefined,
-  waiting: number,
-): number {
+function earliestWrite(publication: Publication, next: SlotResourceStatus, present: SlotResourceStatus | undefined, waiting: number) {
   const { wanted, written, writtenAt, firstAt, notBefore } = publication;
   if (writtenAt === undefined) return isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
   const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
@@ -269,11 +256,9 @@ function earliestWrite(
   return Math.max(notBefore, writtenAt + gapMs);
 }
 
-function delayAfter(failures: number): number {
-  return Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
-}
+const delayAfter = (failures: number): number => Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
 
-/** For metrics. Undefined where the write was given up, or where nothing is left to write to: neither is a failure. */
+/** For metrics. Undefined where the write was aborted, or the object is gone: neither is a failure. */
 function writtenAs(result: Result<unknown>): Written | undefined {
   if (result.ok) return 'done';
   const { reason } = result.failure;
@@ -281,7 +266,7 @@ function writtenAs(result: Result<unknown>): Written | undefined {
   return reason === 'Conflict' ? 'conflict' : 'failed';
 }
 
-/** Called for the first failure only, not for each attempt: an unreachable API server often stays so for a while. */
+/** For the first failure only: an unreachable API server often stays so for a while. */
 function logFailure(log: SourceLog, slot: SlotName, { reason, message }: Failure): void {
   log.warn({ slot, reason, error: message }, `Writing the status of slot "${slot}" failed; the status in the cluster is out of date`);
 }

@@ -5,7 +5,7 @@ import {
   composeReport,
   reportDueAt,
   type TrafficReport,
-} from '../../../../src/cluster/leadership/decide/merge-traffic.ts';
+} from '../../../../src/cluster/leadership/decide/traffic-report.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const NOW = 1_000_000_000_000;

@@ -1,22 +1,22 @@
-/** The proxy variables of the pods: which of the gateway's own environment they get, and how. Pure. */
+/** The proxy variables that pods get from the gateway's own environment. Pure. */
 
 export type ProxyVariables = Readonly<Partial<Record<'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY', string>>>;
 
 export interface PodProxy {
   readonly variables: ProxyVariables;
-  /** Of the variables that are not passed on, without their values. */
+  /** Problems with variables that are not passed on, without their values. */
   readonly problems: readonly string[];
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
 type Part = Readonly<Record<string, unknown>>;
 
-/** What pods reach without a proxy: themselves, and Services. */
+/** Reached without a proxy: the pod itself, and Services. */
 const DIRECT = ['localhost', '127.0.0.1', '::1', '.svc', '.cluster.local'] as const;
 
 /**
- * Reads the variables in either case. A URL with credentials is not passed on, since everyone who may read Deployments and pods would see it; a Secret with it
- * can be named in `SVC_POD_PROXY_SECRET`.
+ * Reads the variables in either case. A URL with credentials is not passed on, since everyone who may read Deployments and
+ * pods would see it; `SVC_POD_PROXY_SECRET` can name a Secret with it.
  */
 export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
   const valueOf = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
@@ -38,15 +38,12 @@ export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
       .filter(hasCredentials)
       .map(
         ({ name }) =>
-          `Put the URL of "${name}" into a Secret under the key "${name}", and name the Secret in "SVC_POD_PROXY_SECRET": the URL contains credentials, so the pods of slots do not get it`,
+          `The URL of "${name}" contains credentials, so the pods of slots do not get it: put it into a Secret under the key "${name}", and name the Secret in "SVC_POD_PROXY_SECRET"`,
       ),
   };
 }
 
-/**
- * Returns entries for a container's `env`, in both cases, since programs differ in which one they read. A variable that the slot sets itself, in whichever
- * case, stays as it is.
- */
+/** Entries for a container's `env`, in both cases, since programs differ. A variable that the slot sets in either case stays as it is. */
 export function proxyEntries(variables: ProxyVariables, secret: string | undefined, taken: readonly string[]): readonly Part[] {
   const names = new Set(taken.map((name) => name.toUpperCase()));
   const fromSecret = secret === undefined ? [] : ['HTTP_PROXY', 'HTTPS_PROXY'];

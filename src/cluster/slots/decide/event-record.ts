@@ -1,6 +1,6 @@
 /**
- * Limits how many Events are written: equal ones become one with a count, ones that differ only in their messages are combined, and token buckets limit the
- * rest. The API server keeps Events for an hour by default. Pure.
+ * Selects the timeline entries that become Events, and limits their number: equal ones become one with a count, ones that
+ * differ only in their messages are combined, and token buckets limit the rest. Servers keep Events for an hour. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
@@ -34,12 +34,8 @@ const MESSAGES_MS = 600_000;
 /** An older Event may have been deleted by the server. */
 const RECORD_MS = 3_000_000;
 
-/** Returns the key of the Event in which to count this one, and the event with the message to write. `similar`: its `similarKey`. */
-export function correlate(
-  event: SlotEvent,
-  similar: string,
-  recent: RecentMessages | undefined,
-): { readonly key: string; readonly event: SlotEvent; readonly recent: RecentMessages } {
+/** Returns the key of the Event that counts this one, and the event with the message to write. `similar`: its `similarKey`. */
+export function correlate(event: SlotEvent, similar: string, recent: RecentMessages | undefined) {
   const known = recent !== undefined && event.at - recent.lastAt <= MESSAGES_MS ? recent.messages : [];
   const messages = known.includes(event.message) ? known : [...known, event.message].slice(-MOST_MESSAGES);
   const updated = { messages, lastAt: event.at };
@@ -48,9 +44,7 @@ export function correlate(
 }
 
 /** The same for events that differ only in their messages. */
-export function similarKey(event: SlotEvent, owner: OwnerReference): string {
-  return `${owner.uid}/${event.type}/${event.reason}`;
-}
+export const similarKey = (event: SlotEvent, owner: OwnerReference): string => `${owner.uid}/${event.type}/${event.reason}`;
 
 /** Counts one more occurrence, in the Event of `before` if the server still has it. */
 export function countOccurrence(key: string, event: SlotEvent, owner: OwnerReference, before: EventRecord | undefined): EventRecord {
@@ -85,8 +79,6 @@ export function eventPatch({ event, count, lastAt }: EventRecord): Readonly<Reco
   return { message: event.message, count, lastTimestamp: kubeTime(lastAt) };
 }
 
-// ---- token buckets ----
-
 export interface Bucket {
   readonly tokens: number;
   readonly at: number;
@@ -109,8 +101,6 @@ export function takeToken(
   if (tokens > 0.999) return { bucket: { tokens: tokens - 1, at: now }, taken: true };
   return { bucket: { tokens, at: now }, taken: false, nextAt: Math.ceil(now + ((1 - tokens) / perSecond) * 1000) };
 }
-
-/** Selects the timeline entries that become Events of the cluster, and words them. Pure. */
 
 /** A change of state has the new state as its reason. */
 type EventReason = Reason | Capitalize<SlotState>;
@@ -138,7 +128,7 @@ const STATE_REASONS = {
   unloading: 'Unloading',
 } as const satisfies Record<SlotState, EventReason>;
 
-/** Undefined for entries that are not useful in the cluster: actions and edits show in their effects, and changes caused by requests are too frequent. */
+/** Undefined for entries that are of no use in the cluster: actions and edits show in their effects, requests are too frequent. */
 export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
   switch (entry.kind) {
     case 'state':

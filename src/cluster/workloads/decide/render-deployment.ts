@@ -1,19 +1,10 @@
-/** Renders a workload as objects of the cluster. Pure. The other direction, from objects to the reconciler's facts, is `kube-observe.ts`. */
+/** Renders the workload of a slot as a Deployment and the objects beside it. Pure. `workload-phase.ts` is the way back. */
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
-import { LABELS } from '../../../schema/pod/kube-fields.ts';
+import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
 import { deviceDemand, type GpuAllocation } from './container-devices.ts';
-import {
-  APPLIED_ANNOTATION,
-  podLabels,
-  PORT_NAME,
-  revisionedName,
-  revisionLabels,
-  slotLabels,
-  slotObjectName,
-  type KubeSettings,
-  type KubeWorkload,
-} from './object-names.ts';
+import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './object-names.ts';
+import type { KubeSettings, KubeWorkload } from './object-names.ts';
 import { podTemplate } from './render-pod.ts';
 import { createsClaim } from './model-volumes.ts';
 import { quantityOfBytes } from '../../client/decide/object-fields.ts';
@@ -26,8 +17,6 @@ export interface KubeContext {
   readonly allocation: GpuAllocation;
 }
 
-export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
-
 /** Where a slot names a storage class but no size. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
 
@@ -36,6 +25,8 @@ const NO_DEADLINE = 2_147_483_647;
 
 /** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
+
+export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 
 export function kubeObjects(workload: KubeWorkload, context: KubeContext) {
   return {
@@ -56,7 +47,7 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
     replicas: workload.cluster.replicas,
     // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
-    // The controller judges starts, by `startTimeout` and by what a pod waits for. After its default of ten minutes, Kubernetes would report a failure.
+    // The controller judges starts, by `startTimeout` and by the reasons of pending pods. Kubernetes would report a failure after ten minutes.
     progressDeadlineSeconds: NO_DEADLINE,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
@@ -67,10 +58,7 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
 /** The Deployment with this `spec`, which is also recorded in an annotation. */
 export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference | undefined, spec: DeploymentSpec): KubeManifest {
   const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) };
-  return {
-    metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) },
-    spec,
-  };
+  return { metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) }, spec };
 }
 
 /** Immutable, since its content belongs to the revision: nobody can change it, and kubelets need not watch it. */
@@ -82,39 +70,39 @@ export function configMapManifest(workload: KubeWorkload, owner: OwnerReference 
   };
 }
 
-/** One per slot, for clients inside the cluster. The gateway connects to the pods directly. */
-export function serviceManifest({ slot, port }: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
-  return {
-    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
-    spec: {
-      clusterIP: 'None',
-      selector: slotLabels(slot),
-      ports: [{ name: PORT_NAME, port: port.container, protocol: 'TCP', targetPort: PORT_NAME }],
-    },
-  };
+/** The metadata of an object of which each slot has one. */
+const slotMetadata = ({ slot }: KubeWorkload, owner: OwnerReference | undefined) => ({
+  name: slotObjectName(slot),
+  labels: slotLabels(slot),
+  ...ownedBy(owner),
+});
+
+/** For clients inside the cluster. The gateway connects to the pods directly. */
+export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
+  const ports = [{ name: PORT_NAME, port: workload.port.container, protocol: 'TCP', targetPort: PORT_NAME }];
+  return { metadata: slotMetadata(workload, owner), spec: { clusterIP: 'None', selector: slotLabels(workload.slot), ports } };
 }
 
 /**
- * One per slot, so that those who drain nodes evict its next pod only after the replacement of the last one is ready. A pod that does not answer may always be
- * evicted. A single pod gets no budget: one that forbids its eviction would block the drain, and one that allows it changes nothing.
+ * Whoever drains nodes evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does
+ * not answer may always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
  */
-function disruptionBudgetManifest({ slot, cluster }: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
-  if (cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;
-  return {
-    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
-    spec: { maxUnavailable: 1, selector: { matchLabels: slotLabels(slot) }, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
-  };
+function disruptionBudgetManifest(workload: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
+  if (workload.cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;
+  const selector = { matchLabels: slotLabels(workload.slot) };
+  return { metadata: slotMetadata(workload, owner), spec: { maxUnavailable: 1, selector, unhealthyPodEvictionPolicy: 'AlwaysAllow' } };
 }
 
-function claimManifest({ slot, cluster }: KubeWorkload, { owner }: KubeContext): KubeManifest | undefined {
-  const { storage } = cluster;
-  if (storage === undefined || !createsClaim(cluster)) return undefined;
+function claimManifest(workload: KubeWorkload, { owner }: KubeContext): KubeManifest | undefined {
+  const { storage } = workload.cluster;
+  if (storage === undefined || !createsClaim(workload.cluster)) return undefined;
+  const size = storage.size === undefined ? DEFAULT_STORAGE : quantityOfBytes(parseSizeBytes(storage.size));
   return {
-    metadata: { name: slotObjectName(slot), labels: slotLabels(slot), ...ownedBy(owner) },
+    metadata: slotMetadata(workload, owner),
     spec: {
       accessModes: storage.accessModes ?? ['ReadWriteOnce'],
-      resources: { requests: { storage: storage.size === undefined ? DEFAULT_STORAGE : quantityOfBytes(parseSizeBytes(storage.size)) } },
-      ...(storage.className === undefined ? {} : { storageClassName: storage.className }),
+      resources: { requests: { storage: size } },
+      ...defined({ storageClassName: storage.className }),
     },
   };
 }
@@ -129,7 +117,5 @@ function claimTemplateManifest(workload: KubeWorkload, { owner, settings, alloca
   };
 }
 
-/** Nothing where the owner is unknown. */
-function ownedBy(owner: OwnerReference | undefined): { readonly ownerReferences?: readonly OwnerReference[] } {
-  return owner === undefined ? {} : { ownerReferences: [owner] };
-}
+const ownedBy = (owner: OwnerReference | undefined): { readonly ownerReferences?: readonly OwnerReference[] } =>
+  owner === undefined ? {} : { ownerReferences: [owner] };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createStatusResources, type StatusResources } from '../../../src/cluster/status/status-resources.ts';
+import { createStatusResources, type StatusResources } from '../../../src/cluster/slots/status-resources.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';

@@ -8,7 +8,7 @@ import {
   type Bucket,
   type RecentMessages,
   type SlotEvent,
-} from '../../../../src/cluster/status/decide/event-record.ts';
+} from '../../../../src/cluster/slots/decide/event-record.ts';
 import type { TimelineEntry } from '../../../../src/schema/status/slot-status.ts';
 import { AT, primary } from './status-fixture.ts';
 

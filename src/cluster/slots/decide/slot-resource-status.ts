@@ -1,25 +1,18 @@
 /**
  * Converts a slot's status to the `status` of its resource, and back. Fields with the same name and meaning are passed through. Pure.
  *
- * How kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while `Stalled` is true; in progress while
- * `Ready` is present and not true; otherwise current. Therefore a slot that is not wanted has no `Ready` at all: it is current.
+ * kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while `Stalled` is
+ * true; in progress while `Ready` is present and not true; otherwise current. So a slot that is off has no `Ready` at all.
  */
 import { z } from 'zod';
 import { ModelId, type SlotName } from '../../../schema/words/names.ts';
-import { LABELS } from '../../../schema/pod/kube-fields.ts';
+import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
-import { isAtRestReason, parseReason } from '../../../schema/status/reasons.ts';
-import {
-  AT_REST,
-  CONDITION_TYPES,
-  CRASH_KINDS,
-  SLOT_STATES,
-  type Condition,
-  type ConditionType,
-  type SlotStatus,
-} from '../../../schema/status/slot-status.ts';
+import { isAtRestReason, parseReason, type Reason } from '../../../schema/status/reasons.ts';
+import { AT_REST, CONDITION_TYPES, CRASH_KINDS, SLOT_STATES } from '../../../schema/status/slot-status.ts';
+import type { Condition, ConditionType, SlotStatus } from '../../../schema/status/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/object-names.ts';
 import { kubeTime } from '../../client/decide/object-fields.ts';
@@ -31,10 +24,7 @@ type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 
-/**
- * `present` is the status on the server. An unchanged condition keeps its transition time, and an unchanged state its time, so that a new leader does not
- * write what is already there.
- */
+/** `present`: the status on the server. Unchanged conditions and states keep their times, so that a new leader writes nothing. */
 export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   const { name, replicas, progress: _progress, failures, ...same } = status;
   return {
@@ -60,13 +50,8 @@ export function refusedResourceStatus(
 ): SlotResourceStatus {
   const message = slot.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ');
   const rest = { reason: 'SpecInvalid', message, lastTransitionAt: slot.at, observedGeneration: slot.generation } as const;
-  const conditions: readonly Condition[] = [
-    { type: 'Ready', status: 'False', ...rest },
-    { type: 'UpToDate', status: 'False', ...rest },
-    { type: 'Reconciling', status: 'False', ...rest },
-    { type: 'Stalled', status: 'True', ...rest },
-    { type: 'SpecValid', status: 'False', ...rest },
-  ];
+  const types = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid'] as const;
+  const conditions = types.map((type): Condition => ({ type, status: type === 'Stalled' ? 'True' : 'False', ...rest }));
   return {
     state: 'offline',
     summary: summarize(conditions),
@@ -77,22 +62,16 @@ export function refusedResourceStatus(
   };
 }
 
-// ---- how the wanted status compares to the one on the server ----
-
 /** Whether the server has exactly this status. The order of conditions does not matter. */
-export function isSameStatus(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
-  return present !== undefined && isSameValue(comparable(next), comparable(present));
-}
+export const isSameStatus = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
+  present !== undefined && isSameValue(comparable(next), comparable(present));
 
 /** Whether users and tools wait for the difference. Effects of requests, counters and messages can be published later. */
-export function isUrgent(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
-  return present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
-}
+export const isUrgent = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
+  present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 
 /** Whether another status will follow soon. */
-export function isTransitional(next: SlotResourceStatus): boolean {
-  return conditionOf(next, 'Reconciling')?.status === 'True';
-}
+export const isTransitional = (next: SlotResourceStatus): boolean => conditionOf(next, 'Reconciling')?.status === 'True';
 
 /** Whether a slot that was ready is being started again, although its spec did not change. */
 export function isSetback(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {
@@ -114,24 +93,16 @@ function urgentPart(resource: SlotResourceStatus): unknown {
   return { ...status, state, summary: [summary?.ready, summary?.reason], conditions: Object.fromEntries(conditions) };
 }
 
-// ---- back ----
-
 const Count = z.number().catch(0);
 /** Unix milliseconds; 0 if it is not a time. */
-const Time = z
-  .string()
-  .transform((text) => Date.parse(text))
-  .pipe(z.number())
-  .catch(0);
+const Time = z.string().transform(Date.parse).pipe(z.number()).catch(0);
+const toReason = (text: string): Reason => parseReason(text) ?? 'Unknown';
 
 const PublishedCondition = z
   .object({
     type: z.enum(CONDITION_TYPES),
     status: z.enum(['True', 'False', 'Unknown']),
-    reason: z
-      .string()
-      .catch('')
-      .transform((text) => parseReason(text) ?? 'Unknown'),
+    reason: z.string().catch('').transform(toReason),
     message: z.string().catch(''),
     lastTransitionTime: Time,
     observedGeneration: Count,
@@ -141,7 +112,7 @@ const PublishedCondition = z
 const PublishedFailure = z.object({
   at: Time,
   kind: z.enum(CRASH_KINDS),
-  reason: z.string().transform((text) => parseReason(text) ?? 'Unknown'),
+  reason: z.string().transform(toReason),
   message: z.string(),
 });
 
@@ -162,7 +133,7 @@ const PublishedStatus = z.object({
   readyReplicas: Count,
 });
 
-/** Returns a status that this or another replica published; undefined for any other or incomplete one. A damaged field gets a default. */
+/** The status that a replica published; undefined for an incomplete one. A damaged field gets a default. */
 export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus | undefined {
   const published = PublishedStatus.safeParse(status).data;
   if (published === undefined) return undefined;
@@ -171,18 +142,12 @@ export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus
     name,
     ...same,
     conditions: withReadyAtRest(CONDITION_TYPES.flatMap((type) => conditions.find((each) => each?.type === type) ?? [])),
-    ...(backend === undefined ? {} : { backend }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(failures === undefined ? {} : { failures }),
-    ...(failedSpec === undefined ? {} : { failedSpec }),
+    ...defined({ backend, endpoint, memoryBytes, failures, failedSpec }),
     ...(replicas === undefined ? {} : { replicas: { present: replicas, ready: readyReplicas } }),
   };
 }
 
-// ---- conditions ----
-
-/** `UpToDate` says more than `Ready` where it is false: what the user has to do, or what is awaited. A slot always has both. */
+/** Where `UpToDate` is false, it says more than `Ready`: the task of the user, or the pending change. A slot always has both. */
 function summarize(conditions: readonly Condition[]): SlotResourceStatus['summary'] {
   const ready = conditions.find(({ type }) => type === 'Ready');
   const upToDate = conditions.find(({ type }) => type === 'UpToDate');
@@ -223,8 +188,6 @@ function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: 
 const conditionOf = (status: SlotResourceStatus | undefined, type: ConditionType): ResourceCondition | undefined =>
   status?.conditions?.find((condition) => condition.type === type);
 
-// ---- values ----
-
 /** URL of the Service of the slot; the endpoint in the status is the address of one pod. */
 function serviceUrl({ name, endpoint }: SlotStatus, namespace: string): string | undefined {
   const port = endpoint === undefined ? undefined : /:(\d+)\/?$/.exec(endpoint)?.[1];
@@ -236,17 +199,16 @@ const selectorOf = (slot: SlotName): string => `${LABELS.slot}=${slot}`;
 const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['state']): string | undefined =>
   present?.state === state ? present.since : undefined;
 
-/**
- * Fields of a status that the CustomResourceDefinition on the server does not have, because it is older than this program: Helm never upgrades one. A
- * server-side apply with such a field is rejected as a whole, so that not even the conditions would be published. Pure.
- */
-
 /** `failed to create typed patch object (…): .status.lastGood: field not declared in schema`, once for each field. */
 const UNDECLARED = /\.status\.(\w+)[^:\s]*: field not declared in schema/g;
 
-export function findUndeclared({ message }: Failure): readonly string[] {
-  return [...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? []))];
-}
+/**
+ * Fields that the CustomResourceDefinition on the server lacks, because it is older than this program: Helm never upgrades
+ * one. A server-side apply with such a field is rejected as a whole, so that not even the conditions would be published.
+ */
+export const findUndeclared = ({ message }: Failure): readonly string[] => [
+  ...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? [])),
+];
 
 /** Returns the same object if it has none of the fields. */
 export function withoutFields<Status extends object>(status: Status, fields: ReadonlySet<string>): Partial<Status> {

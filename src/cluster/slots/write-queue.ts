@@ -1,6 +1,6 @@
 /**
- * A keyed, rate-limited queue of writes. Each key is queued at most once, in order; what is written is decided when the key is processed, so only the newest
- * state is written. It does not know what a write is.
+ * A keyed, rate-limited queue of writes. Each key is queued at most once, in order, and `write` decides what to write when
+ * the key is processed, so only the newest state is written.
  *
  *     enqueue → ready → writing → done
  *                ↑         │
@@ -8,10 +8,10 @@
  */
 import type { Clock } from '../../reconciler/ports.ts';
 
-export interface WriteQueueOptions<Key> {
+interface WriteQueueOptions<Key> {
   readonly clock: Clock;
   readonly concurrency: number;
-  /** Returns when to write the key again (monotonic milliseconds); undefined: not until it is enqueued. A flush does not wait for that. */
+  /** Returns when to write the key again (monotonic milliseconds); undefined: once it is enqueued. A flush does not wait for that. */
   readonly write: (key: Key, flushing: boolean) => Promise<number | undefined> | number | undefined;
 }
 
@@ -104,9 +104,8 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
       setTimer();
       if (writing.size === 0) endFlush();
     },
-    /** Number of keys that are ready to be written. */
     readyCount: (): number => ready.size,
-    /** Number of keys that are due and not written yet. A key that is queued again while it is being written counts twice. */
+    /** Keys that are due and not written yet. A key that is queued again while it is being written counts twice. */
     waitingCount: (): number => ready.size + writing.size,
   };
 }

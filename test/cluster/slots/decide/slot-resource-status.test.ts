@@ -9,7 +9,7 @@ import {
   isSetback,
   isUrgent,
   parseResourceStatus,
-} from '../../../../src/cluster/status/decide/slot-resource-status.ts';
+} from '../../../../src/cluster/slots/decide/slot-resource-status.ts';
 import { SlotResourceStatus } from '../../../../src/schema/slot/slot-resource.ts';
 import { stampConditions } from '../../../../src/reconciler/decide/outcome/conditions.ts';
 import { failed, planOf, PRIMARY, type Scene } from '../../../reconciler/decide/plan-fixture.ts';
