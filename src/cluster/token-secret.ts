@@ -30,7 +30,7 @@ export interface TokenSecretOptions extends Pick<ReflectorOptions, 'clock' | 'ob
 const KEY = 'tokens.toml';
 /** Kubernetes allows 1 MiB for all keys of a Secret. Some 4,000 tokens. */
 const LIMIT_BYTES = 1024 * 1024;
-/** A watch that misses a change without an error would keep a revoked token valid, and a list of one object costs nothing. */
+/** A watch that silently misses a change would keep a revoked token valid; a list of one object costs nothing. */
 const RELIST_MS = 300_000;
 const ABSENT: SharedText = { text: '', version: '' };
 

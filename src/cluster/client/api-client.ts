@@ -1,4 +1,4 @@
-/** Requests to one namespace of an API server: plain JSON, limited concurrency, error responses as failures, no retries. */
+/** Requests to one namespace: plain JSON, limited concurrency, error responses as failures, no retries. */
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';

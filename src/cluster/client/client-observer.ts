@@ -12,7 +12,7 @@ export interface EndedRequest {
   readonly seconds: number;
 }
 
-/** Why a whole list was read: the first one, the periodic one, missing events, or a version that the server no longer has. */
+/** The first list, the periodic one, missing events, or a version that the server no longer has. */
 export type ListCause = 'start' | 'due' | 'lost' | 'expired';
 
 /**

@@ -1,4 +1,4 @@
-/** Finds the API server and the credentials: in a kubeconfig if there is one, otherwise in the service account of the pod. */
+/** Finds the API server and the credentials, in a kubeconfig or in the service account of the pod. */
 import { access, readFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** The kubelet renews a token when a fifth of its lifetime (usually an hour) is left. */
 const TOKEN_AGE_MS = 30_000;
 
-/** Searches in the same order as `kubectl`: the given kubeconfig, `KUBECONFIG`, `~/.kube/config`, the service account. */
+/** Searches like `kubectl`: the given kubeconfig, `KUBECONFIG`, `~/.kube/config`, the service account. */
 export async function findCredentials(options: CredentialsOptions): Promise<Result<Credentials>> {
   const { env, kubeconfigText: text, context, serviceAccountDir: dir = SERVICE_ACCOUNT_DIR } = options;
   const paths = text === undefined ? await kubeconfigPaths(options) : [];

@@ -130,7 +130,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
 
 export const readText = async ({ response }: Exchange): Promise<string> => await readBody(decompressed(response), ANSWER_LIMIT_BYTES);
 
-/** The caller limits how much it reads, since a few compressed bytes may become very many. Throws for another encoding. */
+/** The caller must limit how much it reads: a few bytes may become very many. Throws for another encoding. */
 export function decompressed(response: IncomingMessage): AsyncIterable<Uint8Array> {
   const encoding = response.headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return response;

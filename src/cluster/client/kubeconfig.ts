@@ -1,4 +1,4 @@
-/** Credentials from a kubeconfig, as `@kubernetes/client-node` reads it: certificates, tokens, token files, exec plugins, OIDC, proxies. */
+/** Credentials from a kubeconfig: certificates, tokens, token files, exec plugins, OIDC and proxies. */
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';

@@ -96,7 +96,7 @@ function createPart(limitBytes: number) {
 
 const NEWLINE = 0x0a;
 
-/** Splits bytes into lines. Unlike `platform/read-body.ts`, which cuts long lines, it rejects them: part of a JSON document is useless. */
+/** Splits bytes into lines. Rejects long lines, unlike `platform/read-body.ts`: part of a document is useless. */
 export function createLineBuffer(limitBytes: number) {
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;

@@ -1,4 +1,4 @@
-/** The objects of a reflector by name, own writes that the watch has not confirmed yet, and the resource version. Sends no requests. */
+/** The objects of a reflector by name, our unconfirmed writes, and the resource version. Sends no requests. */
 import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';

@@ -75,11 +75,7 @@ async function parsePage(
   const list = parseJson(splitter.envelope());
   if (!isTable(list) || !isTable(list['metadata']) || !isListOfNothing(list['items'])) return undefined;
   const { resourceVersion, continue: next } = list['metadata'];
-  return {
-    items,
-    resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
-    next: typeof next === 'string' ? next : '',
-  };
+  return { items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '', next: typeof next === 'string' ? next : '' };
 }
 
 /** Go servers sometimes write an empty list as null. */

@@ -15,7 +15,7 @@ export type WatchOutcome =
   /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
-/** When the next list is due (monotonic milliseconds): while bookmarks show that the watch is alive, and until the first one. */
+/** When the next list is due (monotonic milliseconds), once a bookmark shows that the watch is alive and before. */
 export interface ListDue {
   readonly bookmarked: number;
   readonly otherwise: number;

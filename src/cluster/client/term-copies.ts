@@ -46,7 +46,7 @@ export function createTermCopies(): TermCopies {
   };
 }
 
-/** Calls `parse` once for each object, and remembers the result as long as the object exists: objects in a copy never change. */
+/** Calls `parse` once for each object, as long as it exists: objects in a copy never change. */
 export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
   const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
   return (object) => {

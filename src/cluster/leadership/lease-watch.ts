@@ -1,4 +1,4 @@
-/** Watches one Lease, so that a standby replica learns of a release within milliseconds and sends no other requests; and writes it. */
+/** Watches and writes one Lease. A standby replica learns of a release within milliseconds, without other requests. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/clock.ts';
 import { isTable } from '../../schema/words/key-case.ts';
@@ -92,7 +92,7 @@ interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
   readonly now: () => number;
 }
 
-/** Somebody else wrote first. `NotFound` for a create means that the namespace does not exist, so it is not one of them. */
+/** Somebody else wrote first. `NotFound` for a create means that the namespace does not exist. */
 const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
 /** Gets, writes and releases the Lease for one candidate. `decide/lease-decision.ts` decides when. */

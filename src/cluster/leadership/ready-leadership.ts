@@ -55,7 +55,7 @@ export function createReadyLeadership(lease: Leadership, prepare: (term: AbortSi
   };
 }
 
-/** Returns a memo of `followLeader()`: with thousands of slots, nearly all of a board is made from the same objects as the last one. */
+/** A memo of `followLeader()`: nearly all of a board is made from the same objects as the last one. */
 export function rememberFollowing(): (view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>) => BoardView {
   const followed = new WeakMap<BoardSlot, { readonly published: SlotStatus; readonly slot: BoardSlot }>();
   const followOnce: typeof followSlot = (slot, published) => {

@@ -108,7 +108,7 @@ async function find(api: EditorApi, name: SlotName, signal: AbortSignal): Promis
   return !found.ok && found.failure.reason === 'NotFound' ? ok(undefined) : found;
 }
 
-/** Creates the resource, or merges the spec into the present one, so that labels and annotations of other clients stay. */
+/** Creates the resource, or merges the spec, so that labels and annotations of other clients stay. */
 async function write(api: EditorApi, present: KubeObject | undefined, manifest: KubeManifest, signal: AbortSignal) {
   if (present === undefined) return await api.create(SLOT_SPECS, manifest, signal);
   const { name, resourceVersion } = present.metadata;

@@ -32,7 +32,7 @@ interface ResourceEventsOptions {
 
 /** For all Events together; about the API server's own limit for one namespace. */
 const GLOBAL_BUCKET = { burst: 50, perSecond: 10 };
-/** For one slot and type: a few loads and unloads at once, then one Event a minute. Normal Events never displace a warning. */
+/** For one slot and type, then one Event a minute. Normal Events never displace a warning. */
 const SLOT_BUCKET = { burst: 25, perSecond: 1 / 60 };
 /** The count of a repeated Event is updated on the server no faster than this. */
 const COUNT_GAP_MS = 10_000;

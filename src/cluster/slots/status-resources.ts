@@ -51,7 +51,7 @@ const REPAIR_GAP_MS = 30_000;
 /** A transitional status is written this much later for each pending one, up to a limit. */
 const GAP_PER_WAITING_MS = 10;
 const LONGEST_CROWD_GAP_MS = 5000;
-/** A new leader has not observed every workload yet: until then, it does not publish that a ready slot is no longer ready. */
+/** A new leader has not observed every workload yet, so it delays publishing that a ready slot is no longer ready. */
 const FIRST_SETBACK_DELAY_MS = 3000;
 /** Changes of the copy within this time, mostly our own writes, are compared together. */
 const COMPARE_WITHIN_MS = 1000;

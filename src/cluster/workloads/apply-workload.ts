@@ -41,7 +41,7 @@ export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkl
   return present.value === undefined ? await create(application) : await updateInPlace(application, present.value);
 }
 
-/** The copy contains only our own Deployments: another client's, which an apply would take over, is looked up on the server. */
+/** The copy lacks other clients' Deployments, which an apply would take over, so the server is asked. */
 async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
   const { name, slot, revision } = workload;
   const copied = reflectors.deployments.items().get(name);

@@ -1,4 +1,4 @@
-/** Runs workloads as Deployments of a Kubernetes cluster. Observes them through local copies, which watches keep up to date. */
+/** Runs workloads as Deployments of a cluster. Observes them through local copies, which watches update. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/http-client.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
@@ -36,7 +36,7 @@ interface KubeRuntimeDeps {
 
 /** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** As many as concurrent requests: each workload is completed before the next begins, and status updates get through. */
+/** As many as requests in flight: each workload is completed before the next, and status updates get through. */
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {

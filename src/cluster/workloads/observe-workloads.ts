@@ -19,7 +19,7 @@ import type { KubeReflectors } from './workload-reflectors.ts';
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
-/** The present objects of each kind, by name, the warning Events about pods, and the progress of those that fetch a model. */
+/** The present objects by name, warning Events about pods, and the progress of those that fetch a model. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
   readonly fetched?: FetchProgress;

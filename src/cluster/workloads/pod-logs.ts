@@ -1,4 +1,4 @@
-/** Reads the log that explains the state of a pod: the server's, the crashed server's, or the model fetcher's before the first start. */
+/** Reads the log that explains the state of a pod: the server's, a crashed server's, or the model fetcher's. */
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
 import { PODS } from '../client/decide/resource-path.ts';
 import type { LogLine, Runtime } from '../../reconciler/ports.ts';
@@ -11,7 +11,7 @@ import { createLineSplitter } from '../../platform/read-body.ts';
 type LogApi = Pick<KubeApi, 'stream'>;
 type LogOptions = Parameters<Runtime['logs']>[1];
 
-/** Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges stdout and stderr. */
+/** Ends with the log; with `follow`, when the container exits. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
   // While a crashed server waits for its restart, its log is the interesting one.

@@ -1,4 +1,4 @@
-/** Polls the cluster for facts that cannot be watched: the progress of fetching pods, and the warning Events about stuck pods. */
+/** Polls what cannot be watched: the progress of fetching pods, and the warning Events about stuck pods. */
 import { sleep } from '../../platform/clock.ts';
 import type { Wake, Clock } from '../../reconciler/ports.ts';
 import type { KubeApi } from '../client/ports.ts';

@@ -25,7 +25,7 @@ export interface KubeStopDeps {
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
-/** Kubernetes terminates the pods of a removed Deployment within this time. Later, something else holds them, and they are removed. */
+/** Until Kubernetes terminates the pods of a removed Deployment. Later, they are removed explicitly. */
 const TERMINATED_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {

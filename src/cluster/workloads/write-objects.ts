@@ -1,4 +1,4 @@
-/** Writes objects for the leader, and nothing after its term. Each result enters the local copies before they are read again. */
+/** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -60,7 +60,7 @@ export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => 
 /** Drivers are rarely installed, and existing workloads keep their way of requesting GPUs. */
 const CACHED_FOR_MS = 300_000;
 
-/** Decides how GPUs are requested: through DRA if the cluster has a device class for them, otherwise from a device plugin. */
+/** GPUs are requested through DRA if the cluster has a device class for them, otherwise from a device plugin. */
 export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: () => number): FindAllocation {
   const cache = new Map<string, { readonly at: number; readonly exists: boolean }>();
 

@@ -1,4 +1,4 @@
-/** What users may set for the containers in the pods of a slot. Everything else in these containers belongs to the controller. */
+/** The parts of a slot's containers that users may set. Everything else belongs to the controller. */
 import { z } from 'zod';
 import {
   AbsolutePath,

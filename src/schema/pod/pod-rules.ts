@@ -1,4 +1,4 @@
-/** Rules about the overlay of a slot's pods that its schema cannot express. The controller's own keys cannot be overridden. */
+/** Rules about the overlay of a slot's pods that its schema cannot express, for zod and for CEL. */
 import {
   LABEL_KEY_PATTERN,
   GPU_RESOURCES,

@@ -73,7 +73,8 @@ describe('createKubeApi()', () => {
     expect(await refusal(403, 'Forbidden', denied)).toEqual({
       kind: 'stalled',
       reason: 'Forbidden',
-      message: 'Allow "system:serviceaccount:demo:svc" the verb "patch" on "deployments.apps" in namespace "demo": its role lacks it',
+      message:
+        '"system:serviceaccount:demo:svc" may not "patch" the resource "deployments.apps" in namespace "demo": add the verb to its role',
     });
     const quota = 'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5';
     expect(await refusal(403, 'Forbidden', quota)).toMatchObject({
@@ -96,7 +97,7 @@ describe('createKubeApi()', () => {
     expect(busy).toMatchObject({ kind: 'waiting', reason: 'ApiBusy' });
     expect(busy?.until).toBeGreaterThanOrEqual(before + 7000);
     expect(await refusal(404, 'NotFound', 'namespaces "demo" not found')).toMatchObject({
-      message: 'Create the namespace "demo": it does not exist',
+      message: 'The namespace "demo" does not exist: create it',
     });
     expect(await refusal(404, 'NotFound', 'the server could not find the requested resource')).toMatchObject({
       reason: 'NotFound',

@@ -40,10 +40,10 @@ export const isNewest = (way: ListWay): boolean => way.kind === 'newest' || (way
 export const oldestOf = (way: ListWay): string | undefined =>
   way.kind === 'newest' ? undefined : way.kind === 'cached' ? way.notOlderThan : way.from;
 
-/** Servers that cannot stream refuse the parameters: before 1.27 they do not know them, later the refusal names the feature. */
+/** Servers that cannot stream refuse the parameters; before 1.27 they do not know them. */
 export const cannotStream = (way: ListWay, reason: Reason): boolean => way.kind === 'streamed' && reason === 'Invalid';
 
-/** Returns the needs after a failed attempt if another way may succeed at once; undefined if the failure concerns them all. */
+/** The needs after a failure if another way may succeed at once; undefined if it concerns them all. */
 export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason): ListNeeds | undefined {
   if (way.kind === 'newest') return undefined;
   // The version is gone, or the cache does not have it yet. After a restored backup it never will.

@@ -1,4 +1,4 @@
-/** Recognises objects of an API server, compares their versions, and writes times, texts and sizes in its form. Pure. */
+/** Recognises objects, compares their versions, and writes times, texts and sizes as an API server does. Pure. */
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { KubeObject } from '../ports.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
@@ -40,7 +40,7 @@ export const truncate = (text: string, most = LONGEST_CAUSE): string => shorten(
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
 
-/** The canonical form of a quantity (`9Gi`, `1500M`, `1234567`), to which the server normalizes: any other would look like drift. */
+/** The canonical quantity (`9Gi`, `1500M`, `1234567`), to which servers normalize: any other would look like drift. */
 export function quantityOfBytes(bytes: number): string {
   const whole = Math.ceil(bytes);
   return whole % 1024 === 0 ? withSuffix(whole, 1024, BINARY) : withSuffix(whole, 1000, DECIMAL);

@@ -28,7 +28,7 @@ const Status = z.object({ message: z.string().default(''), reason: z.string().de
 
 /** After a longer Retry-After, we try again anyway. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
-/** A random delay, up to the Retry-After, but within these limits: a busy server refuses many clients with the same time. */
+/** Random delay, up to the Retry-After: a busy server refuses many clients with the same time. */
 const LEAST_SPREAD_MS = 1000;
 const LONGEST_SPREAD_MS = 30_000;
 const LONGEST_MESSAGE = 1000;
@@ -74,7 +74,7 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
   }
 }
 
-/** 403 has two causes: a missing permission, and admission (quotas, pod security), whose own message says what to do. */
+/** 403 has two causes: a missing permission, and admission (quotas, pod security), whose message says what to do. */
 function forbidden({ verb, resource, namespace, name }: RequestInfo, details: string): Failure {
   if (!/ cannot [a-z]+ resource /.test(details) && details.includes('forbidden: ')) {
     return failure('stalled', 'Forbidden', `The cluster did not admit ${resource} "${name}": ${details}`);
@@ -119,11 +119,7 @@ function statusOf({ text }: Refusal): { readonly message: string; readonly reaso
 }
 
 const HIGHEST_STATUS = 599;
-const WITHOUT_RESPONSE: Partial<Record<Reason, string>> = {
-  Aborted: 'aborted',
-  Unauthorized: 'no_credentials',
-  ApiUntrusted: 'untrusted',
-};
+const WITHOUT_RESPONSE: Partial<Record<Reason, string>> = { Aborted: 'aborted', Unauthorized: 'no_credentials', ApiUntrusted: 'untrusted' };
 
 /**
  * The end of a request, for metrics: the HTTP status, `aborted` (this service stops, or no longer leads), `no_credentials`

@@ -1,4 +1,4 @@
-/** The delay before the next list or watch, and the duration of a watch. Pure: random numbers in [0, 1) are arguments. */
+/** Delays before the next list or watch, and the duration of a watch. Pure: `random` is in [0, 1). */
 
 const FIRST_DELAY_MS = 500;
 /** Half of it on average, so that we reconnect soon after a long outage of the server. */
@@ -32,7 +32,7 @@ export function rewatchDelayMs(failures: number, end: WatchEnd, random: number):
   return end.orderly ? 0 : random * AFTER_BREAK_MS;
 }
 
-/** Before the list that follows when the server no longer has the version of a watch. `failures`: consecutive ones before. */
+/** Before the list after an expired version. `failures`: consecutive ones before this one. */
 export function expiredDelayMs(failures: number, random: number): number {
   return failures > 0 ? retryDelayMs(failures, random) : random * AFTER_EXPIRY_MS;
 }

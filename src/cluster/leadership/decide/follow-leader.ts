@@ -9,7 +9,7 @@ import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-slot.ts';
 
-/** Ignores statuses for another generation of a slot. `followEach` follows one slot; the service passes in a memo of it. */
+/** Ignores statuses for another generation of a slot. `followEach`: `followSlot` or a memo of it. */
 export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>, followEach = followSlot): BoardView {
   const slots = new Map<SlotName, BoardSlot>();
   let followed = false;
@@ -45,7 +45,7 @@ function withMissing(published: readonly Condition[], own: readonly Condition[])
   return missing.length === 0 ? published : [...missing, ...published];
 }
 
-/** Refuses requests that would wait in vain, because the leader has given up; not for an invalid text: the last good one serves. */
+/** Refuses requests that would wait in vain. With an invalid text, the last good one serves. */
 function admissionOf({ name, admission }: BoardSlot, { conditions }: SlotStatus): Admission {
   const stalled = conditions.find(({ type }) => type === 'Stalled');
   if (admission.kind !== 'park' || stalled?.status !== 'True' || stalled.reason === 'SpecInvalid') return admission;

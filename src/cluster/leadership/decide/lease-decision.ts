@@ -123,7 +123,7 @@ export function afterObservation(candidate: Candidate, observed: LeaseRecord | '
   return { ...changed, leadsFrom: now + changed.times.createdDelayMs };
 }
 
-/** After a watch event. A holder ignores it, since events of its own writes arrive late: only an observation or a conflict counts. */
+/** After a watch event. A holder ignores it, since events of its own writes arrive late. */
 export function afterWatchEvent(candidate: Candidate, observed: LeaseRecord | 'absent', now: number): Candidate {
   if (holdsLease(candidate)) return candidate;
   const { mustObserve, failures, retryAt } = candidate;
@@ -156,7 +156,7 @@ export function afterFailure(candidate: Candidate, now: number, random: number):
   return { ...candidate, failures, retryAt: now + delayMs * (0.5 + random / 2) };
 }
 
-/** The Lease to release, if any. If its holder does not lead yet, it must expire: a release would cut the delay after its creation. */
+/** The Lease to release. If its holder does not lead yet, it must expire, for the delay after its creation. */
 export function leaseToRelease(candidate: Candidate, now: number): LeaseRecord | undefined {
   const { observed, renewedAt, leadsFrom } = candidate;
   return typeof observed === 'object' && holdsLease(candidate) && renewedAt !== undefined && now >= leadsFrom ? observed : undefined;

@@ -1,4 +1,4 @@
-/** Converts the Lease of the candidates to a record and back. Everybody with write access can change it, so it may contain anything. Pure. */
+/** Parses and writes the Lease. Everybody with write access can change it, so it may contain anything. Pure. */
 import { z } from 'zod';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
@@ -63,7 +63,7 @@ export function parseLease(object: KubeObject): LeaseRecord {
   };
 }
 
-/** Nobody leads, and the next holder need not wait. An empty holder alone does not mean that: the leader may not know yet. */
+/** Nobody leads, and the next holder need not wait. An empty holder alone may still lead. */
 export const isReleased = ({ holder, durationMs }: LeaseRecord): boolean => holder === '' && durationMs === RELEASED_MS;
 
 export const isHeldBy = (record: LeaseRecord, { holder, instance }: Pick<LeaseRecord, 'holder' | 'instance'>): boolean =>

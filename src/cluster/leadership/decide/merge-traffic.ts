@@ -1,4 +1,4 @@
-/** Merges the traffic of all replicas: sums of pending and in-flight requests of the live ones, and the latest times of all reports. Pure. */
+/** Merges the traffic of all replicas: requests of the live ones, and the latest times of all. Pure. */
 import { sumTraffic, type TrafficFacts } from '../../../platform/decide/sum-traffic.ts';
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { demandBegan, type ReportedActivity, type TrafficReport } from './traffic-report.ts';
@@ -49,7 +49,7 @@ function presentOf({ report: { use, demand }, seenAt }: ReceivedReport): Traffic
 
 const busy = <Key>(activity: ReadonlyMap<Key, ReportedActivity>) => [...activity].filter(([, { count }]) => count > 0);
 
-/** Milliseconds until a pass is due after a report changed: 0 for new demand, more for use, undefined for no relevant change. */
+/** Milliseconds until a pass is due: 0 for new demand, more for use, undefined for no relevant change. */
 export function wakeFor(before: TrafficReport | undefined, next: TrafficReport): number | undefined {
   if (demandBegan(before, next)) return 0;
   const useChanged = next.use.entries().some(([workload, { count }]) => {

@@ -18,7 +18,7 @@ export interface ReportedActivity {
   readonly agoMs: number;
 }
 
-/** Most slots and most workloads in one report. All annotations of an object may have 256 KiB; a full report has about 200. */
+/** Slots and workloads in one report, some 200 KiB. All annotations of an object may have 256 KiB. */
 const REPORTED = 2000;
 
 const Count = z.int().min(0);
@@ -74,11 +74,11 @@ export function composeReport({ demand, workloads }: TrafficFacts, now: number):
   };
 }
 
-/** The least validity of a report without changes. `renewMs`: for a report of requests, which must not count for long after a crash. */
+/** Least validity of a report. `renewMs`: with requests, which must not count for long after a crash. */
 export const renewalMs = (report: TrafficReport, renewMs: number): number =>
   [...report.demand.values(), ...report.use.values()].some(({ count }) => count > 0) ? renewMs : Math.max(renewMs, QUIET_RENEW_MS);
 
-/** When the next report is due, on the clock of `now` and `last.at`. `renewMs`: interval of renewals while requests are pending or in flight. */
+/** When the next report is due, on the clock of `now`. `renewMs`: interval of renewals while there are requests. */
 export function reportDueAt(last: LastReport | undefined, next: TrafficReport, now: number, renewMs: number): number {
   if (last === undefined) return now;
   if (demandBegan(last.report, next)) return last.at + LEAST_MS;
@@ -89,7 +89,7 @@ export function reportDueAt(last: LastReport | undefined, next: TrafficReport, n
 export const demandBegan = (before: TrafficReport | undefined, next: TrafficReport): boolean =>
   next.demand.entries().some(([slot, { count }]) => count > 0 && (before?.demand.get(slot)?.count ?? 0) === 0);
 
-/** Whether something began, ended or happened since the last report. Entries that are merely missing from the next report do not count. */
+/** Whether something happened since the last report. Entries that are merely missing do not count. */
 function hasNews({ at, report }: LastReport, next: TrafficReport, now: number): boolean {
   const sinceMs = now - at;
   return (

@@ -1,4 +1,4 @@
-/** Converts SlotSpecs to stored slots, edits to patches, and the API server's rejections to problems of fields. Pure. */
+/** Converts SlotSpecs to stored slots, edits to patches, and rejections by the server to problems. Pure. */
 import type { KubeObject } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -20,7 +20,7 @@ export function versionOf({ metadata }: KubeObject): string {
   return generation === undefined ? resourceVersion : `${generation}-${uid.slice(0, 8)}`;
 }
 
-/** Returns the merge patch (RFC 7396) from `before` to `after`; undefined if they are the same. Such a patch cannot set a key to null. */
+/** The merge patch (RFC 7396) from `before` to `after`; undefined if they are the same. It cannot set a key to null. */
 export function patchBetween(before: unknown, after: unknown): unknown {
   if (!isTable(before) || !isTable(after)) return isSameValue(before, after) ? undefined : after;
   const changed = new Map<string, unknown>();
@@ -41,7 +41,7 @@ const BEFORE_NEXT_FIELD = new RegExp(`, (?=(?:${FIELD}): )`);
 /** Accompanies other problems, and only reports that there may be more. */
 const NOT_CHECKED = 'some validation rules were not checked because the object was invalid';
 
-/** `SlotSpec.inference.svc.dev "img" is invalid: [spec.model.default: Required value, spec.priority: Invalid value: 5000: …]` */
+/** `SlotSpec.inference.svc.dev "img" is invalid: [spec.model.default: Required value, spec.priority: Invalid …]` */
 export function parseRejection(message: string): readonly SpecProblem[] {
   const text = message.replace(/^.*? is invalid: /s, '');
   const list = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;

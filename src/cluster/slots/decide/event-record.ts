@@ -34,7 +34,7 @@ const MESSAGES_MS = 600_000;
 /** An older Event may have been deleted by the server. */
 const RECORD_MS = 3_000_000;
 
-/** Returns the key of the Event that counts this one, and the event with the message to write. `similar`: its `similarKey`. */
+/** The key of the Event that counts this one, and the event to write. `similar`: its `similarKey`. */
 export function correlate(event: SlotEvent, similar: string, recent: RecentMessages | undefined) {
   const known = recent !== undefined && event.at - recent.lastAt <= MESSAGES_MS ? recent.messages : [];
   const messages = known.includes(event.message) ? known : [...known, event.message].slice(-MOST_MESSAGES);
@@ -128,7 +128,7 @@ const STATE_REASONS = {
   unloading: 'Unloading',
 } as const satisfies Record<SlotState, EventReason>;
 
-/** Undefined for entries that are of no use in the cluster: actions and edits show in their effects, requests are too frequent. */
+/** Undefined for actions and edits, which show in their effects, and for requests, which are too frequent. */
 export function toSlotEvent(entry: TimelineEntry): SlotEvent | undefined {
   switch (entry.kind) {
     case 'state':

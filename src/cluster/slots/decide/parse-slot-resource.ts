@@ -21,7 +21,7 @@ export interface ParsedResource {
   readonly slot: DesiredSlot | undefined;
 }
 
-/** A valid text. The document is kept besides the spec, since a later version of the program may have other defaults. */
+/** A valid text. The document is kept too, since a later version of the program may have other defaults. */
 export interface LastGood {
   readonly generation: number;
   readonly document: unknown;
@@ -31,7 +31,7 @@ export interface LastGood {
 /** Further problems are counted, since nobody reads that many. */
 const MOST_PROBLEMS = 50;
 
-/** Whether the desired state may have changed: another object of this name, an edited spec, or a deletion; not a new status. */
+/** Whether the desired state may have changed: another object, an edited spec, or a deletion; not a new status. */
 export function isDesiredChange(before: KubeObject | undefined, { metadata }: KubeObject): boolean {
   const { uid, generation, deletionTimestamp } = before?.metadata ?? {};
   // The server increments the generation with each change of the spec, and only then.
@@ -90,7 +90,7 @@ function recallLastGood(name: SlotName, { metadata, ...object }: KubeObject): Re
   return parsed.ok ? { generation, document, spec: parsed.spec, judged: recorded.observedGeneration === present } : undefined;
 }
 
-/** All replicas must choose the same one: that of the leader once it has judged the present text; until then, the newest known. */
+/** All replicas must choose the same: the leader's once it has judged the present text, until then the newest known. */
 function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | undefined): LastGood | undefined {
   if (recorded === undefined || own?.generation === recorded.generation) return own;
   if (own !== undefined && !recorded.judged && own.generation > recorded.generation) return own;
@@ -104,10 +104,10 @@ export interface LastGoodRecord {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-/** A status with a larger record might exceed what etcd stores by default (1.5 MiB), and would not be written at all. */
+/** A status with a larger record might exceed etcd's default limit (1.5 MiB), and would not be written at all. */
 const LARGEST_RECORD = 262_144;
 
-/** Undefined for a text that is too large: after a restart, it cannot stay in force while the next one has a mistake. */
+/** Undefined for a text that is too large: it cannot outlive a restart while the next one has a mistake. */
 export function recordLastGood({ generation, document }: LastGood): LastGoodRecord | undefined {
   return isTable(document) && JSON.stringify(document).length <= LARGEST_RECORD ? { generation, spec: document } : undefined;
 }

@@ -24,7 +24,7 @@ type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 
-/** `present`: the status on the server. Unchanged conditions and states keep their times, so that a new leader writes nothing. */
+/** `present`: the status on the server. Unchanged states and conditions keep their times. */
 export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   const { name, replicas, progress: _progress, failures, ...same } = status;
   return {
@@ -66,7 +66,7 @@ export function refusedResourceStatus(
 export const isSameStatus = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
   present !== undefined && isSameValue(comparable(next), comparable(present));
 
-/** Whether users and tools wait for the difference. Effects of requests, counters and messages can be published later. */
+/** Whether users and tools wait for the difference. Counters, messages and effects of requests can be late. */
 export const isUrgent = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
   present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 
@@ -109,12 +109,7 @@ const PublishedCondition = z
   })
   .transform(({ lastTransitionTime: lastTransitionAt, ...same }) => ({ ...same, lastTransitionAt }));
 
-const PublishedFailure = z.object({
-  at: Time,
-  kind: z.enum(CRASH_KINDS),
-  reason: z.string().transform(toReason),
-  message: z.string(),
-});
+const PublishedFailure = z.object({ at: Time, kind: z.enum(CRASH_KINDS), reason: z.string().transform(toReason), message: z.string() });
 
 const PublishedStatus = z.object({
   state: z.enum(SLOT_STATES),
@@ -147,7 +142,7 @@ export function parseResourceStatus(name: SlotName, status: unknown): SlotStatus
   };
 }
 
-/** Where `UpToDate` is false, it says more than `Ready`: the task of the user, or the pending change. A slot always has both. */
+/** Where `UpToDate` is false, it says more than `Ready`. A slot always has both. */
 function summarize(conditions: readonly Condition[]): SlotResourceStatus['summary'] {
   const ready = conditions.find(({ type }) => type === 'Ready');
   const upToDate = conditions.find(({ type }) => type === 'UpToDate');

@@ -14,7 +14,7 @@ type ContainerOverlay = NonNullable<PodOverlay['server']>;
 /** Ids of users and groups belong together: if one of them is set, the others have no default. */
 const IDS = ['runAsUser', 'runAsGroup', 'fsGroup'] as const;
 
-/** `user`: id of the user and its group; "any": the cluster assigns them, as OpenShift does from the namespace's range. */
+/** `user`: id of the user and its group; "any": the cluster assigns them, as OpenShift does. */
 export function podSecurity({ securityContext = {} }: PodOverlay, user: number | 'any'): Part {
   const leaves = user === 'any' || IDS.some((id) => securityContext[id] !== undefined);
   return {
@@ -35,11 +35,7 @@ export function containerSecurity(pod: PodOverlay, overlay: ContainerOverlay | u
   const { allowPrivilegeEscalation, ...rest } = { ...base, ...securityContext };
   // Kubernetes refuses a privileged container that may not gain rights.
   const mayNotGain = rest.privileged === true && securityContext.allowPrivilegeEscalation === undefined;
-  return {
-    ...rest,
-    ...(mayNotGain ? {} : defined({ allowPrivilegeEscalation })),
-    ...filled({ capabilities }),
-  };
+  return { ...rest, ...(mayNotGain ? {} : defined({ allowPrivilegeEscalation })), ...filled({ capabilities }) };
 }
 
 /** Keys of the pod's spec that the controller does not set itself. `own`: labels of the pods. */
@@ -95,7 +91,7 @@ export function overlayContainer(container: Part, overlay: ContainerOverlay = {}
 /** The volumes of the overlay as API servers store them. */
 export const overlayVolumes = ({ volumes = [] }: PodOverlay): readonly Part[] => volumes.map(asStored);
 
-/** GPUs and the memory limit that the slot declares belong to the controller. The memory that it requests is only a default. */
+/** The slot's GPUs and memory limit belong to the controller. The memory that it requests is only a default. */
 function mergeResources(own: Part, overlay: ContainerOverlay['resources'], demand: DeviceDemand): Part {
   if (overlay === undefined) return own;
   const gpu = demand.kind === 'resource' ? demand.resource : undefined;

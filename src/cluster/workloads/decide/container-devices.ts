@@ -1,4 +1,4 @@
-/** Requests a GPU or another device for a pod: as an extended resource, through DRA, or as device files of the node. Pure. */
+/** Requests a device for a pod: as an extended resource, through DRA, or as device files of the node. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { backendLabel, revisionedName, type KubeWorkload } from './object-names.ts';
@@ -30,7 +30,7 @@ export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GP
   return { kind: 'resource', resource, count };
 }
 
-/** Returns the DRA device class that corresponds to a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
+/** The DRA device class of a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
 export function deviceClassOf(resource: string): string | undefined {
   const [domain = '', kind] = resource.split('/');
   if (domain.startsWith('gpu.')) return domain;

@@ -1,4 +1,4 @@
-/** The names and labels of a workload's objects, the names inside its pods, and the settings that they depend on. Pure. */
+/** Names and labels of a workload's objects and in its pods, and the settings that they depend on. Pure. */
 import type { Workload, ClusterWorkload, ImageReference } from '../../../reconciler/ports.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
@@ -26,7 +26,7 @@ export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backen
 
 /** Name of the slot's Service and of the claim for its models. */
 export const slotObjectName = (slot: SlotName): string => `svc-slot-${slot}`;
-/** Name of the ConfigMap with the environment and of the ResourceClaimTemplate: one for each revision, so neither is ever updated. */
+/** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Neither is ever updated. */
 export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revision'>): string => `${name}-${revision}`;
 
 /** Labels of objects that all revisions of a slot share. */

@@ -1,4 +1,4 @@
-/** Parses the used parts of Pods and Deployments; the rest is dropped before an object is stored, as there may be thousands. Pure. */
+/** Parses the used parts of Pods and Deployments; the rest is dropped before an object is stored. Pure. */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import { LABELS, FIELD_MANAGER } from '../../../schema/pod/kube-fields.ts';
@@ -195,7 +195,7 @@ const portIn = (containers: readonly z.output<typeof Container>[]): number | und
 
 export const isTerminating = (pod: PodFacts): boolean => pod.metadata.deletionTimestamp !== undefined;
 export const isReady = (pod: PodFacts): boolean => pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-/** Whether a terminating pod has no running container left. The kubelet may take another half minute to delete the object. */
+/** Whether a terminating pod has no running container. The kubelet may take another half minute to delete it. */
 export const hasEnded = (pod: PodFacts): boolean => {
   const { containerStatuses, initContainerStatuses } = pod.status;
   const isRunning = ({ state }: ContainerStatus): boolean => state?.running !== undefined;

@@ -43,7 +43,7 @@ export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
   };
 }
 
-/** Entries for a container's `env`, in both cases, since programs differ. A variable that the slot sets in either case stays as it is. */
+/** Entries for a container's `env`, in both cases, since programs differ. Variables of the slot stay as they are. */
 export function proxyEntries(variables: ProxyVariables, secret: string | undefined, taken: readonly string[]): readonly Part[] {
   const names = new Set(taken.map((name) => name.toUpperCase()));
   const fromSecret = secret === undefined ? [] : ['HTTP_PROXY', 'HTTPS_PROXY'];

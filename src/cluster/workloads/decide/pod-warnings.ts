@@ -1,4 +1,4 @@
-/** Selects the Event that explains why a scheduled pod does not start: kubelets report failed mounts and networks only there. Pure. */
+/** Selects the Event that explains why a scheduled pod does not start, such as a failed mount. Pure. */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';

@@ -1,4 +1,4 @@
-/** Renders the workload of a slot as a Deployment and the objects beside it. Pure. `workload-phase.ts` is the way back. */
+/** Renders the workload of a slot as a Deployment and the objects beside it; `workload-phase.ts` reads them. Pure. */
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';

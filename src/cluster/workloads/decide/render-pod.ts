@@ -1,4 +1,4 @@
-/** Renders the pod template of a workload. Lists have a fixed order and quantities the server's form, so that it stores what was sent. Pure. */
+/** Renders the pod template of a workload, in the order and form in which the server stores it. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
@@ -23,7 +23,7 @@ type Part = Readonly<Record<string, unknown>>;
 
 /** Enough, since a fetched model is streamed to disk. */
 const FETCH_MEMORY = '64Mi';
-/** A slot opens when this probe passes. It fails a little later than the reconciler's timeout, whose message is clearer. */
+/** A slot opens when this probe passes. It fails after the reconciler's timeout, whose message is clearer. */
 const STARTUP_PERIOD_S = 1;
 const STARTUP_MARGIN_S = 15;
 
@@ -121,7 +121,7 @@ function proxies({ podProxy, SVC_POD_PROXY_SECRET }: KubeSettings, overlay: PodO
   return proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
 }
 
-/** Readiness removes a pod from load balancing quickly. Liveness is tolerant: a restart under full load would lose requests. */
+/** Readiness removes a pod from load balancing quickly. Liveness is tolerant: a restart would lose requests. */
 function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   const httpGet = { path: readyPath, port: PORT_NAME };
   const startS = Math.ceil(startTimeoutMs / 1000) + STARTUP_MARGIN_S;
@@ -132,7 +132,7 @@ function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   };
 }
 
-/** Variables to fetch the files that the gateway has chosen. The token comes only from a Secret. A slot may set those of the Hub itself. */
+/** Variables to fetch the chosen files. The token comes only from a Secret. A slot may set those of the Hub itself. */
 function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_TOKEN_SECRET: secret }: KubeSettings): readonly Part[] {
   if (pinnedBy === undefined) return [];
   const own = new Set((pod?.model?.env ?? []).map(({ name }) => name));

@@ -25,7 +25,7 @@ export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | 
 const isDeploymentSpec = (value: unknown): value is DeploymentSpec =>
   isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 
-/** Returns a phrase for each changed field, with the program that changed it if known. `owner` undefined: not compared. */
+/** A phrase for each changed field, with the program that changed it if known. `owner` undefined: not compared. */
 export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
   const { deployment } = record;
   if (deployment.deleting) return [];
@@ -119,7 +119,7 @@ interface Difference {
   readonly found: unknown;
 }
 
-/** The keys by which server-side apply merges lists: the first ones that the elements have. Other lists are compared as one value. */
+/** The keys by which server-side apply merges lists. Other lists are compared as one value. */
 const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   containers: [['name']],
   initContainers: [['name']],

@@ -235,7 +235,7 @@ function logTail(message: string): string {
   return line.length > 500 ? `…${line.slice(-500)}` : line;
 }
 
-/** The pod's uid → `1.2 GiB of 6.1 GiB (20 %)`, from the last log line of its init container; undefined if no pod has any. */
+/** Progress of each pod, by uid: `1.2 GiB of 6.1 GiB (20 %)`. Undefined if no pod has any. */
 export type FetchProgress = ReadonlyMap<string, string> | undefined;
 
 /** Whether the pod's init container runs, which fetches and verifies the model. */

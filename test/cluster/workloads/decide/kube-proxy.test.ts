@@ -30,7 +30,7 @@ describe('parsePodProxy()', () => {
     (url) => {
       const found = parsePodProxy({ HTTPS_PROXY: url, HTTP_PROXY: 'http://open.example' }, undefined);
       expect(found.variables).toEqual({ HTTP_PROXY: 'http://open.example', NO_PROXY: DIRECT });
-      expect(found.problems).toEqual([expect.stringMatching(/^Put the URL of "HTTPS_PROXY" into a Secret .*"SVC_POD_PROXY_SECRET"/)]);
+      expect(found.problems).toEqual([expect.stringMatching(/^The URL of "HTTPS_PROXY" contains credentials.*"SVC_POD_PROXY_SECRET"/)]);
       expect(JSON.stringify(found)).not.toContain('s3cret');
     },
   );

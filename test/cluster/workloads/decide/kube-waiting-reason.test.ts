@@ -78,7 +78,7 @@ describe('what keeps a recorded pod from running', () => {
         /^The node cannot pull the image "localhost:1\/nothing\/here:v1": the registry does not respond \(.*connection refused\)$/,
       ),
     ],
-    ['badname', 'image', 'InvalidImageName', expect.stringContaining('Correct the image name "UPPER case:v1"')],
+    ['badname', 'image', 'InvalidImageName', expect.stringContaining('The image name "UPPER case:v1" is not valid')],
     [
       'never',
       'image',
