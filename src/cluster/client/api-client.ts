@@ -159,7 +159,6 @@ function parseObject(text: string, type: ResourceType): Result<KubeObject> {
   return fail('retry', 'ApiFailed', `The response of the API server is not a ${apiVersionOf(type)} ${type.kind}`);
 }
 
-/** Whether a discovery document lists the resource. */
 function listsResource(text: string, plural: string): boolean {
   const parsed = parseJson(text);
   const resources = isTable(parsed) ? parsed['resources'] : undefined;

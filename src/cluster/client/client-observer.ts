@@ -37,7 +37,6 @@ export interface KubeObserver {
   copyStarted(copy: ObservedCopy, signal: AbortSignal): void;
   copyListed(copy: { readonly resource: string; readonly cause: ListCause }): void;
   copyWatchEnded(copy: { readonly resource: string; readonly result: WatchResult }): void;
-  /** An attempt to write a status or an Event has ended. */
   publicationEnded(publication: { readonly what: 'status' | 'event'; readonly result: Written }): void;
 }
 

@@ -20,7 +20,6 @@ const LONGEST_KEY = 64;
 
 export interface ListLimits {
   readonly itemBytes: number;
-  /** For everything outside of the items. */
   readonly envelopeBytes: number;
 }
 
@@ -73,13 +72,11 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
   };
 }
 
-/** Collects bytes up to a limit. */
 function createPart(limitBytes: number) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   const text = (): string => Buffer.concat(chunks).toString('utf8');
   return {
-    /** Returns false if the limit is exceeded. */
     add(chunk: Uint8Array): boolean {
       bytes += chunk.length;
       if (chunk.length > 0) chunks.push(chunk);

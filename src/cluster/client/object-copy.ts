@@ -128,7 +128,6 @@ export function createCopyRecord(resource: string, clock: Clock, observer: CopyO
       cause = 'due';
     },
     watchOpened: (): void => void (age = afterWatchOpened(age, clock.now())),
-    /** An event or a bookmark. */
     received: (): void => void (age = afterReceived(age, clock.now())),
     watchEnded(outcome: WatchOutcome): void {
       const result = watchResult(outcome);

@@ -174,7 +174,6 @@ export interface Leadership {
   leads(): boolean;
   /** Aborts when the current term ends; already aborted while this replica does not lead. Pass it to every write. */
   term(): AbortSignal;
-  /** Name of the lease holder, if known. */
   holder(): string | undefined;
   changes(wake: Wake, signal: AbortSignal): void;
   /** Takes part in the election until the signal aborts. Then releases a lease that it holds, and resolves. */

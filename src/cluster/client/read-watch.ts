@@ -6,9 +6,7 @@ import type { WatchStep } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './list-splitter.ts';
 
 export type WatchOutcome =
-  /** The server rejected the request. */
   | { readonly kind: 'refused'; readonly failure: Failure }
-  /** It is time for a list. */
   | { readonly kind: 'relist' }
   /** The next watch continues from here. */
   | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number; readonly bookmarked: boolean }
@@ -33,7 +31,6 @@ interface WatchLimits {
 interface WatchSink {
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   opened(): void;
-  /** Called once for events that arrived together. */
   changed(): void;
 }
 
@@ -101,16 +98,9 @@ async function readEvents(chunks: AsyncIterable<Uint8Array>, sink: WatchSink, wa
 const RELIST = 'relist';
 const TIMED_OUT = 'timed out';
 
-interface Watchdog {
-  readonly signal: AbortSignal;
-  received(): void;
-  /** From now on the server reports its progress even if nothing changes, so silence is a failure. */
-  expectBookmarks(): void;
-  expectsBookmarks(): boolean;
-  stop(): void;
-}
+type Watchdog = ReturnType<typeof createWatchdog>;
 
-function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: outer, relist }: WatchSignals): Watchdog {
+function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: outer, relist }: WatchSignals) {
   const own = new AbortController();
   let receivedAt = clock.now();
   let expectsBookmarks = false;
@@ -131,15 +121,16 @@ function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: 
   if (relist.aborted) beginList();
   return {
     signal: own.signal,
-    received: () => void (receivedAt = clock.now()),
-    expectBookmarks() {
+    received: (): void => void (receivedAt = clock.now()),
+    /** From now on the server reports its progress even if nothing changes, so silence is a failure. */
+    expectBookmarks(): void {
       if (expectsBookmarks) return;
       expectsBookmarks = true;
       cancelList();
       cancelList = clock.at(due.bookmarked, beginList);
     },
-    expectsBookmarks: () => expectsBookmarks,
-    stop() {
+    expectsBookmarks: (): boolean => expectsBookmarks,
+    stop(): void {
       for (const cancel of [cancelCheck, cancelList, cancelEnd]) cancel();
       outer.removeEventListener('abort', end);
       relist.removeEventListener('abort', beginList);

@@ -7,18 +7,12 @@ import { addWake } from '../../platform/clock.ts';
 import type { KubeObject, Reflector } from './ports.ts';
 import type { RefreshableReflector } from './reflector.ts';
 
-interface TermCopies {
-  /** `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
-  add(open: () => RefreshableReflector): Reflector;
-  /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
-  begin(term: AbortSignal): Promise<void>;
-}
-
-export function createTermCopies(): TermCopies {
+export function createTermCopies() {
   const nothing: ReadonlyMap<string, KubeObject> = new Map();
   const begins: ((term: AbortSignal) => Promise<void>)[] = [];
   return {
-    add(open) {
+    /** `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
+    add(open: () => RefreshableReflector): Reflector {
       const wakes = new Set<Wake>();
       let current: RefreshableReflector | undefined;
       begins.push(async (term) => {
@@ -42,7 +36,8 @@ export function createTermCopies(): TermCopies {
         start: () => undefined,
       };
     },
-    begin: async (term) => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
+    /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
+    begin: async (term: AbortSignal): Promise<void> => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
   };
 }
 

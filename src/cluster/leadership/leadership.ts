@@ -29,9 +29,7 @@ import { sleep } from '../../platform/clock.ts';
 export interface LeadershipDeps {
   /** Preferably a client of its own: a renewal must not wait behind a thousand other requests. */
   readonly api: KubeApi;
-  /** The name of the Lease. */
   readonly name: string;
-  /** The name of this replica, which the Lease shows as its holder. */
   readonly identity: string;
   /** At least 2 s; rounded up to whole seconds. */
   readonly leaseDurationMs: number;

@@ -51,7 +51,6 @@ async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Pro
   }
 }
 
-/** Returns whether any event was received. */
 async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
   const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
   // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.

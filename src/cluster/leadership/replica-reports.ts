@@ -136,7 +136,6 @@ interface ReportWriterDeps {
   readonly identity: string;
   /** UID of the pod, which then owns the Lease. */
   readonly podUid?: string;
-  /** The traffic of the gateway of this replica. */
   readonly local: Traffic;
   readonly leaseDurationMs: number;
   /** Unix milliseconds, for the times in Leases. */

@@ -10,7 +10,6 @@ interface TermDeps {
   /** Returns the milliseconds until `leadsNow` may change without an event, if known. */
   readonly untilChangeMs: () => number | undefined;
   readonly identity: string;
-  /** The name of the Lease. */
   readonly lease: string;
   readonly log: SourceLog | undefined;
 }

@@ -40,7 +40,6 @@ export interface ClusterModelStoreOptions {
   readonly fitsBytes?: number | undefined;
 }
 
-/** For one request to the API server. */
 const ANSWER_WITHIN_MS = 20_000;
 
 export function createClusterModelStore(options: ClusterModelStoreOptions): ClusterModelStore {

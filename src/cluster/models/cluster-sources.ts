@@ -33,7 +33,6 @@ export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' |
   decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
 }
 
-/** For one request to the API server. */
 const ANSWER_WITHIN_MS = 20_000;
 
 export function createClusterSources(options: ClusterSourcesOptions): ClusterSources {

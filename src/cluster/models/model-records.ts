@@ -38,11 +38,9 @@ export interface ModelRecords {
 
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
-  /** From `createRecordReflector()`. */
   readonly copy: Reflector;
   /** Where the gateway would have the files. */
   readonly root: string;
-  /** Licences that the settings accept. */
   readonly acceptedLicenses: readonly string[];
 }
 

@@ -102,7 +102,6 @@ async function edit(
 
 type EditorApi = ResourceEditorOptions['api'];
 
-/** Undefined if there is no such resource. */
 async function find(api: EditorApi, name: SlotName, signal: AbortSignal): Promise<Result<KubeObject | undefined>> {
   const found = await api.get(SLOT_SPECS, name, signal);
   return !found.ok && found.failure.reason === 'NotFound' ? ok(undefined) : found;

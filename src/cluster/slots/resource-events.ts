@@ -23,7 +23,6 @@ interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
   readonly leadership: Pick<Leadership, 'leads' | 'term'>;
-  /** Name of this replica. */
   readonly instance: string;
   readonly clock: Clock;
   readonly log: SourceLog;
@@ -42,7 +41,6 @@ const MOST_REMEMBERED = 4096;
 const RETRY_MS = 5000;
 const MOST_ATTEMPTS = 3;
 
-/** An Event, and its state on the server. */
 interface Publication {
   readonly record: EventRecord;
   readonly writtenCount: number;
@@ -168,7 +166,6 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   };
 }
 
-/** Returns undefined on success. */
 async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }: Publication): Promise<Failure | undefined> {
   const { api, instance, leadership } = options;
   const signal = leadership.term();
@@ -180,7 +177,6 @@ async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }:
   return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
 }
 
-/** Adds the newest entry, and drops the oldest if there are too many. */
 function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);

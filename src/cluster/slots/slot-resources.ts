@@ -116,7 +116,6 @@ function gather(entries: Iterable<Entry>): DesiredState {
   return { slots, refused, problems };
 }
 
-/** One log line for each problem. */
 function linesOf({ slots, refused, problems: others = [] }: DesiredState): ReadonlySet<string> {
   const invalid = [...[...slots.values()].map(({ name, problems }) => [name, problems] as const), ...refused];
   const lines = invalid.flatMap(([name, problems]) => problems.map((each) => `${SLOT_RESOURCE.kind}/${name}: ${formatProblem(each)}`));

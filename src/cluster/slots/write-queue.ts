@@ -26,7 +26,6 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
   let earliest = Number.POSITIVE_INFINITY;
   let pausedUntil = 0;
   let timer: { readonly at: number; readonly cancel: () => void } | undefined;
-  /** Defined during a flush. */
   let flushed: PromiseWithResolvers<void> | undefined;
 
   const run = (): void => {

@@ -73,7 +73,6 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
   };
 
   return {
-    /** Looks after each change until the signal aborts. */
     start(signal: AbortSignal): void {
       for (const copy of [slots, services, configMaps, deployments, pods]) copy.changes(() => lookAfter(LOOK_AFTER_MS), signal);
       leadership.changes(() => lookAfter(LOOK_AFTER_MS), signal);

@@ -13,7 +13,7 @@ import type { DeploymentFacts, PodFacts } from './decide/pod-facts.ts';
 import { revisionedName, slotObjectName } from './decide/object-names.ts';
 import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/workload-phase.ts';
 import type { FetchProgress } from './decide/waiting-reason.ts';
-import type { PodWarning, PodWarnings } from './decide/pod-warnings.ts';
+import type { PodWarnings } from './decide/pod-warnings.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
@@ -29,19 +29,15 @@ export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Obje
 
 export type KubeObserver = ReturnType<typeof createKubeObserver>;
 
+/** A workload, and everything that it was derived from: the first four are its record. */
 interface Entry {
+  readonly inputs: readonly unknown[];
   readonly record: KubeRecord;
-  readonly pods: readonly PodFacts[];
-  readonly warnings: readonly (PodWarning | undefined)[];
-  readonly fetched: readonly (string | undefined)[];
   readonly observed: ObservedWorkload;
 }
 
 interface View {
-  readonly objects: readonly KubeObject[];
-  readonly warnings: PodWarnings;
-  readonly fetched: FetchProgress;
-  readonly isPartial: boolean;
+  readonly inputs: readonly unknown[];
   readonly workloads: readonly ObservedWorkload[];
   readonly pods: PodsByOwner;
 }
@@ -60,9 +56,8 @@ export function createKubeObserver() {
   const view = (snapshot: KubeSnapshot): View => {
     const { deployments, services, configMaps, pods, warnings, fetched, isPartial = false } = snapshot;
     // Compared one by one, since the maps stay the same while their content changes.
-    const objects = [deployments, services, configMaps, pods].flatMap((each) => [...each.values()]);
-    const isSameBeside = last?.warnings === warnings && last?.fetched === fetched && last?.isPartial === isPartial;
-    if (last !== undefined && isSameBeside && isSameList(last.objects, objects)) return last;
+    const inputs = [warnings, fetched, isPartial, ...[deployments, services, configMaps, pods].flatMap((each) => [...each.values()])];
+    if (last !== undefined && isSameList(last.inputs, inputs)) return last;
     const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
     const parsed = [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []);
     const byOwner = owners.group(parsed, present);
@@ -74,8 +69,7 @@ export function createKubeObserver() {
     }
     entries = next;
     const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
-    const workloads = [...[...next.values()].map(({ observed }) => observed), ...orphaned];
-    last = { objects, warnings, fetched, isPartial, workloads, pods: byOwner };
+    last = { inputs, workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned], pods: byOwner };
     return last;
   };
 
@@ -94,20 +88,16 @@ export function createKubeObserver() {
 
 /** Returns `before` itself if nothing changed. */
 function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: readonly PodFacts[], snapshot: KubeSnapshot): Entry {
+  const { warnings, fetched, isPartial = false } = snapshot;
   const service = snapshot.services.get(slotObjectName(facts.slot));
   const configMap = snapshot.configMaps.get(revisionedName(facts));
-  const known = before?.record;
-  const isPartial = snapshot.isPartial === true;
-  const isSameRecord =
-    known?.deployment === facts && known.service === service && known.configMap === configMap && known.isPartial === isPartial;
-  const warnings = pods.map(({ metadata }) => snapshot.warnings?.get(metadata.uid));
-  const fetched = pods.map(({ metadata }) => snapshot.fetched?.get(metadata.uid));
-  const isSameBeside = before !== undefined && isSameList(before.warnings, warnings) && isSameList(before.fetched, fetched);
-  if (isSameBeside && isSameRecord && isSameList(before.pods, pods)) return before;
-  const record = isSameRecord ? known : { deployment: facts, service, configMap, isPartial };
+  const own = [facts, service, configMap, isPartial];
+  const inputs = [...own, ...pods.flatMap((pod) => [pod, warnings?.get(pod.metadata.uid), fetched?.get(pod.metadata.uid)])];
+  if (before !== undefined && isSameList(before.inputs, inputs)) return before;
+  const isSameRecord = before !== undefined && isSameList(before.inputs.slice(0, own.length), own);
+  const record = isSameRecord ? before.record : { deployment: facts, service, configMap, isPartial };
   const previous = before?.observed.waitingReason ?? before?.observed.missing;
-  const hints = { previous, warnings: snapshot.warnings, fetched: snapshot.fetched };
-  return { record, pods, warnings, fetched, observed: observeWorkload(record, pods, hints) };
+  return { inputs, record, observed: observeWorkload(record, pods, { previous, warnings, fetched }) };
 }
 
 const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>

@@ -9,13 +9,8 @@ import { readKubeLogs } from './pod-logs.ts';
 import { EVENTS } from '../client/decide/resource-path.ts';
 import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/pod-warnings.ts';
 
-interface PollerOptions<Value> {
-  readonly everyMs: number;
-  /** Returns the value before, the same object, if nothing has changed. */
-  readonly look: (before: Value | undefined) => Promise<Value | undefined>;
-}
-
-function createPoller<Value>({ everyMs, look }: PollerOptions<Value>) {
+/** `look` returns the value before, the same object, if nothing has changed. */
+function createPoller<Value>(everyMs: number, look: (before: Value | undefined) => Promise<Value | undefined>) {
   let value: Value | undefined;
 
   async function lookUntilAborted(wake: Wake, signal: AbortSignal): Promise<void> {
@@ -69,7 +64,7 @@ export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPo
     return next.size === 0 ? undefined : isSame(before, next) ? before : next;
   }
 
-  return createPoller({ everyMs: lookMs, look });
+  return createPoller(lookMs, look);
 }
 
 /** Undefined if the log cannot be read, or has no progress. */
@@ -120,5 +115,5 @@ export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }
     return selectWarnings(listed.value.items, new Set(stuck.filter((uid) => !recovered.has(uid))), warnings);
   }
 
-  return createPoller({ everyMs: lookMs, look });
+  return createPoller(lookMs, look);
 }

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { parsePod, prunePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import { listPods } from '../../../src/cluster/workloads/cluster-runtime.ts';
-import { CRASHED, kubeWorkload, podOf, type PodChoice } from './kube-fixtures.ts';
+import { CRASHED, kubeWorkload, podOf, type PodChoice } from './workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 

@@ -27,7 +27,6 @@ export const confirmed = (now: number): CopyAge => ({ confirmedAt: now });
 
 export const afterWatchOpened = (age: CopyAge, now: number): CopyAge => ({ ...age, watch: { openedAt: now, received: false } });
 
-/** After an event or a bookmark. */
 export function afterReceived({ watch }: CopyAge, now: number): CopyAge {
   return { confirmedAt: now, ...(watch === undefined ? {} : { watch: { ...watch, received: true } }) };
 }

@@ -4,7 +4,6 @@ import { isTable } from '../../../schema/words/key-case.ts';
 import type { KubeObject } from '../ports.ts';
 import { compareVersions, isKubeObject } from './object-fields.ts';
 
-/** The copy's knowledge of the object of the event. */
 interface Known {
   readonly object: KubeObject | undefined;
   /** UID of an object of this name that we removed. Older events about it may still arrive. */
@@ -18,7 +17,6 @@ export type WatchStep =
   | { readonly kind: 'advance' | 'bookmark'; readonly resourceVersion: string | undefined }
   /** The server no longer has this version: a complete list must be read. */
   | { readonly kind: 'expired' }
-  /** The watch has failed. */
   | { readonly kind: 'failed'; readonly message: string };
 
 export function foldWatchEvent(event: unknown, knownOf: (name: string) => Known): WatchStep {

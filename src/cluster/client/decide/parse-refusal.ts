@@ -12,14 +12,11 @@ export interface RequestInfo {
   readonly resource: string;
   /** Empty for cluster-wide resources. */
   readonly namespace: string;
-  /** Empty if the request concerns all objects. */
   readonly name: string;
 }
 
-/** A response, successful or not. */
 export interface Refusal {
   readonly status: number;
-  /** Value of the header. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }

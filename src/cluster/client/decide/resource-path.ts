@@ -27,7 +27,6 @@ export const resourceName = (type: ResourceType): string => (type.group === '' ?
 
 export const apiVersionOf = (type: ResourceType): string => (type.group === '' ? type.version : `${type.group}/${type.version}`);
 
-/** Path of the resource list of an API group. */
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 

@@ -11,7 +11,6 @@ import { parseReason, type Reason } from '../../../schema/status/reasons.ts';
 import type { SlotState, TimelineEntry } from '../../../schema/status/slot-status.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 
-/** One Event as it is, or will be, on the server. */
 export interface EventRecord {
   readonly name: string;
   readonly owner: OwnerReference;
@@ -58,7 +57,6 @@ export function newRecord(key: string, event: SlotEvent, owner: OwnerReference):
   return { name: `${event.slot}.${hash}`, owner, event, count: 1, firstAt: event.at, lastAt: event.at };
 }
 
-/** `instance`: name of the replica that writes the Event. */
 export function eventManifest(record: EventRecord, instance: string, namespace: string): KubeManifest {
   const { name, owner, event } = record;
   return {

@@ -7,13 +7,11 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
-/** The parts of a resource that are kept for the next time. */
 export interface ParsedResource {
   readonly name: SlotName;
   readonly uid: string | undefined;
   readonly generation: number;
   readonly document: unknown;
-  /** Problems of the present document. */
   readonly problems: readonly SpecProblem[];
   /** The newest valid text of this object that is known; undefined if there is none. */
   readonly lastGood: LastGood | undefined;

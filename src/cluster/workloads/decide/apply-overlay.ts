@@ -88,7 +88,6 @@ export function overlayContainer(container: Part, overlay: ContainerOverlay = {}
   };
 }
 
-/** The volumes of the overlay as API servers store them. */
 export const overlayVolumes = ({ volumes = [] }: PodOverlay): readonly Part[] => volumes.map(asStored);
 
 /** The slot's GPUs and memory limit belong to the controller. The memory that it requests is only a default. */

@@ -6,7 +6,6 @@ import { MODELS_TARGET, slotObjectName, type KubeSettings, type KubeWorkload } f
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
-  /** Mounts of the server container. */
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
   /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
@@ -53,7 +52,6 @@ const workflowsVolume = ({ mounts }: KubeWorkload, name: string | undefined) =>
   // Its name is one of those that slots cannot give to their own volumes.
   name === undefined ? [] : [{ name: `mount-${mounts.length}`, configMap: { name, optional: true } }];
 
-/** Whether the controller creates the claim for the slot's models. */
 export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 

@@ -8,11 +8,9 @@ import type { Settings } from '../../../schema/settings/settings.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The container that runs the model server. */
 export const SERVER_CONTAINER = 'server';
 /** The init container that fetches and verifies the model. */
 export const MODEL_CONTAINER = 'model';
-/** Name of the port, in pods and in the Service. */
 export const PORT_NAME = 'http';
 /** Where pods mount the model store. */
 export const MODELS_TARGET = '/models';

@@ -23,7 +23,6 @@ const ContainerStatus = z.object({
   lastState: State.optional(),
 });
 export type ContainerStatus = z.output<typeof ContainerStatus>;
-/** How a container exited. */
 export type ContainerExit = NonNullable<z.output<typeof State>['terminated']>;
 
 const Condition = z.object({ type: z.string(), status: z.string(), reason: Text, message: Text });
@@ -151,7 +150,6 @@ export function parseDeployment(object: KubeObject) {
     labels,
     annotations,
     ownerReferences,
-    /** Other programs that wrote to it. */
     writers,
     spec: shape.spec,
     conditions: shape.status.conditions,
@@ -185,7 +183,6 @@ export const parseIdentity = (labels: unknown): z.output<typeof Identity> | unde
 
 const TemplateShape = z.object({ template: z.object({ spec: z.object({ containers: z.array(Container) }) }) });
 
-/** The port on which the pods of a Deployment serve. */
 export const templatePort = ({ spec }: DeploymentFacts): number | undefined =>
   portIn(TemplateShape.safeParse(spec).data?.template.spec.containers ?? []);
 export const serverPort = (pod: PodFacts): number | undefined => portIn(pod.spec.containers);

@@ -7,7 +7,6 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import { isOver, isTerminating, parseTime, type ContainerStatus, type PodFacts } from './pod-facts.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
 
-/** A warning Event about a pod. */
 export interface PodWarning {
   readonly reason: WarningReason;
   readonly message: string;
@@ -73,7 +72,6 @@ export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<
   return isSameValue([...(previous ?? [])], [...found]) ? previous : found;
 }
 
-/** Uids of the pods in the Events. */
 export const podsIn = (events: readonly KubeObject[]): ReadonlySet<string> =>
   new Set(events.flatMap((object) => EventShape.safeParse(object).data?.involvedObject.uid ?? []));
 

@@ -13,7 +13,6 @@ export interface KubeContext {
   readonly settings: KubeSettings;
   /** The SlotSpec; Kubernetes deletes everything it owns together with it. */
   readonly owner: OwnerReference | undefined;
-  /** How GPUs are requested in this cluster. */
   readonly allocation: GpuAllocation;
 }
 
@@ -23,7 +22,6 @@ const DEFAULT_STORAGE = '50Gi';
 /** The largest number; Kubernetes and kstatus take it for "none". */
 const NO_DEADLINE = 2_147_483_647;
 
-/** `spec` of a Deployment. */
 export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
 export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
@@ -84,8 +82,8 @@ export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | 
 }
 
 /**
- * Whoever drains nodes evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does
- * not answer may always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
+ * A drain evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does not answer may
+ * always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
  */
 function disruptionBudgetManifest(workload: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
   if (workload.cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;

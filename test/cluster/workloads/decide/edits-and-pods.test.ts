@@ -13,7 +13,7 @@ import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
 import { parseSlot, SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import type { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';
 import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
-import { context } from '../kube-fixtures.ts';
+import { context } from '../workload-fixtures.ts';
 
 type Effect = 'restart' | 'pods' | 'in place' | 'controller';
 

@@ -5,7 +5,7 @@ import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { parseDeployment, parsePod, type DeploymentFacts, type PodFacts } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { derivePhase } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
-import { context, kubeWorkload, podOf, stored } from '../kube-fixtures.ts';
+import { context, kubeWorkload, podOf, stored } from '../workload-fixtures.ts';
 
 const RECORDED: readonly KubeObject[] = JSON.parse(await readFile(new URL('../recorded/kube-1.20-pods.json', import.meta.url), 'utf8'));
 

@@ -9,7 +9,7 @@ import { createClock } from '../../../src/platform/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
-import { kubeWorkload, SETTINGS } from './kube-fixtures.ts';
+import { kubeWorkload, SETTINGS } from './workload-fixtures.ts';
 
 const SPACE = 'default';
 const MANIFEST = { apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: 'primary' }, spec: {} };

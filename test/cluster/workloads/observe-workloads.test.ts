@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { pruneDeployment, prunePlain, prunePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import { createKubeObserver, type KubeSnapshot } from '../../../src/cluster/workloads/observe-workloads.ts';
 import { WorkloadId } from '../../../src/schema/words/names.ts';
-import { kubeWorkload, podOf, snapshotOf } from './kube-fixtures.ts';
+import { kubeWorkload, podOf, snapshotOf } from './workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 const ID = WorkloadId.parse('uid-of-svc-slot-primary');

@@ -10,8 +10,8 @@ import {
 } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
-import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
-import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
+import { createFakeKubeWorld, type FakeKubeWorld } from './fake-world.ts';
+import { CRASHED, kubeWorkload } from './workload-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 const SIGNAL = new AbortController().signal;

@@ -10,7 +10,7 @@ import {
   warningReason,
   type PodWarning,
 } from '../../../../src/cluster/workloads/decide/pod-warnings.ts';
-import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
+import { kubeWorkload, podOf, type PodChoice } from '../workload-fixtures.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };
 const UID = 'uid-of-svc-slot-primary-x';

@@ -5,7 +5,7 @@ import { parsePod, type PodFacts } from '../../../src/cluster/workloads/decide/p
 import { createWarningPoller } from '../../../src/cluster/workloads/pollers.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
-import { kubeWorkload, podOf } from './kube-fixtures.ts';
+import { kubeWorkload, podOf } from './workload-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 const CREATING = { ready: false, started: false, state: { waiting: { reason: 'ContainerCreating' } } };

@@ -9,7 +9,7 @@ import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import type { StoredObject } from '../../support/kube/fake-kube-types.ts';
-import { OWNER, podOf, SETTINGS, type PodChoice } from './kube-fixtures.ts';
+import { OWNER, podOf, SETTINGS, type PodChoice } from './workload-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 export interface FakeKubeWorld {

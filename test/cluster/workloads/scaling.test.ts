@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { PODS } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
-import { createFakeKubeWorld, type FakeKubeWorld } from './kube-fake-world.ts';
-import { CRASHED, kubeWorkload } from './kube-fixtures.ts';
+import { createFakeKubeWorld, type FakeKubeWorld } from './fake-world.ts';
+import { CRASHED, kubeWorkload } from './workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 

@@ -5,7 +5,7 @@ import { pruneDeployment } from '../../../../src/cluster/workloads/decide/pod-fa
 import { findDifferences, findAlteredObjects, overriddenEnv, withEnv } from '../../../../src/cluster/workloads/decide/template-drift.ts';
 import { createKubeObserver, type KubeSnapshot } from '../../../../src/cluster/workloads/observe-workloads.ts';
 import { deploymentSpec } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
-import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';
+import { context, kubeWorkload, OWNER, snapshotOf } from '../workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload({ memoryLimitBytes: 12 * 2 ** 30, cluster: { replicas: 2 } });
 

@@ -10,7 +10,7 @@ import { isTable } from '../../../../src/schema/words/key-case.ts';
 import { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';
 import { podOverlays } from '../../../schema/pod-arbitrary.ts';
 import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
-import { context, kubeWorkload, OWNER, snapshotOf } from '../kube-fixtures.ts';
+import { context, kubeWorkload, OWNER, snapshotOf } from '../workload-fixtures.ts';
 import { asServerStores } from '../server-form.ts';
 
 type Json = Readonly<Record<string, unknown>>;

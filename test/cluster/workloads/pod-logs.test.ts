@@ -3,7 +3,7 @@ import { parsePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
 import { readKubeLogs } from '../../../src/cluster/workloads/pod-logs.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
-import { kubeWorkload, podOf, type PodChoice } from './kube-fixtures.ts';
+import { kubeWorkload, podOf, type PodChoice } from './workload-fixtures.ts';
 
 const END = { exitCode: 7, finishedAt: '2026-11-21T09:01:00Z' };
 const ENDED: PodChoice = { ready: false, server: { state: { terminated: END } } };

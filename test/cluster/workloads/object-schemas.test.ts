@@ -7,7 +7,7 @@ import type { ClusterWorkload } from '../../../src/reconciler/ports.ts';
 import { PodOverlay } from '../../../src/schema/pod/pod-overlay.ts';
 import { podOverlays } from '../../schema/pod-arbitrary.ts';
 import { RICH_OVERLAY } from '../../schema/rich-overlay.ts';
-import { context, kubeWorkload, manifestsOf } from './kube-fixtures.ts';
+import { context, kubeWorkload, manifestsOf } from './workload-fixtures.ts';
 
 interface Attribute {
   readonly baseName: string;

@@ -6,7 +6,7 @@ import { kubeObjects, type KubeContext } from '../../../../src/cluster/workloads
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { quantityOfBytes } from '../../../../src/cluster/client/decide/object-fields.ts';
 import type { KubeSettings, KubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';
-import { context, kubeWorkload, manifestsOf, OWNER } from '../kube-fixtures.ts';
+import { context, kubeWorkload, manifestsOf, OWNER } from '../workload-fixtures.ts';
 
 /** Returns the value at a path of keys and indexes. */
 function at(value: unknown, ...path: readonly (string | number)[]): unknown {

@@ -3,7 +3,7 @@ import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/dec
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { isCrashed } from '../../../../src/cluster/workloads/decide/kubelet-restarts.ts';
 import { derivePhase } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
-import { context, kubeWorkload, podOf, stored, type PodChoice } from '../kube-fixtures.ts';
+import { context, kubeWorkload, podOf, stored, type PodChoice } from '../workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 const END = { exitCode: 7, reason: 'Error', finishedAt: '2026-11-21T09:01:00Z' };

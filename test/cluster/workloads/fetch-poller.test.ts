@@ -5,7 +5,7 @@ import type { StreamOptions } from '../../../src/cluster/client/ports.ts';
 import { parsePod, type PodFacts } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import { createFetchPoller } from '../../../src/cluster/workloads/pollers.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
-import { kubeWorkload, podOf } from './kube-fixtures.ts';
+import { kubeWorkload, podOf } from './workload-fixtures.ts';
 
 const LOOK_MS = 20;
 const LINE = 'file.gguf: 1 GiB of 2 GiB (50 %)';
