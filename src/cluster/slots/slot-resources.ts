@@ -126,11 +126,11 @@ function findStale(health: ReturnType<Reflector['health']>, now: number): Result
   const unreadable = (message: string): Result<never> => fail('retry', 'SlotsUnreadable', message);
   if (health.kind === 'starting') return unreadable('The first list of SlotSpecs has not arrived yet: wait for it');
   if (health.kind !== 'unreachable') return undefined;
-  const fix = `restore the connection to the API server (${health.message})`;
+  const fix = `(${health.message}): restore the connection to the API server`;
   // Nobody knows which slots there are. An empty set would stop every workload.
-  if (!health.listed) return unreadable(`SlotSpecs have never been listed: ${fix}`);
+  if (!health.listed) return unreadable(`SlotSpecs have never been listed ${fix}`);
   const awayMs = now - health.sinceMs;
-  return awayMs < STALE_AFTER_MS ? undefined : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s: ${fix}`);
+  return awayMs < STALE_AFTER_MS ? undefined : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s ${fix}`);
 }
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {
