@@ -13,17 +13,28 @@ import { LEASES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { FIELD_MANAGER, LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
 
-interface ReplicaReportsDeps extends ReportWriterDeps {
+interface ReplicaReportsDeps {
   readonly api: Pick<KubeApi, 'get' | 'apply' | 'remove'>;
+  /** The name of this replica and of its pod. */
+  readonly identity: string;
+  /** UID of the pod, which then owns the Lease. */
+  readonly podUid?: string;
+  readonly local: Traffic;
   /** The Leases with the label `inference.svc.dev/component=gateway`; none while this replica does not lead. */
   readonly leases: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly leads: () => boolean;
+  readonly leaseDurationMs: number;
+  /** Unix milliseconds, for the times in Leases. */
+  readonly now: () => number;
+  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
+  readonly monotonic?: () => number;
+  readonly log?: Pick<SourceLog, 'warn'>;
   /** Interval in which the leader looks for Leases of replicas that are gone. Default: a minute. */
   readonly tidyMs?: number;
 }
 
 export interface ReplicaReports {
-  /** The traffic of all replicas on the leader; otherwise the own. `abort` ends requests of this replica: the pods wait for the others. */
+  /** The traffic of all replicas on the leader; otherwise the own. `abort` ends only requests of this replica. */
   readonly traffic: Traffic;
   /** Reports until the signal aborts. Then removes the report and resolves. */
   start(signal: AbortSignal): Promise<void>;
@@ -43,6 +54,14 @@ interface Peer {
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
 const REQUEST_MS = 5000;
+const REPORT_LEASE_PREFIX = 'svc-gateway-';
+/** After so many periods without a renewal, the requests in a report no longer count. */
+const STALE_AFTER_PERIODS = 2.5;
+/** New demand is checked at most this often. */
+const CHECK_MS = 200;
+const LONGEST_PAUSE_MS = 10_000;
+
+const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
 
 export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const { local, leases, now, log, monotonic = () => performance.now() } = deps;
@@ -77,7 +96,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
       const problem = `The annotation "${TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
       log?.warn({ lease: name }, `${problem}: find out which program writes it`);
     }
-    // An older Lease may belong to a replica that is gone: until it is renewed, only a recent renewal time shows that it is alive.
+    // An older Lease may belong to a replica that is gone: only a recent renewal time shows that it is alive.
     const wasAlive = before !== undefined || Math.abs(now() - renewTimeMs(parseLease(object))) < staleMs;
     return { object, report, changedAt: monotonic(), wasAlive };
   }
@@ -130,35 +149,11 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   };
 }
 
-interface ReportWriterDeps {
-  readonly api: Pick<KubeApi, 'apply' | 'remove'>;
-  /** The name of this replica and of its pod. */
-  readonly identity: string;
-  /** UID of the pod, which then owns the Lease. */
-  readonly podUid?: string;
-  readonly local: Traffic;
-  readonly leaseDurationMs: number;
-  /** Unix milliseconds, for the times in Leases. */
-  readonly now: () => number;
-  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
-  readonly monotonic?: () => number;
-  readonly log?: Pick<SourceLog, 'warn'>;
-}
-
-const REPORT_LEASE_PREFIX = 'svc-gateway-';
-/** After so many periods without a renewal, the requests in a report no longer count. */
-const STALE_AFTER_PERIODS = 2.5;
-/** New demand is checked at most this often. */
-const CHECK_MS = 200;
-const LONGEST_PAUSE_MS = 10_000;
-
-const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
-
 /**
  * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically, until
  * the signal aborts. Then removes the Lease and resolves.
  */
-async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promise<void> {
+async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
@@ -212,7 +207,7 @@ async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promi
 }
 
 function reportManifest(
-  { identity, podUid, leaseDurationMs, now }: ReportWriterDeps,
+  { identity, podUid, leaseDurationMs, now }: ReplicaReportsDeps,
   report: TrafficReport,
   begunAt: number,
 ): KubeManifest {

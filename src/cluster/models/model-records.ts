@@ -20,21 +20,7 @@ export interface KnownRecord extends ModelRecord {
   readonly facts: ModelFacts;
 }
 
-export interface ModelRecords {
-  /** Whether the API server has listed the records at least once. */
-  isKnown(): boolean;
-  /** Undefined if there is none, or it cannot be read. The same object as long as the record is the same. */
-  read(id: ModelId): KnownRecord | undefined;
-  list(): readonly Pin[];
-  /** Keeps a record in place of the present one. If another replica was first, its record stays. */
-  create(record: ModelRecord, signal: AbortSignal): Promise<Result<void>>;
-  remove(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
-  /** In lower case. */
-  acceptedLicenses(): ReadonlySet<string>;
-  /** Remembers that a licence was accepted, for all models of the namespace. */
-  acceptLicense(license: string, model: string, signal: AbortSignal): Promise<Result<void>>;
-  changes(wake: Wake, signal: AbortSignal): void;
-}
+export type ModelRecords = ReturnType<typeof createModelRecords>;
 
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
@@ -49,7 +35,7 @@ export function createRecordReflector(options: Omit<ReflectorOptions, 'type' | '
   return createReflector({ ...options, type: CONFIG_MAPS, labelSelector: `${LABELS.managedBy}=${MANAGER},${LABELS.model}` });
 }
 
-export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelRecordsOptions): ModelRecords {
+export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelRecordsOptions) {
   const parse = parseOnce((object): KnownRecord | undefined => {
     const record = parseRecordObject(object);
     return record === undefined ? undefined : { ...record, facts: factsOfRecord(root, record) };
@@ -71,13 +57,16 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
   }
 
   return {
-    isKnown: () => wasListed(copy),
-    read(id) {
+    /** Whether the API server has listed the records at least once. */
+    isKnown: (): boolean => wasListed(copy),
+    /** Undefined if there is none, or it cannot be read. The same object as long as the record is the same. */
+    read(id: ModelId): KnownRecord | undefined {
       const object = copy.items().get(recordName(id));
       return object === undefined ? undefined : parse(object);
     },
-    list: () => [...copy.items().values()].flatMap((object) => parse(object)?.pin ?? []),
-    async create(record, signal) {
+    list: (): readonly Pin[] => [...copy.items().values()].flatMap((object) => parse(object)?.pin ?? []),
+    /** Keeps a record in place of the present one. If another replica was first, its record stays. */
+    async create(record: ModelRecord, signal: AbortSignal): Promise<Result<void>> {
       const manifest = recordManifest(record);
       if (!manifest.ok) return manifest;
       if (copy.items().has(recordName(record.pin.id))) {
@@ -89,14 +78,15 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
       return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its record is read next`);
     },
     remove,
-    acceptedLicenses() {
+    /** In lower case. */
+    acceptedLicenses(): ReadonlySet<string> {
       const here = [...copy.items().values()].flatMap((object) => parseLicenseObject(object) ?? []);
       return new Set([...acceptedLicenses.map((license) => license.toLowerCase()), ...here]);
     },
-    async acceptLicense(license, model, signal) {
+    async acceptLicense(license: string, model: string, signal: AbortSignal): Promise<Result<void>> {
       const created = await create(licenseManifest(license, model, new Date().toISOString()), signal);
       return created.ok ? ok(undefined) : created;
     },
-    changes: (wake, signal) => copy.changes(wake, signal),
+    changes: (wake: Wake, signal: AbortSignal): void => copy.changes(wake, signal),
   };
 }

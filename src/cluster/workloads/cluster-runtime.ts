@@ -4,8 +4,8 @@ import { createRequestGate } from '../client/http-client.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
 import type { Clock, InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { POD_PHASES, type PodListing } from '../../schema/status/cluster-listing.ts';
-import { SlotName, type WorkloadId } from '../../schema/words/names.ts';
+import type { PodListing } from '../../schema/status/cluster-listing.ts';
+import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/template-drift.ts';
 import { MODELS_TARGET, parseKubeWorkload, type KubeSettings } from './decide/object-names.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
@@ -16,10 +16,7 @@ import { createKubeObserver, type KubeObserver, type KubeSnapshot } from './obse
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { stopKubeWorkload } from './stop-workload.ts';
 import { createFetchPoller, createWarningPoller } from './pollers.ts';
-import { LABELS } from '../../schema/pod/kube-fields.ts';
-import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './decide/pod-facts.ts';
-import { crashReason } from './decide/kubelet-restarts.ts';
-import { endReason, podWaitingReason, type WaitingHints } from './decide/waiting-reason.ts';
+import { listPods } from './decide/list-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;
@@ -135,30 +132,4 @@ function findUnreachable(reflectors: Partial<KubeReflectors>, server: string, no
     }
   }
   return undefined;
-}
-
-/** Pods for users. Pure. */
-export const listPods = (pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] =>
-  pods.map((pod) => listPod(pod, hints));
-
-function listPod(pod: PodFacts, hints: WaitingHints): PodListing {
-  const { metadata, spec, status } = pod;
-  const waiting = waitingOf(pod, hints);
-  return {
-    name: metadata.name,
-    slot: SlotName.safeParse(metadata.labels[LABELS.slot]).data,
-    phase: POD_PHASES.find((phase) => phase === status.phase) ?? 'Unknown',
-    ready: isReady(pod) && !isTerminating(pod),
-    terminating: isTerminating(pod),
-    restarts: [...status.initContainerStatuses, ...status.containerStatuses].reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
-    node: spec.nodeName,
-    createdAt: parseTime(metadata.creationTimestamp) ?? 0,
-    waiting: waiting === undefined ? undefined : { reason: waiting.reason, message: waiting.message },
-  };
-}
-
-function waitingOf(pod: PodFacts, hints: WaitingHints) {
-  if (isTerminating(pod) || isReady(pod)) return undefined;
-  if (isOver(pod)) return endReason(pod);
-  return crashReason(pod) ?? podWaitingReason(pod, hints);
 }

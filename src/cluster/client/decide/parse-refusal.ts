@@ -29,6 +29,8 @@ const LONGEST_RETRY_AFTER_MS = 300_000;
 const LEAST_SPREAD_MS = 1000;
 const LONGEST_SPREAD_MS = 30_000;
 const LONGEST_MESSAGE = 1000;
+/** Another attempt with the same request changes nothing. */
+const INVALID: ReadonlySet<number> = new Set([400, 405, 406, 413, 415, 422]);
 
 /** Monotonic milliseconds, and a random number in [0, 1). */
 interface RefusedAt {
@@ -56,14 +58,8 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
     case 429:
     case 503:
       return busy(refusal, details, at);
-    case 400:
-    case 405:
-    case 406:
-    case 413:
-    case 415:
-    case 422:
-      return failure('stalled', 'Invalid', `The API server rejects ${object}: ${details}`);
     default:
+      if (INVALID.has(refusal.status)) return failure('stalled', 'Invalid', `The API server rejects ${object}: ${details}`);
       // A cache of the API server may lag behind, or have lost its newest versions with a restored backup.
       return refusal.status === 504 && message.includes('Too large resource version')
         ? failure('retry', 'Expired', `The API server does not have this version of ${request.resource} yet: ${details}`)

@@ -1,9 +1,9 @@
 /** What is told of each pod. */
 import { expect, test } from '@jest/globals';
-import type { KubeObject } from '../../../src/cluster/client/ports.ts';
-import { parsePod, prunePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
-import { listPods } from '../../../src/cluster/workloads/cluster-runtime.ts';
-import { CRASHED, kubeWorkload, podOf, type PodChoice } from './workload-fixtures.ts';
+import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
+import { parsePod, prunePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
+import { listPods } from '../../../../src/cluster/workloads/decide/list-pods.ts';
+import { CRASHED, kubeWorkload, podOf, type PodChoice } from '../workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
 

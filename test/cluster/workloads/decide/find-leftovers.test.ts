@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { KubeObject, ObjectMeta } from '../../../src/cluster/client/ports.ts';
-import { findLeftovers } from '../../../src/cluster/workloads/leftovers.ts';
-import { OWNER } from './workload-fixtures.ts';
+import type { KubeObject, ObjectMeta } from '../../../../src/cluster/client/ports.ts';
+import { findLeftovers } from '../../../../src/cluster/workloads/decide/find-leftovers.ts';
+import { OWNER } from '../workload-fixtures.ts';
 
 const object = (name: string, slot: string | undefined, changes: Partial<ObjectMeta> = {}): KubeObject => ({
   metadata: { name, ...(slot === undefined ? {} : { labels: { 'inference.svc.dev/slot': slot } }), ...changes },
