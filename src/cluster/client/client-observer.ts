@@ -2,13 +2,13 @@
 
 /** A request that has failed, or whose response (for a watch or a log: its beginning) was received. */
 export interface EndedRequest {
-  /** As in RBAC: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
+  /** RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
   readonly verb: string;
-  /** As in RBAC: `deployments.apps`, `pods/log`; `discovery` for the resource list of an API group. */
+  /** RBAC resource: `deployments.apps`, `pods/log`; `discovery` for the resource list of an API group. */
   readonly resource: string;
   /** The HTTP status, or a word for a request without a response (`requestCode`). */
   readonly code: string;
-  /** Since it was sent, without the time in which it was pending. */
+  /** Time since it was sent, without the time in which it was pending. */
   readonly seconds: number;
 }
 
@@ -25,7 +25,7 @@ export type Written = 'done' | 'conflict' | 'failed';
 
 /** A copy of all objects of one kind, which a reflector keeps up to date. */
 export interface ObservedCopy {
-  /** As in RBAC: `deployments.apps`. */
+  /** RBAC resource: `deployments.apps`. */
   readonly resource: string;
   /** Time since the copy was certainly current, in milliseconds: 0 while its watch works. */
   ageMs(): number;

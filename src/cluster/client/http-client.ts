@@ -26,11 +26,11 @@ export interface HttpRequest {
 interface KubeHttpOptions {
   readonly credentials: Credentials;
   readonly userAgent: string;
-  /** For a whole exchange. For a stream, until its first byte. */
+  /** Limit of a whole exchange; for a stream, until its first byte. */
   readonly timeoutMs: number;
 }
 
-/** For one object, decompressed. No API server sends more. */
+/** Limit of one decompressed object. No API server sends more. */
 const ANSWER_LIMIT_BYTES = 128 * 1024 * 1024;
 /** A whole list may take longer than another exchange. API servers end such requests after a minute. */
 const LIST_SHARE = 2;
@@ -41,7 +41,7 @@ const KEEP_ALIVE_MS = 15_000;
 /** A GET that receives nothing on a kept connection for this share of its timeout is repeated on a new one. */
 const KEPT_SHARE = 1 / 3;
 
-/** A response with an error status, or what was made of a successful one. */
+/** A response with an error status, or the result of a successful one. */
 export type Answer<T> = Refusal & { readonly received?: { readonly value: T } };
 
 interface Exchange {

@@ -126,7 +126,7 @@ export interface ObjectList {
  */
 export interface KubeApi {
   readonly namespace: string;
-  /** For messages. */
+  /** Address for messages. */
   readonly server: string;
   get(type: ResourceType, name: string, signal: AbortSignal): Promise<Result<KubeObject>>;
   list(type: ResourceType, options: ListOptions, signal: AbortSignal): Promise<Result<ObjectList>>;
@@ -155,7 +155,7 @@ export type CopyHealth =
  * periodic lists. It lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
  */
 export interface Reflector {
-  /** By name. Returns the same object as long as its resource version is the same. */
+  /** Objects by name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
   /** `starting` until the first list succeeded. */
   health(): CopyHealth;

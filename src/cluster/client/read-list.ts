@@ -11,7 +11,7 @@ import { createListSplitter, createLineBuffer } from './list-splitter.ts';
 import type { KubeApi, KubeObject, ListOptions, ObjectList, ResourceType, Selectors, Transform } from './ports.ts';
 import { LINE_LIMIT_BYTES } from './read-watch.ts';
 
-/** As `kubectl` and the informers of Go programs request. */
+/** The page size of `kubectl` and the informers of Go programs. */
 const PAGE_SIZE = 500;
 const LIMITS = { itemBytes: LINE_LIMIT_BYTES, envelopeBytes: 1024 * 1024 };
 /** Decompressed. Ten thousand pods have some 60 MB. */

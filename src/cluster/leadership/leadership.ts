@@ -31,7 +31,7 @@ export interface LeadershipDeps {
   readonly api: KubeApi;
   readonly name: string;
   readonly identity: string;
-  /** At least 2 s; rounded up to whole seconds. */
+  /** Minimum 2 s; rounded up to whole seconds. */
   readonly leaseDurationMs: number;
   /** Unix milliseconds. */
   readonly now: () => number;

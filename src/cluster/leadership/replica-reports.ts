@@ -55,7 +55,7 @@ const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
 const REQUEST_MS = 5000;
 const REPORT_LEASE_PREFIX = 'svc-gateway-';
-/** After so many periods without a renewal, the requests in a report no longer count. */
+/** Number of periods without a renewal after which the requests in a report no longer count. */
 const STALE_AFTER_PERIODS = 2.5;
 /** New demand is checked at most this often. */
 const CHECK_MS = 200;

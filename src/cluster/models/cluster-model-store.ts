@@ -120,7 +120,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
   };
 }
 
-/** For a model that the gateway has to read. A mounted file reports its own problem. */
+/** The presence of a model that the gateway has to read. A mounted file reports its own problem. */
 function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
   if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
   const place = isInWorkflowsMount(id)

@@ -25,7 +25,7 @@ export type ModelRecords = ReturnType<typeof createModelRecords>;
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
   readonly copy: Reflector;
-  /** Where the gateway would have the files. */
+  /** Directory where the gateway would have the files. */
   readonly root: string;
   readonly acceptedLicenses: readonly string[];
 }
@@ -78,7 +78,7 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
       return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its record is read next`);
     },
     remove,
-    /** In lower case. */
+    /** The licences in lower case. */
     acceptedLicenses(): ReadonlySet<string> {
       const here = [...copy.items().values()].flatMap((object) => parseLicenseObject(object) ?? []);
       return new Set([...acceptedLicenses.map((license) => license.toLowerCase()), ...here]);

@@ -29,14 +29,14 @@ interface ResourceEventsOptions {
   readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
 }
 
-/** For all Events together; about the API server's own limit for one namespace. */
+/** Limit for all Events, about the API server's own limit for one namespace. */
 const GLOBAL_BUCKET = { burst: 50, perSecond: 10 };
-/** For one slot and type, then one Event a minute. Normal Events never displace a warning. */
+/** Limit for one slot and type: a burst, then one Event a minute. Normal Events never displace a warning. */
 const SLOT_BUCKET = { burst: 25, perSecond: 1 / 60 };
 /** The count of a repeated Event is updated on the server no faster than this. */
 const COUNT_GAP_MS = 10_000;
 const MOST_WAITING = 1000;
-/** Beyond this the oldest record is forgotten, and its count begins again. */
+/** The oldest record beyond this number is forgotten, and its count begins again. */
 const MOST_REMEMBERED = 4096;
 const RETRY_MS = 5000;
 const MOST_ATTEMPTS = 3;

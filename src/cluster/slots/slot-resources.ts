@@ -135,6 +135,6 @@ function findStale(health: ReturnType<Reflector['health']>, now: number): Result
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {
   if (metadata.uid === undefined || metadata.deletionTimestamp !== undefined) return undefined;
-  // Without "blockOwnerDeletion", which requires permission to update finalizers: deletion need not wait for the slot's objects.
+  // No "blockOwnerDeletion", which requires permission to update finalizers: deletion need not wait for these objects.
   return { apiVersion: SLOT_RESOURCE.apiVersion, kind: SLOT_RESOURCE.kind, name: metadata.name, uid: metadata.uid, controller: true };
 }

@@ -44,9 +44,9 @@ const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'statu
 /** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
-/** For a difference that nobody waits for: a request began or ended, a counter grew. */
+/** Gap before a difference that nobody waits for: a request began or ended, a counter grew. */
 const QUIET_GAP_MS = 10_000;
-/** For a status that another client changes back: faster writes would only be a fight. */
+/** Gap before a status that another client has changed back: faster writes would only be a fight. */
 const REPAIR_GAP_MS = 30_000;
 /** A transitional status is written this much later for each pending one, up to a limit. */
 const GAP_PER_WAITING_MS = 10;
@@ -57,7 +57,7 @@ const FIRST_SETBACK_DELAY_MS = 3000;
 const COMPARE_WITHIN_MS = 1000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 60_000;
-/** Until the definition on the server may have been upgraded. */
+/** Then the definition on the server may have been upgraded. */
 const UNDECLARED_FOR_MS = 600_000;
 /** Failures of the server or the connection, not of one status. */
 const SERVER_REASONS: ReadonlySet<Reason> = new Set(['ApiUnreachable', 'ApiUntrusted', 'ApiBusy', 'Unauthorized']);
@@ -258,7 +258,7 @@ function earliestWrite(publication: Publication, next: SlotResourceStatus, prese
 
 const delayAfter = (failures: number): number => Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
 
-/** For metrics. Undefined where the write was aborted, or the object is gone: neither is a failure. */
+/** The result for metrics; undefined where the write was aborted or the object is gone: neither is a failure. */
 function writtenAs(result: Result<unknown>): Written | undefined {
   if (result.ok) return 'done';
   const { reason } = result.failure;
@@ -266,7 +266,7 @@ function writtenAs(result: Result<unknown>): Written | undefined {
   return reason === 'Conflict' ? 'conflict' : 'failed';
 }
 
-/** For the first failure only: an unreachable API server often stays so for a while. */
+/** Logs only the first failure: an unreachable API server often stays so for a while. */
 function logFailure(log: SourceLog, slot: SlotName, { reason, message }: Failure): void {
   log.warn({ slot, reason, error: message }, `Writing the status of slot "${slot}" failed; the status in the cluster is out of date`);
 }

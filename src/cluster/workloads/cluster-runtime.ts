@@ -20,7 +20,7 @@ import { listPods } from './decide/list-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;
-  /** From `createKubeReflectors()`. The caller starts them. */
+  /** The result of `createKubeReflectors()`. The caller starts them. */
   readonly reflectors: KubeReflectors;
   readonly settings: KubeSettings;
   /** Returns the SlotSpec of a slot, which owns every object of its workloads; undefined if it is gone. */
@@ -33,7 +33,7 @@ interface KubeRuntimeDeps {
 
 /** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** As many as requests in flight: each workload is completed before the next, and status updates get through. */
+/** Equal to the requests in flight: each workload is completed before the next, and status updates get through. */
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {

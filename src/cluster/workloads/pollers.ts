@@ -87,7 +87,7 @@ interface WarningPollerDeps {
   readonly lookMs?: number;
 }
 
-/** For the same stuck pods: kubelets retry after up to two minutes. */
+/** Interval for the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
 /** Polls the cluster's Events for the reasons why pods do not start. Sends no requests while no pod is stuck. */

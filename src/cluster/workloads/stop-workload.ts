@@ -21,11 +21,11 @@ export interface KubeStopDeps {
   readonly lock: KeyedLock;
 }
 
-/** For the cluster to remove pods, beyond their grace period. */
+/** Time for the cluster to remove pods after their grace period. */
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
-/** Until Kubernetes terminates the pods of a removed Deployment. Later, they are removed explicitly. */
+/** Time for Kubernetes to terminate the pods of a removed Deployment. Later, they are removed explicitly. */
 const TERMINATED_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {

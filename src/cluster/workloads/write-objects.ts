@@ -7,7 +7,7 @@ import type { ClusterWorkload } from '../../reconciler/ports.ts';
 import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/object-names.ts';
 
-/** With a uid: only this very object. */
+/** A uid restricts the target to this very object. */
 type Target = Pick<ObjectMeta, 'name' | 'uid'>;
 
 export type KubeWriter = ReturnType<typeof createKubeWriter>;

@@ -110,7 +110,7 @@ export const LABELS = {
   generation: `${LABEL_PREFIX}/generation`,
   /** `gateway` on the Leases of the replicas. */
   component: `${LABEL_PREFIX}/component`,
-  /** On the record of a model: a hash of its name. On accepted licences: `license`. */
+  /** Hash of the name on the record of a model; `license` on accepted licences. */
   model: `${LABEL_PREFIX}/model`,
   managedBy: 'app.kubernetes.io/managed-by',
 } as const;
@@ -148,7 +148,7 @@ export const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', '
 
 /** Volumes of the controller: models, scratch space, and directories and devices of the node. */
 export const OWN_VOLUME_PATTERN = '^(models|tmp|(mount|device)-[0-9]+)$';
-/** Where the controller mounts volumes; below `/tmp`, users may. */
+/** Mount paths of the controller; users may mount below `/tmp`. */
 export const OWN_MOUNT_PATTERN = '^/*(tmp/*)?$|^/+models(/.*)?$';
 /** Labels and annotations of the controller. */
 export const OWN_KEY_PREFIX = `${LABEL_PREFIX}/`;

@@ -32,7 +32,7 @@ export function rewatchDelayMs(failures: number, end: WatchEnd, random: number):
   return end.orderly ? 0 : random * AFTER_BREAK_MS;
 }
 
-/** Before the list after an expired version. `failures`: consecutive ones before this one. */
+/** Delay before the list after an expired version. `failures`: consecutive ones before this one. */
 export function expiredDelayMs(failures: number, random: number): number {
   return failures > 0 ? retryDelayMs(failures, random) : random * AFTER_EXPIRY_MS;
 }

@@ -18,7 +18,7 @@ interface TrafficHistory {
 }
 
 export const NO_HISTORY: TrafficHistory = { usedAt: new Map(), askedAt: new Map() };
-/** As many as a gateway keeps of its own traffic. */
+/** Equal to the entries that a gateway keeps of its own traffic. */
 const REMEMBERED = 4096;
 /** Use only changes `idle` and `serving`. */
 const USE_WITHIN_MS = 1000;

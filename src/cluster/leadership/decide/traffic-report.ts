@@ -36,7 +36,7 @@ const Annotation = z
   .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId) })
   .transform(({ demand, use }) => ({ demand, use }));
 
-/** By slot, and by workload. */
+/** Demand by slot, and use by workload. */
 export type TrafficReport = Readonly<z.output<typeof Annotation>>;
 
 /** Returns undefined if the text is not a report. */

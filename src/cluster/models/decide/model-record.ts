@@ -29,7 +29,7 @@ export interface ModelRecord {
 }
 
 const TEXT_KEY = 'model';
-/** For users: the name of the object is a hash. */
+/** Shown to users, since the name of the object is a hash. */
 const NAME_ANNOTATION = `${LABEL_PREFIX}/model-name`;
 /** Linux allows 128 KiB for one variable of an environment. */
 const MAX_PIN_BYTES = 100_000;
@@ -38,7 +38,7 @@ const MAX_TEXT_BYTES = 800_000;
 
 const keyOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 20);
 
-/** The name of a model may be longer than that of an object, and has other characters. */
+/** Names of models may be longer than names of objects, and have other characters. */
 export const recordName = (id: ModelId): string => `svc-model-${keyOf(id)}`;
 
 /** Fails if the object would be larger than the cluster and the pods allow. */

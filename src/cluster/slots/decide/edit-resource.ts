@@ -35,7 +35,7 @@ export function patchBetween(before: unknown, after: unknown): unknown {
 /** `spec.model.default`, `spec.tolerations[2].effect`, or `<nil>` for the whole object. */
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;
 const FIRST_FIELD = new RegExp(`^(${FIELD}): `);
-/** Where the next field of a list begins: `, spec.priority: `. */
+/** The beginning of the next field in a list: `, spec.priority: `. */
 const BEFORE_NEXT_FIELD = new RegExp(`, (?=(?:${FIELD}): )`);
 
 /** Accompanies other problems, and only reports that there may be more. */

@@ -15,7 +15,7 @@ export interface ParsedResource {
   readonly problems: readonly SpecProblem[];
   /** The newest valid text of this object that is known; undefined if there is none. */
   readonly lastGood: LastGood | undefined;
-  /** With the last good spec. */
+  /** The slot with the last good spec. */
   readonly slot: DesiredSlot | undefined;
 }
 
@@ -96,7 +96,7 @@ function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | 
   return lastGood;
 }
 
-/** As the status of the object records it. */
+/** The last good text in the form of the object's status. */
 export interface LastGoodRecord {
   readonly generation: number;
   readonly spec: Readonly<Record<string, unknown>>;

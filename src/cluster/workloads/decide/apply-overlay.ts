@@ -107,13 +107,13 @@ function amounts(table: Readonly<Record<string, string | number>> = {}, except: 
   return Object.fromEntries(entries.map(([name, amount]) => [name, String(amount)]));
 }
 
-/** Without empty tables and lists. */
+/** Drops empty tables and lists. */
 const filled = (part: Readonly<Record<string, object>>): Part =>
   Object.fromEntries(Object.entries(part).filter(([, value]) => Object.keys(value).length > 0));
 
 const AMOUNT_KEYS: ReadonlySet<string> = new Set(['sizeLimit', 'storage', 'divisor']);
 
-/** Without `readOnly: false`, which servers drop, and with quantities as texts. */
+/** Drops `readOnly: false`, as servers do, and writes quantities as texts. */
 function asStored(part: Part): Part {
   const entries = Object.entries(part).filter(([key, value]) => key !== 'readOnly' || value !== false);
   const stored = (key: string, value: unknown): unknown =>

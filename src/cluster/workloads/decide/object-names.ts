@@ -12,14 +12,14 @@ export const SERVER_CONTAINER = 'server';
 /** The init container that fetches and verifies the model. */
 export const MODEL_CONTAINER = 'model';
 export const PORT_NAME = 'http';
-/** Where pods mount the model store. */
+/** Directory of the model store in pods. */
 export const MODELS_TARGET = '/models';
 
-/** On the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change. */
+/** Annotation of the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change. */
 export const APPLIED_ANNOTATION = `${LABEL_PREFIX}/applied`;
-/** On pods: the name of their Deployment. Distinguishes two workloads of one slot that have the same revision. */
+/** Label of pods: the name of their Deployment. Distinguishes two workloads of a slot with the same revision. */
 export const INSTANCE_LABEL = 'app.kubernetes.io/instance';
-/** On nodes: `true` where a backend runs well. */
+/** Label of nodes: `true` where a backend runs well. */
 export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backend-${backend}`;
 
 /** Name of the slot's Service and of the claim for its models. */

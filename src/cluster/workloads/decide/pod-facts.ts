@@ -112,7 +112,7 @@ const ManagedFields = z.array(
   z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }),
 );
 
-/** As the server sends it, or as it is stored. */
+/** Metadata in the server's form or in the stored one. */
 const DeploymentMeta = OwnedMeta.extend({
   annotations: Annotations.default({}),
   managedFields: ManagedFields.catch([]).default([]),

@@ -12,7 +12,7 @@ export interface PodWarning {
   readonly message: string;
 }
 
-/** By the pod's uid; undefined if there are none. */
+/** Warnings by the pod's uid; undefined if there are none. */
 export type PodWarnings = ReadonlyMap<string, PodWarning> | undefined;
 
 /** Two requests, since running pods have many Events. */

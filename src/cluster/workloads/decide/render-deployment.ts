@@ -16,7 +16,7 @@ export interface KubeContext {
   readonly allocation: GpuAllocation;
 }
 
-/** Where a slot names a storage class but no size. Large enough for most models. */
+/** Size if a slot names only a storage class. Large enough for most models. */
 const DEFAULT_STORAGE = '50Gi';
 
 /** The largest number; Kubernetes and kstatus take it for "none". */
@@ -75,7 +75,7 @@ const slotMetadata = ({ slot }: KubeWorkload, owner: OwnerReference | undefined)
   ...ownedBy(owner),
 });
 
-/** For clients inside the cluster. The gateway connects to the pods directly. */
+/** Serves clients inside the cluster. The gateway connects to the pods directly. */
 export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   const ports = [{ name: PORT_NAME, port: workload.port.container, protocol: 'TCP', targetPort: PORT_NAME }];
   return { metadata: slotMetadata(workload, owner), spec: { clusterIP: 'None', selector: slotLabels(workload.slot), ports } };

@@ -169,7 +169,7 @@ function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings:
   return { initContainers: [overlayContainer(fetcher, pod.model)] };
 }
 
-/** Until every gateway replica has seen that the pod is terminating: the delay of watches on a busy cluster. */
+/** Time for every gateway replica to see that the pod is terminating: the delay of watches on a busy cluster. */
 const ENDPOINT_LAG_S = 2;
 /** Time for the server to exit after its last request. */
 const SHUTDOWN_S = 10;

@@ -244,7 +244,7 @@ export const isFetching = (pod: PodFacts): boolean =>
   !isOver(pod) &&
   pod.status.initContainerStatuses.some(({ name, state }) => name === MODEL_CONTAINER && state?.running !== undefined);
 
-/** As `transferText()` writes it behind the name of the file. */
+/** The format of `transferText()`, behind the name of the file. */
 const TRANSFER = /: (\d+(?:\.\d+)? (?:B|[KMGT]iB)(?: of \d+(?:\.\d+)? (?:B|[KMGT]iB) \(\d{1,3} %\))?)$/;
 const LONGEST_LINE = 2000;
 
