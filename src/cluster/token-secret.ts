@@ -10,7 +10,7 @@ import { ok, type Result } from '../schema/words/failure.ts';
 import { isTable } from '../schema/words/key-case.ts';
 import type { KubeApi, KubeObject } from './client/ports.ts';
 import { createReflector, wasListed, type ReflectorOptions } from './client/reflector.ts';
-import { parseOnce } from './client/term-copies.ts';
+import { parseOnce } from './client/object-copy.ts';
 import { SECRETS } from './client/decide/resource-path.ts';
 
 export interface TokenSecret extends SharedTokenText {

@@ -138,3 +138,13 @@ export function createCopyRecord(resource: string, clock: Clock, observer: CopyO
     },
   };
 }
+
+/** Calls `parse` once for each object, as long as it exists: objects in a copy never change. */
+export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
+  const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
+  return (object) => {
+    const entry = known.get(object) ?? { parsed: parse(object) };
+    known.set(object, entry);
+    return entry.parsed;
+  };
+}

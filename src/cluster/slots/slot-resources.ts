@@ -3,7 +3,7 @@
  * being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed objects.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
-import { parseOnce } from '../client/term-copies.ts';
+import { parseOnce } from '../client/object-copy.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';

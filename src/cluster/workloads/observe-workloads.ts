@@ -4,7 +4,7 @@
  * derives the facts of one workload.
  */
 import type { KubeObject } from '../client/ports.ts';
-import { parseOnce } from '../client/term-copies.ts';
+import { parseOnce } from '../client/object-copy.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
