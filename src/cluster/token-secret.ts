@@ -1,13 +1,16 @@
 /**
- * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica has a copy of it, which a watch keeps up to date, and keeps that copy while the API server cannot be
- * reached (ADR 0077). Writes carry the resource version of what they are based on, so that of two writers one has to begin again.
+ * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica keeps a copy, which a watch updates, also while
+ * the API server is unreachable (ADR 0077). Writes carry the resource version on which they are based: of two writers, one
+ * has to begin again.
  */
 import type { SharedText, SharedTokenText } from '../auth/ports.ts';
 import type { Log } from '../platform/log.ts';
+import { defined, valueAt } from '../schema/pod/kube-fields.ts';
 import { ok, type Result } from '../schema/words/failure.ts';
 import { isTable } from '../schema/words/key-case.ts';
 import type { KubeApi, KubeObject } from './client/ports.ts';
-import { createReflector, type ReflectorOptions } from './client/reflector.ts';
+import { createReflector, wasListed, type ReflectorOptions } from './client/reflector.ts';
+import { parseOnce } from './client/object-copy.ts';
 import { SECRETS } from './client/decide/resource-path.ts';
 
 export interface TokenSecret extends SharedTokenText {
@@ -27,7 +30,7 @@ export interface TokenSecretOptions extends Pick<ReflectorOptions, 'clock' | 'ob
 const KEY = 'tokens.toml';
 /** Kubernetes allows 1 MiB for all keys of a Secret. Some 4,000 tokens. */
 const LIMIT_BYTES = 1024 * 1024;
-/** A watch that misses a change without an error would keep a revoked token valid, and a list of one object costs nothing. */
+/** A watch that silently misses a change would keep a revoked token valid; a list of one object costs nothing. */
 const RELIST_MS = 300_000;
 const ABSENT: SharedText = { text: '', version: '' };
 
@@ -57,17 +60,13 @@ export function createTokenSecret({ api, name, log, ...options }: TokenSecretOpt
     transform: onlyTokens,
     relistMs: RELIST_MS,
   });
-  const texts = new WeakMap<KubeObject, SharedText>();
+  const textOnce = parseOnce(textOf);
   let outage: string | undefined;
 
   function copy(): SharedText | undefined {
-    const health = reflector.health();
-    if (health.kind === 'starting' || (health.kind === 'unreachable' && !health.listed)) return undefined;
+    if (!wasListed(reflector)) return undefined;
     const object = reflector.items().get(name);
-    if (object === undefined) return ABSENT;
-    const text = texts.get(object) ?? textOf(object);
-    texts.set(object, text);
-    return text;
+    return object === undefined ? ABSENT : textOnce(object);
   }
 
   /** Once for each outage. */
@@ -76,7 +75,7 @@ export function createTokenSecret({ api, name, log, ...options }: TokenSecretOpt
     const next = health.kind === 'unreachable' ? health.message : undefined;
     if (next !== undefined && outage === undefined) {
       const effect = copy() === undefined ? 'No token is accepted until it was read' : 'Tokens stay valid as they were last read';
-      log.warn({ tokens: requests.name }, `Make it possible to watch ${requests.name}: ${next}. ${effect}`);
+      log.warn({ tokens: requests.name }, `Cannot watch ${requests.name}: ${next}. ${effect}`);
     } else if (next === undefined && outage !== undefined) {
       log.info({ tokens: requests.name }, `The tokens are up to date again: ${requests.name} can be watched`);
     }
@@ -102,13 +101,12 @@ export function createTokenSecret({ api, name, log, ...options }: TokenSecretOpt
 
 /** The copy of a Secret holds nothing else. */
 function onlyTokens({ metadata: { name, uid, resourceVersion }, data }: KubeObject): KubeObject {
-  const metadata = { name, ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-  return { metadata, data: isTable(data) ? { [KEY]: data[KEY] } : {} };
+  return { metadata: defined({ name, uid, resourceVersion }), data: isTable(data) ? { [KEY]: data[KEY] } : {} };
 }
 
 /** Another write of the Secret, for example of a label, yields another version of the same text. */
 function textOf({ metadata, data }: KubeObject): SharedText {
-  const encoded = isTable(data) ? data[KEY] : undefined;
+  const encoded = valueAt(data, KEY);
   return {
     text: typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString('utf8') : '',
     version: metadata.resourceVersion ?? '',

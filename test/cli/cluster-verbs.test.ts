@@ -158,7 +158,7 @@ describe('a leader that changes', () => {
 describe('svcctl reports', () => {
   test('an unknown context, with the known ones', async () => {
     const { code, err } = await cluster.run(['get', 'slots', '--context', 'nope']);
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('it has no "nope", only "fake"') });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('has no context "nope": choose "fake"') });
   });
 
   test('a namespace without the service, and how to install it', async () => {

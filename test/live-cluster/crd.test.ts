@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import { OUTSIDE_LIMITS, REFUSED_COMBINATIONS, WITHIN_LIMITS } from '../schema/refused-combinations.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
-import { judge } from '../cluster/status/decide/kstatus.ts';
+import { judge } from '../cluster/slots/decide/kstatus.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithCluster, kubectl } from '../support/require/require-cluster.ts';
 

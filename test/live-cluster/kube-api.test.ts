@@ -52,7 +52,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     delete config.clusters[0].cluster['certificate-authority-data'];
     const untrusting = valueOf(await createKubeApi({ env: {}, kubeconfigText: JSON.stringify(config), namespace, version: 'test' }));
     expect(await untrusting.get(CONFIG_MAPS, 'x', SIGNAL)).toMatchObject({
-      failure: { reason: 'ApiUntrusted', message: expect.stringContaining('Check the certificates') },
+      failure: { reason: 'ApiUntrusted', message: expect.stringContaining('check the certificates') },
     });
   });
 
@@ -87,7 +87,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
       failure: {
         kind: 'stalled',
         reason: 'Forbidden',
-        message: `Allow "${user}" the verb "list" on "pods" in namespace "${namespace}": its role lacks it`,
+        message: `"${user}" may not "list" the resource "pods" in namespace "${namespace}": add the verb to its role`,
       },
     });
     const manifest = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } };

@@ -1,6 +1,6 @@
 /** What users and tools see of slots while gateways come and go: with none at all, with two that are restarted, and after a slot was deleted without its objects. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { judge } from '../cluster/status/decide/kstatus.ts';
+import { judge } from '../cluster/slots/decide/kstatus.ts';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
 import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
 import { conditionOf, demoSlot, type SlotResourceView } from '../support/live-cluster/cluster.ts';

@@ -13,7 +13,7 @@ import { createClusterWorld } from '../../src/wiring/cluster-world.ts';
 import type { World } from '../../src/wiring/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../support/kube/fake-kube-api.ts';
-import { kubeWorkload, podOf } from '../cluster/workloads/kube-fixtures.ts';
+import { kubeWorkload, podOf } from '../cluster/workloads/workload-fixtures.ts';
 import { valueOf } from '../support/kube/kube-api-contract.ts';
 
 const NOTHING: ReturnType<Traffic['read']> = { workloads: new Map(), demand: new Map() };

@@ -5,7 +5,7 @@
  */
 import { Agent as HttpsAgent } from 'node:https';
 import { z } from 'zod';
-import type { Access, Credentials } from '../../cluster/client/credentials.ts';
+import type { Access, Credentials } from '../../cluster/client/ports.ts';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { findCredentials } from '../../cluster/client/credentials.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';

@@ -1,50 +1,33 @@
-/** What the parts of the cluster report while they work, for metrics. Every method is cheap and never throws. */
+/** The events of a cluster's parts, for metrics. Every method is cheap and never throws. */
 
-/** A request of which the answer, or for a watch and a log the beginning of the answer, was received; or which has failed. */
+/** A request that has failed, or whose response (for a watch or a log: its beginning) was received. */
 export interface EndedRequest {
-  /** As in RBAC: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
+  /** RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
   readonly verb: string;
-  /** As in RBAC: `deployments.apps`, `pods/log`; `discovery` for the resource list of an API group. */
+  /** RBAC resource: `deployments.apps`, `pods/log`; `discovery` for the resource list of an API group. */
   readonly resource: string;
-  /** The status of HTTP, or a word for a request without an answer: see `decide/request-code.ts`. */
+  /** The HTTP status, or a word for a request without a response (`requestCode`). */
   readonly code: string;
-  /** Since it was sent, without the time in which it waited for other requests of this process. */
+  /** Time since it was sent, without the time in which it was pending. */
   readonly seconds: number;
 }
 
-/** Why a copy was read as a whole. */
-export type ListCause =
-  /** The first time. */
-  | 'start'
-  /** It was time for it. */
-  | 'due'
-  /** Events were missing. */
-  | 'lost'
-  /** The server no longer had the version from which to watch. */
-  | 'expired';
+/** The first list, the periodic one, missing events, or a version that the server no longer has. */
+export type ListCause = 'start' | 'due' | 'lost' | 'expired';
 
-/** How a watch ended. */
-export type WatchResult =
-  /** At the time that was asked for. */
-  | 'ended'
-  /** The connection broke, or was silent for too long. */
-  | 'broken'
-  /** Events were missing. */
-  | 'lost'
-  /** The server no longer had the version from which to watch. */
-  | 'expired'
-  /** It did not begin. */
-  | 'refused'
-  /** It was time for a list. */
-  | 'relist';
+/**
+ * How a watch ended. `ended`: at the requested time. `broken`: the connection broke or was silent for too long. `lost`:
+ * events were missing. `expired`: the server no longer has the version. `refused`: it did not begin. `relist`: a list is due.
+ */
+export type WatchResult = 'ended' | 'broken' | 'lost' | 'expired' | 'refused' | 'relist';
 
 export type Written = 'done' | 'conflict' | 'failed';
 
 /** A copy of all objects of one kind, which a reflector keeps up to date. */
 export interface ObservedCopy {
-  /** As in RBAC: `deployments.apps`. */
+  /** RBAC resource: `deployments.apps`. */
   readonly resource: string;
-  /** How long ago the copy was certainly current, in milliseconds: 0 while its watch works. */
+  /** Time since the copy was certainly current, in milliseconds: 0 while its watch works. */
   ageMs(): number;
 }
 
@@ -52,23 +35,21 @@ export interface KubeObserver {
   requestEnded(request: EndedRequest): void;
   /** From now on until the signal aborts, a reflector keeps this copy up to date. */
   copyStarted(copy: ObservedCopy, signal: AbortSignal): void;
-  /** A list has replaced the copy of a reflector. */
   copyListed(copy: { readonly resource: string; readonly cause: ListCause }): void;
-  /** A watch of a reflector has ended. */
   copyWatchEnded(copy: { readonly resource: string; readonly result: WatchResult }): void;
-  /** An attempt to write a status or an Event has ended. */
   publicationEnded(publication: { readonly what: 'status' | 'event'; readonly result: Written }): void;
 }
 
+const ignore = (): void => undefined;
 export const NO_OBSERVER: KubeObserver = {
-  requestEnded: () => undefined,
-  copyStarted: () => undefined,
-  copyListed: () => undefined,
-  copyWatchEnded: () => undefined,
-  publicationEnded: () => undefined,
+  requestEnded: ignore,
+  copyStarted: ignore,
+  copyListed: ignore,
+  copyWatchEnded: ignore,
+  publicationEnded: ignore,
 };
 
-/** An observer that passes on to another one, which is named later: clients are created before the metrics. Until then, nothing is reported. */
+/** An observer that reports nothing until its target is named: clients are created before the metrics. */
 export function createLateObserver() {
   let target = NO_OBSERVER;
   const observer: KubeObserver = {

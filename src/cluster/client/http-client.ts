@@ -1,13 +1,13 @@
 /**
- * HTTP to the API server: keep-alive connections, time limits, responses as a whole or as a stream. Uses `node:https`: requests with undici take a
- * sixth less CPU time, but loading it takes 20 MB of RAM, and 2,000 slots cause few requests.
+ * HTTP to the API server: keep-alive connections, time limits, whole or streamed responses. Uses `node:https`, since
+ * the proxies of a kubeconfig are its agents.
  */
 import { Agent as HttpAgent, request as requestHttp, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import type { Access, Credentials, TlsOptions } from './credentials.ts';
+import type { Access, Credentials, TlsOptions } from './ports.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { readBody } from '../../platform/read-body.ts';
@@ -19,27 +19,30 @@ export interface HttpRequest {
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Accepts a compressed response. API servers compress those above 128 KiB, to a tenth of their size; they never compress watches. */
+  /** Accepts a compressed response. API servers compress those above 128 KiB, to a tenth; they never compress watches. */
   readonly mayCompress?: boolean;
 }
 
 interface KubeHttpOptions {
   readonly credentials: Credentials;
   readonly userAgent: string;
-  /** For a whole exchange. For a stream, until its first byte. */
+  /** Limit of a whole exchange; for a stream, until its first byte. */
   readonly timeoutMs: number;
 }
 
-/** For one object, decompressed. No API server sends more. */
+/** Limit of one decompressed object. No API server sends more. */
 const ANSWER_LIMIT_BYTES = 128 * 1024 * 1024;
 /** A whole list may take longer than another exchange. API servers end such requests after a minute. */
 const LIST_SHARE = 2;
 /** Load balancers close connections that have been idle for about a minute. */
 const IDLE_MS = 30_000;
-/** After this time, Node has the kernel probe the connection ten times, once a second: a peer that vanished is detected after 25 s without traffic. */
+/** Then the kernel probes the connection ten times, once a second: a peer that vanished is detected after 25 s. */
 const KEEP_ALIVE_MS = 15_000;
-/** A keep-alive connection may be dead without notice: a GET that receives nothing on it for this share of its timeout is repeated on a new connection. */
+/** A GET that receives nothing on a kept connection for this share of its timeout is repeated on a new one. */
 const KEPT_SHARE = 1 / 3;
+
+/** A response with an error status, or the result of a successful one. */
+export type Answer<T> = Refusal & { readonly received?: { readonly value: T } };
 
 interface Exchange {
   readonly request: ClientRequest;
@@ -63,18 +66,14 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     return agents.agent;
   }
 
-  function createRequest(
-    { method, path, body, contentType, mayCompress }: HttpRequest,
-    { headers }: Access,
-    options: RequestOptions,
-  ): ClientRequest {
-    const all: Record<string, string> = { ...headers, accept: 'application/json', 'user-agent': userAgent };
-    if (mayCompress === true) all['accept-encoding'] = 'gzip';
+  function createRequest({ method, path, body, contentType, mayCompress }: HttpRequest, access: Access, options: RequestOptions) {
+    const headers: Record<string, string> = { ...access.headers, accept: 'application/json', 'user-agent': userAgent };
+    if (mayCompress === true) headers['accept-encoding'] = 'gzip';
     if (body !== undefined) {
-      all['content-type'] = contentType ?? 'application/json';
-      all['content-length'] = String(Buffer.byteLength(body));
+      headers['content-type'] = contentType ?? 'application/json';
+      headers['content-length'] = String(Buffer.byteLength(body));
     }
-    return (isPlain ? requestHttp : requestHttps)(`${base.origin}${prefix}${path}`, { ...options, method, headers: all });
+    return (isPlain ? requestHttp : requestHttps)(`${base.origin}${prefix}${path}`, { ...options, method, headers });
   }
 
   /** Resolves with the head of the response; rejects if none is received. */
@@ -96,7 +95,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     }
   }
 
-  async function attempt<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<T> | 'stale'> {
+  async function attempt<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<Answer<T>> | 'stale'> {
     const limitMs = request.mayCompress === true ? timeoutMs * LIST_SHARE : timeoutMs;
     return await withTimeout(limitMs, signal, async (limited) => {
       let sent: ClientRequest | undefined;
@@ -104,7 +103,10 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
         const access = await Promise.race([credentials.access().catch(unusable), rejectOnAbort(limited)]);
         const agent = agentOf(access);
         sent = createRequest(request, access, { agent, signal: limited });
-        return ok(await receive(await send(sent, request.body, agent)));
+        const exchange = await send(sent, request.body, agent);
+        const { statusCode: status = 500, headers } = exchange.response;
+        if (status < 300) return ok({ status, retryAfter: undefined, text: '', received: { value: await receive(exchange) } });
+        return ok({ status, retryAfter: headers['retry-after'], text: await readText(exchange) });
       } catch (error) {
         if (sent?.reusedSocket === true && !limited.aborted && STALE.has(codeOf(error))) return 'stale';
         if (signal.aborted) return fail('retry', 'Aborted', 'The request was aborted');
@@ -113,47 +115,32 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     });
   }
 
-  /** The server may close a keep-alive connection just when it is used again. A read can be repeated; a write may have been carried out. */
-  async function attemptTwice<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<T>> {
+  /**
+   * Fails if no complete response was received. The server may close a keep-alive connection just when it is used again:
+   * a read is then repeated, with another call of `receive`; a write may have been carried out.
+   */
+  async function exchange<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<Answer<T>>> {
     const first = await attempt(request, signal, receive);
     const last = first === 'stale' && request.method === 'GET' ? await attempt(request, signal, receive) : first;
     return last === 'stale' ? fail('retry', 'ApiUnreachable', `The API server at "${credentials.server}" closed the connection`) : last;
   }
 
-  return {
-    /** A failure means that no complete response was received. A response with an error status is a success here. */
-    exchange: async (request: HttpRequest, signal: AbortSignal): Promise<Result<Refusal>> =>
-      await attemptTwice(request, signal, async ({ response }) => await readAnswer(response)),
-    /** Passes the body of a successful response on while it arrives, decompressed. `consume` is called again if the request has to be repeated. */
-    read: async <T>(path: string, signal: AbortSignal, consume: (body: AsyncIterable<Uint8Array>) => Promise<T>) =>
-      await attemptTwice(
-        { method: 'GET', path, mayCompress: true },
-        signal,
-        async ({ response }): Promise<Refusal & { readonly consumed?: { readonly value: T } }> => {
-          const { statusCode: status = 500 } = response;
-          return status < 300
-            ? { status, retryAfter: undefined, text: '', consumed: { value: await consume(decompressed(response)) } }
-            : await readAnswer(response);
-        },
-      ),
-    /** The stream is undefined if the response has an error status. It throws when the connection breaks, and ends when the signal aborts. */
-    open: async (path: string, signal: AbortSignal): Promise<Result<Refusal & { readonly stream?: AsyncIterable<Uint8Array> }>> =>
-      await attemptTwice({ method: 'GET', path }, signal, async (exchange) => {
-        const { statusCode: status = 500 } = exchange.response;
-        return status < 300
-          ? { status, retryAfter: undefined, text: '', stream: streamOf(exchange, signal) }
-          : await readAnswer(exchange.response);
-      }),
-  };
+  return { exchange };
 }
 
-async function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  signal.throwIfAborted();
-  return await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Aborted')), { once: true }));
+export const readText = async ({ response }: Exchange): Promise<string> => await readBody(decompressed(response), ANSWER_LIMIT_BYTES);
+
+/** The caller must limit how much it reads: a few bytes may become very many. Throws for another encoding. */
+export function decompressed(response: IncomingMessage): AsyncIterable<Uint8Array> {
+  const encoding = response.headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return response;
+  if (encoding !== 'gzip') throw new Error(`The response has the encoding "${encoding.slice(0, 40)}", which was not requested`);
+  // An error of either stream ends both, and is thrown to the caller.
+  return pipeline(response, createGunzip(), () => undefined);
 }
 
-/** Ends when the signal aborts, even if nobody is reading. */
-function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIterable<Uint8Array> {
+/** Throws when the connection breaks. Ends when the signal aborts, even if nobody is reading. */
+export function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIterable<Uint8Array> {
   const end = (): void => void request.destroy();
   signal.addEventListener('abort', end, { once: true });
   response.once('close', () => signal.removeEventListener('abort', end));
@@ -170,21 +157,9 @@ function streamOf({ request, response }: Exchange, signal: AbortSignal): AsyncIt
   }
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Refusal> {
-  return {
-    status: response.statusCode ?? 500,
-    retryAfter: response.headers['retry-after'],
-    text: await readBody(decompressed(response), ANSWER_LIMIT_BYTES),
-  };
-}
-
-/** The caller limits how much it reads, since a few compressed bytes may become very many. Throws if the encoding is not known. */
-function decompressed(response: IncomingMessage): AsyncIterable<Uint8Array> {
-  const encoding = response.headers['content-encoding'] ?? 'identity';
-  if (encoding === 'identity') return response;
-  if (encoding !== 'gzip') throw new Error(`The response has the encoding "${encoding.slice(0, 40)}", which was not asked for`);
-  // An error of either stream ends both, and is thrown to the caller.
-  return pipeline(response, createGunzip(), () => undefined);
+async function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  signal.throwIfAborted();
+  return await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('Aborted')), { once: true }));
 }
 
 const SILENT = 'SILENT';
@@ -197,35 +172,32 @@ function closeIdleConnections({ freeSockets }: HttpAgent): void {
 
 const STALE: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', SILENT]);
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|ERR_TLS|ERR_SSL|EPROTO/;
+const NO_CREDENTIALS = 'no credentials';
 
 /** The output of a credential plugin may contain secrets, so it is not part of the error. */
 function unusable(): never {
   throw new Error(NO_CREDENTIALS);
 }
 
-const NO_CREDENTIALS = 'no credentials';
-
 function unreachable(server: string, error: unknown, timedOutMs: number | undefined): Result<never> {
   const failed = (message: string): Result<never> => fail('retry', 'ApiUnreachable', message);
   if (timedOutMs !== undefined) return failed(`The API server at "${server}" did not respond within ${timedOutMs / 1000} s`);
   const message = messageOf(error);
   if (message === NO_CREDENTIALS) {
-    const hint = `Check the credentials for "${server}": they cannot be obtained; run "kubectl get --raw /readyz" to see why`;
-    return fail('retry', 'Unauthorized', hint);
+    const hint = 'run "kubectl get --raw /readyz" to see why';
+    return fail('retry', 'Unauthorized', `The credentials for "${server}" cannot be obtained: ${hint}`);
   }
   const code = codeOf(error);
   if (UNTRUSTED.test(code)) {
-    return fail('retry', 'ApiUntrusted', `Check the certificates for "${server}": no trusted connection is possible (${code})`);
+    return fail('retry', 'ApiUntrusted', `No trusted connection to "${server}" is possible (${code}): check the certificates`);
   }
   if (code === '') return failed(`The connection to the API server at "${server}" failed: ${message}`);
-  return failed(`Check that the API server at "${server}" is running and can be reached: ${code}`);
+  return failed(`The API server at "${server}" cannot be reached (${code}): check that it is running`);
 }
 
-/** Time limits for requests. */
-
 /**
- * Gives a request its own signal, which aborts when the outer signal aborts or after `timeoutMs`. Leaves no listener on the outer signal, which
- * may live as long as the process.
+ * Gives a request its own signal, which aborts when the outer one does or after `timeoutMs`. Leaves no listener on the
+ * outer signal, which may live as long as the process.
  */
 export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, send: (limited: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController();
@@ -241,7 +213,7 @@ export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, sen
   }
 }
 
-/** Limits how many requests run at the same time. The others wait in order. Resolves with undefined if the signal aborts during the wait. */
+/** A semaphore for requests. Resolves with undefined if the signal aborts while the request is pending. */
 type RequestGate = <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined>;
 
 export function createRequestGate(limit: number): RequestGate {

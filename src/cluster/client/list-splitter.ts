@@ -1,7 +1,7 @@
 /**
- * Splits the JSON text of a list into its items while it arrives. An API server that answers from its cache sends the whole list at once, which may be a
- * hundred MB: neither that text nor the parsed list is ever in memory as a whole. This knows only as much of JSON as it must: where strings end, and how
- * deep brackets are nested. The parts are checked when they are parsed.
+ * Splits the JSON text of a list into its items while it arrives, and a stream into lines. A server that answers from its
+ * cache sends the whole list at once, which may be a hundred MB: it is never in memory as a whole. The splitter only tracks
+ * strings and nesting; the parts are checked when they are parsed.
  */
 
 const QUOTE = 0x22;
@@ -12,7 +12,7 @@ const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
 const COMMA = 0x2c;
 const SPACE = 0x20;
-/** Depth of what is directly in the array of items: the list itself is at 1. */
+/** Nesting depth inside the array of items: the list itself is at 1. */
 const ITEM_DEPTH = 2;
 const BEGINS_ITEMS = /(?<!\\)"items"\s*:\s*\[$/;
 /** Enough for the key and some spaces. */
@@ -20,7 +20,6 @@ const LONGEST_KEY = 64;
 
 export interface ListLimits {
   readonly itemBytes: number;
-  /** For everything outside of the items. */
   readonly envelopeBytes: number;
 }
 
@@ -31,11 +30,10 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
   let inString = false;
   let isEscaped = false;
   let inItems = false;
-  /** The text of an item has begun. */
   let inItem = false;
 
   return {
-    /** Returns the texts of the items that are complete, or undefined if a part is too large or an item is no object. After that, nothing more can be read. */
+    /** Returns the texts of complete items; undefined, and nothing more can be read, if a part is too large or not an object. */
     push(chunk: Uint8Array): string[] | undefined {
       const texts: string[] = [];
       let start = 0;
@@ -47,7 +45,6 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
           else if (byte === QUOTE) inString = false;
         } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
           if (inItems && depth === ITEM_DEPTH) {
-            // The comma before it is of no use to the envelope.
             [inItem, start] = [true, index];
           } else if (byte === OPENING_BRACKET && depth === ITEM_DEPTH - 1) {
             if (!envelope.add(chunk.subarray(start, index + 1))) return undefined;
@@ -70,26 +67,22 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
       const isKept = inItem ? item.add(rest) : inItems || envelope.add(rest);
       return isKept ? texts : undefined;
     },
-    /** Returns the text of the list without its items, after everything was pushed. */
+    /** Returns the text of the list without its items. Call it after everything was pushed. */
     envelope: (): string => envelope.take(),
   };
 }
 
-/** Collects bytes up to a limit. */
 function createPart(limitBytes: number) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   const text = (): string => Buffer.concat(chunks).toString('utf8');
   return {
-    /** Returns false if the limit is exceeded. */
     add(chunk: Uint8Array): boolean {
       bytes += chunk.length;
       if (chunk.length > 0) chunks.push(chunk);
       return bytes <= limitBytes;
     },
-    end(count: number): string {
-      return text().slice(-count);
-    },
+    end: (count: number): string => text().slice(-count),
     take(): string {
       const all = text();
       [chunks, bytes] = [[], 0];
@@ -98,26 +91,21 @@ function createPart(limitBytes: number) {
   };
 }
 
-/**
- * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay intact. Unlike
- * `platform/read-body.ts`, which cuts long lines, this rejects them: part of a JSON document is of no use.
- */
-
 const NEWLINE = 0x0a;
 
+/** Splits bytes into lines. Rejects long lines, unlike `platform/read-body.ts`: part of a document is useless. */
 export function createLineBuffer(limitBytes: number) {
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
 
   function completeLine(end: Uint8Array): string {
     const whole = pending.length === 0 ? end : Buffer.concat([...pending, end]);
-    pending = [];
-    pendingBytes = 0;
+    [pending, pendingBytes] = [[], 0];
     return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength).toString('utf8');
   }
 
   return {
-    /** Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that, nothing more can be read. */
+    /** Returns the complete lines, without newlines; undefined, and nothing more can be read, if a line exceeds the limit. */
     push(chunk: Uint8Array): string[] | undefined {
       const lines: string[] = [];
       let start = 0;

@@ -1,26 +1,18 @@
-/** The objects of a reflector by name, our own writes that the watch has not confirmed yet, and the current resource version. Sends no requests. */
-import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
-import { compareVersions } from './decide/object-fields.ts';
-import type { KubeObject, ObjectList, Transform } from './ports.ts';
+/** The objects of a reflector by name, our unconfirmed writes, and the resource version. Sends no requests. */
 import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Clock } from '../../reconciler/ports.ts';
-import {
-  afterReceived,
-  afterWatchEnded,
-  afterWatchOpened,
-  confirmed,
-  copyAgeMs,
-  causeAfter,
-  watchResult,
-  type CopyAge,
-} from './decide/choose-list.ts';
+import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
+import { compareVersions } from './decide/object-fields.ts';
+import { afterReceived, afterWatchEnded, afterWatchOpened, confirmed, type CopyAge } from './decide/copy-age.ts';
+import { causeAfter, copyAgeMs, watchResult } from './decide/copy-age.ts';
+import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
 
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
-/** A write of ours that no list has confirmed yet. */
+/** A write of ours that no list confirmed yet. */
 interface UnconfirmedWrite {
   /** Number of lists that had begun. */
   readonly since: number;
@@ -41,7 +33,7 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
     return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
   }
 
-  /** Keeps the stored object if the version is the same, so that callers can compare by identity. A new version with the same content is not a change. */
+  /** Keeps the stored object of the same version: callers compare by identity. A version with the same content is no change. */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
     if (sameVersion(object) !== undefined) return false;
@@ -64,9 +56,9 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
     sameVersion,
     /** The version from which a watch continues. */
     resourceVersion: (): string => version,
-    /** Call this when a list request starts and pass the result to `replaceAll`: our writes in between are newer than the list. */
+    /** Call it when a list request starts, and pass the result to `replaceAll`: own writes in between are newer than the list. */
     beginList: (): number => (lists += 1),
-    /** Replaces the contents by a complete list. Returns whether anything changed. */
+    /** Returns whether anything changed, like `noteWritten` and `noteRemoved`. */
     replaceAll({ items, resourceVersion }: ObjectList, begun: number): boolean {
       for (const [name, { since }] of unconfirmed) if (since < begun) unconfirmed.delete(name);
       const listed = new Set<string>();
@@ -83,7 +75,6 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
       version = resourceVersion;
       return changed;
     },
-    /** Applies a watch event. */
     fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean } {
       const step = foldWatchEvent(event, (name) => ({ object: objects.get(name), removedUid: unconfirmed.get(name)?.removedUid }));
       if (step.kind === 'expired' || step.kind === 'failed') return { step, changed: false };
@@ -91,14 +82,12 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
       if (step.kind === 'put') return { step, changed: put(transform(step.object)) };
       return { step, changed: step.kind === 'drop' && drop(step.name) };
     },
-    /** Returns whether anything changed. */
     noteWritten(object: KubeObject): boolean {
       const { name, uid } = object.metadata;
       if (wasRemoved(name, uid) || isNewer(objects.get(name), object)) return false;
       unconfirmed.set(name, { since: lists, removedUid: undefined });
       return put(transform(object));
     },
-    /** Returns whether anything changed. */
     noteRemoved(name: string, uid: string): boolean {
       const stored = objects.get(name);
       if (stored !== undefined && stored.metadata.uid !== uid) return false;
@@ -122,10 +111,9 @@ function hasSameContent(left: KubeObject, right: KubeObject): boolean {
   return isSameValue({ ...left, metadata: { ...left.metadata, resourceVersion } }, right);
 }
 
-/** What is known of a reflector's copy besides its objects: how old it may be, and how its lists and watches went. Reports to the observer; decides nothing. */
-
 export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;
 
+/** Tracks the age of a reflector's copy and reports its lists and watches to the observer. */
 export function createCopyRecord(resource: string, clock: Clock, observer: CopyObserver) {
   let age: CopyAge = confirmed(clock.now());
   let cause: ListCause = 'start';
@@ -140,7 +128,6 @@ export function createCopyRecord(resource: string, clock: Clock, observer: CopyO
       cause = 'due';
     },
     watchOpened: (): void => void (age = afterWatchOpened(age, clock.now())),
-    /** An event or a bookmark. */
     received: (): void => void (age = afterReceived(age, clock.now())),
     watchEnded(outcome: WatchOutcome): void {
       const result = watchResult(outcome);
@@ -149,5 +136,15 @@ export function createCopyRecord(resource: string, clock: Clock, observer: CopyO
       // A watch that is refused does not change why the next list becomes necessary.
       if (result !== 'refused') cause = causeAfter(result);
     },
+  };
+}
+
+/** Calls `parse` once for each object, as long as it exists: objects in a copy never change. */
+export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
+  const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
+  return (object) => {
+    const entry = known.get(object) ?? { parsed: parse(object) };
+    known.set(object, entry);
+    return entry.parsed;
   };
 }

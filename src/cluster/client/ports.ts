@@ -1,9 +1,32 @@
 /**
- * The interfaces of a cluster. The adapters are in this folder (requests, and copies of the objects of the API server) and in
- * `cluster/leadership/` (which replica leads). Objects are plain JSON as the server sent them: code that reads a field checks it first.
+ * The interfaces of a cluster; adapters are in this folder and in `cluster/leadership/`. Objects are plain JSON as the
+ * server sent them: code that reads a field checks it first.
  */
+import type { Agent } from 'node:http';
+import type { RequestOptions } from 'node:https';
 import type { Wake } from '../../reconciler/ports.ts';
 import type { Result } from '../../schema/words/failure.ts';
+
+export type TlsOptions = Readonly<Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'servername' | 'rejectUnauthorized'>>;
+
+export interface Access {
+  readonly headers: Readonly<Record<string, string>>;
+  /** The same object as long as its contents are the same: connections depend on it. */
+  readonly tls: TlsOptions;
+  /** Present if requests go through a proxy. */
+  readonly agent?: Agent;
+}
+
+export interface Credentials {
+  /** `https://10.0.0.1:443`, without user and password. */
+  readonly server: string;
+  /** The namespace of the kubeconfig context or of the pod. */
+  readonly namespace: string | undefined;
+  /** Headers and TLS options of the next request. Reads rotated tokens from time to time. Throws if there are no credentials. */
+  access(): Promise<Access>;
+  /** Discards cached credentials after the server rejected them. Returns false if that happened a moment ago. */
+  renew(): boolean;
+}
 
 export interface ObjectMeta {
   readonly name: string;
@@ -34,7 +57,7 @@ export interface KubeObject {
   readonly [key: string]: unknown;
 }
 
-/** An object to be sent: without the fields that the server adds. `apiVersion`, `kind` and the namespace are added by the client. */
+/** An object to be sent. The client adds `apiVersion`, `kind` and the namespace. */
 export interface KubeManifest {
   readonly metadata: Pick<ObjectMeta, 'name' | 'labels' | 'annotations' | 'ownerReferences' | 'resourceVersion' | 'uid'>;
   readonly [key: string]: unknown;
@@ -63,10 +86,10 @@ export interface RemoveOptions {
   readonly uid?: string;
 }
 
-/** Reduces an object to what is stored of it. */
+/** Reduces an object to the fields that are stored. */
 export type Transform = (object: KubeObject) => KubeObject;
 
-/** Which objects of a type are meant. Default: all. */
+/** Restricts a type to some of its objects. Default: all. */
 export interface Selectors {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
@@ -76,8 +99,8 @@ export interface ListOptions extends Selectors {
   /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
   /**
-   * The server may answer from its cache, if that is not older than this resource version; any age will do for "0". Fails with `Expired` if the cache does
-   * not reach that version. Undefined: the newest state, which older servers read from etcd.
+   * The server may answer from its cache if that is not older than this resource version ("0": any age). Fails with
+   * `Expired` if the cache does not reach it. Undefined: the newest state, which older servers read from etcd.
    */
   readonly notOlderThan?: string;
 }
@@ -95,15 +118,15 @@ export interface ObjectList {
 }
 
 /**
- * Requests in one namespace. Expected failures are not thrown. Reasons: `NotFound`, `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the message
- * of the server, which names the field), `Forbidden` (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if the
- * server sent a Retry-After header), `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted`
- * (certificates), `Expired` (410, and 504 for a version that the server does not have yet), `Aborted`.
- * The number of requests at the same time is limited; the others wait in order.
+ * Requests in one namespace. A limited number runs concurrently. Expected failures are not thrown. Reasons: `NotFound`,
+ * `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the server's message, which names the field), `Forbidden`
+ * (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if there was a Retry-After header),
+ * `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted` (certificates), `Expired` (410, and
+ * 504 for a version that the server does not have yet), `Aborted`.
  */
 export interface KubeApi {
   readonly namespace: string;
-  /** For messages. */
+  /** Address for messages. */
   readonly server: string;
   get(type: ResourceType, name: string, signal: AbortSignal): Promise<Result<KubeObject>>;
   list(type: ResourceType, options: ListOptions, signal: AbortSignal): Promise<Result<ObjectList>>;
@@ -116,28 +139,29 @@ export interface KubeApi {
   mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** Removes the object, and its dependents in the background. Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
-  /** Streams a response of any length: a watch (`watch: 'true'` in the query) or a log. The stream ends when the signal aborts. */
+  /** Streams a watch (`watch: 'true'` in the query) or a log of any length. Ends when the signal aborts. */
   stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
   /** Whether the server currently serves this type of resource. */
   serves(type: ResourceType, signal: AbortSignal): Promise<Result<boolean>>;
 }
 
+/** `unreachable`: since when (monotonic milliseconds), why, and whether a list ever succeeded. */
+export type CopyHealth =
+  | { readonly kind: 'starting' | 'current' }
+  | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
+
 /**
- * A copy of all objects of one kind in the namespace (or of those with a label), kept up to date by list, watch and periodic lists, since a watch may
- * go silent without an error. The copy lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
+ * A copy of all objects of one kind in the namespace (or of those with a label), kept up to date by list, watch and
+ * periodic lists. It lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
  */
 export interface Reflector {
-  /** By name. Returns the same object as long as its resource version is the same. */
+  /** Objects by name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
-  /**
-   * `starting` until the first list succeeded. While the server is unreachable: since when (monotonic milliseconds), why, and whether a list ever succeeded.
-   */
-  health():
-    | { readonly kind: 'starting' | 'current' }
-    | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
+  /** `starting` until the first list succeeded. */
+  health(): CopyHealth;
   /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
-  /** Removes an object that we removed. It does not reappear through older events, only with another UID, or if a later list still contains it. */
+  /** Removes an object that we removed. Only another UID or a later list lets it reappear, not an older event. */
   noteRemoved(name: string, uid: string): void;
   changes(wake: Wake, signal: AbortSignal): void;
   /** Runs until the signal aborts. */
@@ -150,9 +174,8 @@ export interface Leadership {
   leads(): boolean;
   /** Aborts when the current term ends; already aborted while this replica does not lead. Pass it to every write. */
   term(): AbortSignal;
-  /** Name of the lease holder, if known. */
   holder(): string | undefined;
   changes(wake: Wake, signal: AbortSignal): void;
-  /** Takes part in the leader election until the signal aborts. Then releases the lease if this replica holds it, and resolves. */
+  /** Takes part in the election until the signal aborts. Then releases a lease that it holds, and resolves. */
   start(signal: AbortSignal): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Reads one watch until it ends, and detects every reason to give it up. What happens next is decided in `reflector.ts`. */
+/** Reads one watch until it ends, and detects every reason to give it up. `reflector.ts` decides what happens next. */
 import type { Clock } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
@@ -6,45 +6,41 @@ import type { WatchStep } from './decide/fold-watch-event.ts';
 import { createLineBuffer } from './list-splitter.ts';
 
 export type WatchOutcome =
-  /** The server rejected the request. */
   | { readonly kind: 'refused'; readonly failure: Failure }
-  /** It is time for a list. */
   | { readonly kind: 'relist' }
   /** The next watch continues from here. */
   | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number; readonly bookmarked: boolean }
   /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
-/** When the next list is due, in monotonic milliseconds: while the watch sends bookmarks, which show that it is alive, and until it has sent one. */
+/** When the next list is due (monotonic milliseconds), once a bookmark shows that the watch is alive and before. */
 export interface ListDue {
   readonly bookmarked: number;
   readonly otherwise: number;
 }
 
-export interface WatchLimits {
+interface WatchLimits {
   readonly clock: Clock;
   readonly due: ListDue;
-  /** When the server was asked to end the watch. Monotonic milliseconds. */
+  /** When the server should end the watch. Monotonic milliseconds. */
   readonly endBy: number;
   /** Once bookmarks arrive, the watch is given up if nothing is received for this long. */
   readonly silentMs: number;
 }
 
-export interface WatchSink {
-  /** Applies an event. */
+interface WatchSink {
   fold(event: unknown): { readonly step: WatchStep; readonly changed: boolean };
   opened(): void;
-  /** Called once for all events that arrived together. */
   changed(): void;
 }
 
-export interface WatchSignals {
+interface WatchSignals {
   readonly signal: AbortSignal;
   /** Aborts when a list is needed now. */
   readonly relist: AbortSignal;
 }
 
-/** An object has at most 1.5 MB, the limit of etcd; as JSON with managed fields and escapes it is several times as large. */
+/** etcd limits an object to 1.5 MB; as JSON with managed fields and escapes it is several times as large. */
 export const LINE_LIMIT_BYTES = 16 * 1024 * 1024;
 /** A server that does not end a watch when asked to is considered gone after this time. */
 const OVERTIME_MS = 30_000;
@@ -98,21 +94,13 @@ async function readEvents(chunks: AsyncIterable<Uint8Array>, sink: WatchSink, wa
   }
 }
 
-/** Reasons for which a watchdog aborts its signal. */
+/** Why a watchdog aborts its signal. */
 const RELIST = 'relist';
 const TIMED_OUT = 'timed out';
 
-interface Watchdog {
-  readonly signal: AbortSignal;
-  /** Something was received. */
-  received(): void;
-  /** The server reports its progress even if nothing changes, so silence is a failure from now on. */
-  expectBookmarks(): void;
-  expectsBookmarks(): boolean;
-  stop(): void;
-}
+type Watchdog = ReturnType<typeof createWatchdog>;
 
-function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: outer, relist }: WatchSignals): Watchdog {
+function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: outer, relist }: WatchSignals) {
   const own = new AbortController();
   let receivedAt = clock.now();
   let expectsBookmarks = false;
@@ -133,15 +121,16 @@ function createWatchdog({ clock, due, endBy, silentMs }: WatchLimits, { signal: 
   if (relist.aborted) beginList();
   return {
     signal: own.signal,
-    received: () => void (receivedAt = clock.now()),
-    expectBookmarks() {
+    received: (): void => void (receivedAt = clock.now()),
+    /** From now on the server reports its progress even if nothing changes, so silence is a failure. */
+    expectBookmarks(): void {
       if (expectsBookmarks) return;
       expectsBookmarks = true;
       cancelList();
       cancelList = clock.at(due.bookmarked, beginList);
     },
-    expectsBookmarks: () => expectsBookmarks,
-    stop() {
+    expectsBookmarks: (): boolean => expectsBookmarks,
+    stop(): void {
       for (const cancel of [cancelCheck, cancelList, cancelEnd]) cancel();
       outer.removeEventListener('abort', end);
       relist.removeEventListener('abort', beginList);

@@ -1,5 +1,5 @@
 /**
- * Keeps a copy of all objects of one kind up to date. `start` runs `list-watch-loop.ts` until its signal aborts:
+ * Keeps a copy of all objects of one kind up to date. `start` runs this loop until its signal aborts:
  *
  *      ┌────── time for a list, events lost, or version expired ───────┐
  *      ▼                                                               │
@@ -7,9 +7,10 @@
  *      ▲  failed │             │ refused                               │
  *      └ backoff ┘             └────────── backoff ──▶ watch ─ … ──────┘
  *
- * A list replaces the contents of `object-copy.ts`, a watch applies event by event. Lists are repeated periodically, since a watch may go silent
- * without an error. Subscribers (`changes`) are woken immediately by the first list, by urgent changes, and when the server becomes unreachable or
- * reachable again; by other changes within `BATCH_MS`. They then read `items` and `health`, which never send a request.
+ * A list replaces the contents of `object-copy.ts`, a watch applies event by event. Lists are repeated periodically, since
+ * a watch may go silent without an error. Subscribers (`changes`) are woken immediately by the first list, by urgent
+ * changes, and when the server becomes unreachable or reachable; by other changes within `BATCH_MS`. They then read `items`
+ * and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
@@ -18,9 +19,9 @@ import { createCopyRecord, createObjectCopy, type CopyObserver, type IsUrgent } 
 import { afterFailedList, cannotStream, chooseList, isNewest, oldestOf, type ListWay } from './decide/choose-list.ts';
 import { compareVersions } from './decide/object-fields.ts';
 import { resourceName } from './decide/resource-path.ts';
-import { watchSeconds, expiredDelayMs, failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs } from './decide/fold-watch-event.ts';
+import { expiredDelayMs, failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs, watchSeconds } from './decide/watch-delay.ts';
 import { NO_OBSERVER } from './client-observer.ts';
-import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Selectors, Transform } from './ports.ts';
+import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Transform } from './ports.ts';
 import { readStreamedList } from './read-list.ts';
 import { readWatch, type ListDue, type WatchOutcome } from './read-watch.ts';
 
@@ -30,16 +31,16 @@ export interface ReflectorOptions {
   readonly labelSelector?: string;
   /** `metadata.name=…` for one object, which a Role may then grant by its name. */
   readonly fieldSelector?: string;
-  /** Must keep name, UID and resource version. Default: removes `managedFields`, which take half the size of an object. */
+  /** Must keep name, UID and resource version. Default: removes `managedFields`, half the size of an object. */
   readonly transform?: Transform;
-  /** Whether a change wakes subscribers immediately instead of together with others. Removals always do. Default: all changes are urgent. */
+  /** Whether a change wakes subscribers immediately instead of within `BATCH_MS`. Removals always do. Default: all changes. */
   readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
   /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /** Interval of the periodic lists while watches send bookmarks, plus or minus a tenth. Otherwise, it is ten minutes at most. */
+  /** Interval of the periodic lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes. */
   readonly relistMs?: number;
-  /** A watch that has sent bookmarks before is given up if nothing is received for this long. Servers send a bookmark about every minute. */
+  /** A watch with bookmarks, which servers send every minute, is given up if nothing is received for this long. */
   readonly silentMs?: number;
   readonly observer?: CopyObserver;
 }
@@ -49,22 +50,28 @@ export interface RefreshableReflector extends Reflector {
   refresh(signal: AbortSignal): Promise<void>;
 }
 
+/** Whether the API server has listed the objects at least once. */
+export function wasListed(copy: Pick<Reflector, 'health'>): boolean {
+  const health = copy.health();
+  return health.kind === 'unreachable' ? health.listed : health.kind === 'current';
+}
+
 const RELIST_MS = 21_600_000;
 const SILENT_MS = 180_000;
 const BATCH_MS = 200;
 
 export function createReflector(options: ReflectorOptions): RefreshableReflector {
   const { api, type, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
-  const selectors = selectorsOf(options);
-  const { relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
+  const { labelSelector, fieldSelector, relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
+  const selectors = { ...(labelSelector && { labelSelector }), ...(fieldSelector && { fieldSelector }) };
   const copy = createObjectCopy(transform, options.isUrgent);
   const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
-  /** Who waits for a list of the newest state, and since when. */
+  /** Callbacks that wait for a list of the newest state, and since when. */
   const refreshes = new Map<() => void, number>();
   /** Aborts to end the watch for a list. */
   let relist = new AbortController();
-  /** Until the server shows that it cannot. */
+  /** False once the server has shown that it cannot. */
   let streams = true;
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
@@ -75,21 +82,14 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
 
   const changed = (): void => wakeAll(copy.consumeUrgency() ? 0 : BATCH_MS);
 
-  function reached(): void {
-    if (outage === undefined) return;
-    outage = undefined;
-    wakeAll();
-  }
-
   function failed({ message }: Failure): void {
     const isNew = outage === undefined;
     outage = { sinceMs: outage?.sinceMs ?? clock.now(), message };
     if (isNew) wakeAll();
   }
 
-  /** One attempt to read everything. */
   async function read(way: ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
-    // Most listed objects are known already: keeping the known ones avoids holding thousands of objects twice.
+    // Keeping the known objects avoids holding thousands of objects twice.
     const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
     if (way.kind === 'streamed') {
       return await readStreamedList({ api, type, selectors, from: way.from, transform: transformNew, clock }, signal);
@@ -170,7 +170,9 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
 
   function opened(): void {
     record.watchOpened();
-    reached();
+    if (outage === undefined) return;
+    outage = undefined;
+    wakeAll();
   }
 
   function fold(event: unknown): ReturnType<typeof copy.fold> {
@@ -200,10 +202,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   };
 }
 
-function selectorsOf({ labelSelector, fieldSelector }: ReflectorOptions): Selectors {
-  return { ...(labelSelector === undefined ? {} : { labelSelector }), ...(fieldSelector === undefined ? {} : { fieldSelector }) };
-}
-
 function withoutManagedFields(object: KubeObject): KubeObject {
   const { managedFields: _, ...metadata }: KubeObject['metadata'] & { readonly managedFields?: unknown } = object.metadata;
   return { ...object, metadata };
@@ -218,17 +216,13 @@ function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectLi
     : answer;
 }
 
-/** The loop of a reflector: when to list, when to watch, and how long to wait after a failure. */
-
 interface ListWatchLoop {
   list(signal: AbortSignal): Promise<Result<void>>;
   /** Watches until it is time for the next list, or until the watch ends. */
   watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome>;
   onFailure(failure: Failure): void;
   readonly clock: Clock;
-  /** Returns a number in [0, 1). */
   readonly random: () => number;
-  /** Interval of the lists while the watches send bookmarks. */
   readonly relistMs: number;
 }
 

@@ -1,24 +1,18 @@
 /**
- * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas, each change of an object that all of
- * them watch is sent fifty times.
+ * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas,
+ * each change of an object that all of them watch is sent fifty times.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';
 import type { KubeObject, Reflector } from './ports.ts';
 import type { RefreshableReflector } from './reflector.ts';
 
-interface TermCopies {
-  /** `open` is called for each term. The copy is started by `begin`, not by its own `start`. While there is no term, its health is "current". */
-  add(open: () => RefreshableReflector): Reflector;
-  /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
-  begin(term: AbortSignal): Promise<void>;
-}
-
-export function createTermCopies(): TermCopies {
+export function createTermCopies() {
   const nothing: ReadonlyMap<string, KubeObject> = new Map();
   const begins: ((term: AbortSignal) => Promise<void>)[] = [];
   return {
-    add(open) {
+    /** `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
+    add(open: () => RefreshableReflector): Reflector {
       const wakes = new Set<Wake>();
       let current: RefreshableReflector | undefined;
       begins.push(async (term) => {
@@ -42,18 +36,7 @@ export function createTermCopies(): TermCopies {
         start: () => undefined,
       };
     },
-    begin: async (term) => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
-  };
-}
-
-/** Remembers what was parsed from an object of the cluster, as long as the object exists. Objects in a copy never change. */
-
-/** Calls `parse` once for each object. */
-export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (object: KubeObject) => Parsed {
-  const known = new WeakMap<KubeObject, { readonly parsed: Parsed }>();
-  return (object) => {
-    const entry = known.get(object) ?? { parsed: parse(object) };
-    known.set(object, entry);
-    return entry.parsed;
+    /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
+    begin: async (term: AbortSignal): Promise<void> => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Leader election on a Lease. `start` runs a loop until its signal aborts. Each round asks `decide/lease-decision.ts` for the next step, sends the request
- * of that step (`lease-requests.ts`) and derives the new state of the candidate from the response. Events of `lease-watch.ts` change the state
- * too, and end a wait early. After every change, `term.ts` begins or ends the term. The phases of a replica:
+ * Leader election on a Lease. `start` runs a loop until its signal aborts: `decide/lease-decision.ts` chooses the next step,
+ * and the response yields the new state of the candidate. Events of `lease-watch.ts` change the state too, and end a wait
+ * early. After every change, `term.ts` begins or ends the term. The phases of a replica:
  *
  *      standby ── lease expired or released: acquire ──▶ leader ── renew, renew, … ──▶ leader
  *       ▲   └── no Lease: create it ──▶ holder, ── delay ──▶ ▲                           │
@@ -12,26 +12,13 @@
  *
  *      0 ────── renewMs: sends the next renewal ────── renewDeadlineMs: term ends ────── durationMs: others may acquire
  *
- * `leads`, `term` and `holder` may be called at any time, and never send a request. When the signal of `start` aborts, the term ends first, and then the
+ * `leads`, `term` and `holder` never send a request. When the signal of `start` aborts, the term ends first, and then the
  * Lease is released, so that another replica can acquire it immediately.
  */
 import type { Failure } from '../../schema/words/failure.ts';
-import {
-  afterConflict,
-  afterFailure,
-  afterObservation,
-  afterWatchEvent,
-  afterWrite,
-  holdsLease,
-  leadsAt,
-  leaseTimes,
-  leaseToRelease,
-  newCandidate,
-  nextStep,
-  termOf,
-  type Candidate,
-  type LeaseWriteStep,
-} from './decide/lease-decision.ts';
+import { afterConflict, afterFailure, afterObservation, afterWatchEvent, afterWrite } from './decide/lease-decision.ts';
+import { holdsLease, leadsAt, leaseTimes, leaseToRelease, newCandidate, nextStep, termOf } from './decide/lease-decision.ts';
+import type { Candidate, LeaseWriteStep } from './decide/lease-decision.ts';
 import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
 import { createLeaseRequests, createLeaseWatch } from './lease-watch.ts';
 import { createTerm } from './term.ts';
@@ -42,11 +29,9 @@ import { sleep } from '../../platform/clock.ts';
 export interface LeadershipDeps {
   /** Preferably a client of its own: a renewal must not wait behind a thousand other requests. */
   readonly api: KubeApi;
-  /** The name of the Lease. */
   readonly name: string;
-  /** The name of this replica, which the Lease shows as its holder. */
   readonly identity: string;
-  /** At least 2 s; rounded up to whole seconds. */
+  /** Minimum 2 s; rounded up to whole seconds. */
   readonly leaseDurationMs: number;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -57,7 +42,7 @@ export interface LeadershipDeps {
 const RELEASE_WITHIN_MS = 1500;
 
 export interface LeaseLeadership extends Leadership {
-  /** How often the leader has changed, as the Lease counts it. Undefined while the Lease is not known, or does not exist. */
+  /** The number of leader changes in the Lease. Undefined while the Lease is unknown or does not exist. */
   transitions(): number | undefined;
 }
 
@@ -141,10 +126,8 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
       // After a conflict, the Lease may contain a renewal of ours whose response was lost.
       const answer = released.ok || released.failure.reason !== 'Conflict' ? released : await requests.get(limit);
       if (!answer.ok) {
-        log?.warn(
-          { lease: name },
-          `Could not release the Lease "${name}", so it must expire before another replica leads: ${answer.failure.message}`,
-        );
+        const { message } = answer.failure;
+        log?.warn({ lease: name }, `Could not release the Lease "${name}", so it must expire before another replica leads: ${message}`);
         return;
       }
       candidate = afterObservation(candidate, answer.value, monotonic());

@@ -1,4 +1,4 @@
-/** Watches one Lease, so that a standby replica learns within milliseconds that the lease was released, and sends no other requests in the meantime. */
+/** Watches and writes one Lease. A standby replica learns of a release within milliseconds, without other requests. */
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { sleep } from '../../platform/clock.ts';
 import { isTable } from '../../schema/words/key-case.ts';
@@ -24,7 +24,7 @@ const PAUSE_MS = { first: 250, longest: 5000 };
 /** A Lease has a few hundred bytes. A line that exceeds this is not a watch event. */
 const LONGEST_LINE_BYTES = 1024 * 1024;
 
-/** Never fails, and reconnects whenever a watch ends: the caller detects missed events by the silence of the watch. */
+/** Never fails, and reconnects whenever a watch ends. The caller detects missed events by the silence of the watch. */
 export function createLeaseWatch(deps: LeaseWatchDeps) {
   let running: AbortController | undefined;
   return {
@@ -51,7 +51,6 @@ async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Pro
   }
 }
 
-/** Returns whether any event was received. */
 async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
   const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
   // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.
@@ -60,11 +59,14 @@ async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortS
   if (!stream.ok) return false;
   let received = false;
   try {
-    for await (const line of linesOf(stream.value)) {
-      const event = parseEvent(line);
-      if (signal.aborted || event === undefined) break;
-      received = true;
-      onChange(event.lease);
+    const buffer = createLineBuffer(LONGEST_LINE_BYTES);
+    for await (const chunk of stream.value) {
+      for (const line of buffer.push(chunk) ?? ['']) {
+        const event = parseEvent(line);
+        if (signal.aborted || event === undefined) return received;
+        received = true;
+        onChange(event.lease);
+      }
     }
   } catch {
     // The connection broke: the watch has ended.
@@ -72,16 +74,7 @@ async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortS
   return received;
 }
 
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<string> {
-  const buffer = createLineBuffer(LONGEST_LINE_BYTES);
-  for await (const chunk of chunks) {
-    const lines = buffer.push(chunk);
-    if (lines === undefined) return;
-    yield* lines;
-  }
-}
-
-/** Returns undefined for an error and for anything that is not a watch event. The lease is undefined if it was deleted. */
+/** Undefined for an error and anything else that is not an event. The lease is undefined if it was deleted. */
 function parseEvent(line: string): { readonly lease: KubeObject | undefined } | undefined {
   const event = parseJson(line);
   if (!isTable(event)) return undefined;
@@ -91,8 +84,6 @@ function parseEvent(line: string): { readonly lease: KubeObject | undefined } | 
   return type === 'ADDED' || type === 'MODIFIED' ? { lease: object } : undefined;
 }
 
-/** The requests of one candidate about the Lease: get, write and release it. What to send and when is decided in `decide/lease-decision.ts`. */
-
 interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
   readonly api: KubeApi;
   readonly requestTimeoutMs: number;
@@ -100,9 +91,10 @@ interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
   readonly now: () => number;
 }
 
-/** Reasons that mean "somebody else wrote first". `NotFound` for a create means that the namespace does not exist, so it is not one of them. */
+/** Somebody else wrote first. `NotFound` for a create means that the namespace does not exist. */
 const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
+/** Gets, writes and releases the Lease for one candidate. `decide/lease-decision.ts` decides when. */
 export function createLeaseRequests(deps: LeaseRequestsDeps) {
   const { api, requestTimeoutMs, now, name, holder, instance, durationMs } = deps;
   const content = (): LeaseWrite => ({ name, holder, instance, durationMs, nowMs: now() });

@@ -1,6 +1,6 @@
 /**
- * Leadership as everything but the Lease sees it: a replica that has just acquired the Lease leads only once it has prepared itself. Until then it goes on as a
- * follower, and writes nothing. Nobody else leads in the meantime.
+ * Leadership for everything but the Lease: a replica that has just acquired it leads only once it has prepared itself. Until
+ * then it remains a follower and writes nothing, and nobody else leads.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -55,12 +55,7 @@ export function createReadyLeadership(lease: Leadership, prepare: (term: AbortSi
   };
 }
 
-/**
- * Remembers what a follower shows of each slot. Every pass publishes a board, and with thousands of slots nearly all of it is made from the same objects as the last one. Keeps
- * nothing of slots that are gone.
- */
-
-/** Returns `followLeader()` with the same object for a slot as long as its slot and its status are the same objects. */
+/** A memo of `followLeader()`: nearly all of a board is made from the same objects as the last one. */
 export function rememberFollowing(): (view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>) => BoardView {
   const followed = new WeakMap<BoardSlot, { readonly published: SlotStatus; readonly slot: BoardSlot }>();
   const followOnce: typeof followSlot = (slot, published) => {

@@ -1,43 +1,40 @@
 /**
- * Shares the traffic between replicas. Each replica reports its own traffic in an annotation of its own Lease (`report-writer.ts`), and the leader reads the
- * reports of the others from a copy that exists during its term. What to report, when, and how to merge it is decided in `decide/`. No replica waits for another one.
+ * Shares the traffic between replicas. Each one reports its traffic in an annotation of its own Lease, and the leader reads
+ * the reports of the others from a copy that exists during its term. No replica waits for another one.
  */
 import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
 import { parseLease, renewTimeMs, microTime } from './decide/lease-record.ts';
-import {
-  mergeTraffic,
-  NO_HISTORY,
-  rememberReport,
-  wakeFor,
-  parseTraffic,
-  TRAFFIC_ANNOTATION,
-  COARSE_MS,
-  composeReport,
-  LEAST_MS,
-  renewalMs,
-  reportDueAt,
-  formatTraffic,
-  type ReceivedReport,
-  type TrafficReport,
-  type LastReport,
-} from './decide/merge-traffic.ts';
+import { mergeTraffic, NO_HISTORY, rememberReport, wakeFor, type ReceivedReport } from './decide/merge-traffic.ts';
+import { COARSE_MS, composeReport, LEAST_MS, renewalMs, reportDueAt, type LastReport } from './decide/traffic-report.ts';
+import { formatTraffic, parseTraffic, TRAFFIC_ANNOTATION, type TrafficReport } from './decide/traffic-report.ts';
 import type { KubeApi, KubeObject, Reflector, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { FIELD_MANAGER, LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
 
-interface ReplicaReportsDeps extends ReportWriterDeps {
+interface ReplicaReportsDeps {
   readonly api: Pick<KubeApi, 'get' | 'apply' | 'remove'>;
+  /** The name of this replica and of its pod. */
+  readonly identity: string;
+  /** UID of the pod, which then owns the Lease. */
+  readonly podUid?: string;
+  readonly local: Traffic;
   /** The Leases with the label `inference.svc.dev/component=gateway`; none while this replica does not lead. */
   readonly leases: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly leads: () => boolean;
-  /** How often the leader looks for Leases of replicas that are gone. Default: a minute. */
+  readonly leaseDurationMs: number;
+  /** Unix milliseconds, for the times in Leases. */
+  readonly now: () => number;
+  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
+  readonly monotonic?: () => number;
+  readonly log?: Pick<SourceLog, 'warn'>;
+  /** Interval in which the leader looks for Leases of replicas that are gone. Default: a minute. */
   readonly tidyMs?: number;
 }
 
 export interface ReplicaReports {
-  /** The traffic of all replicas if this one leads; otherwise its own. `abort` only ends requests of this replica: those of the others end with the pods, which wait for them. */
+  /** The traffic of all replicas on the leader; otherwise the own. `abort` ends only requests of this replica. */
   readonly traffic: Traffic;
   /** Reports until the signal aborts. Then removes the report and resolves. */
   start(signal: AbortSignal): Promise<void>;
@@ -57,6 +54,14 @@ interface Peer {
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
 const REQUEST_MS = 5000;
+const REPORT_LEASE_PREFIX = 'svc-gateway-';
+/** Number of periods without a renewal after which the requests in a report no longer count. */
+const STALE_AFTER_PERIODS = 2.5;
+/** New demand is checked at most this often. */
+const CHECK_MS = 200;
+const LONGEST_PAUSE_MS = 10_000;
+
+const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
 
 export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const { local, leases, now, log, monotonic = () => performance.now() } = deps;
@@ -66,7 +71,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const wakes = new Set<Wake>();
   let history = NO_HISTORY;
 
-  /** Applies the changes of the reflector. Returns within how many milliseconds a pass should run, if one is needed. */
+  /** Applies the changes of the reflector. Returns the milliseconds until the next pass is due; undefined if none is. */
   function refresh(): number | undefined {
     const items = leases.items();
     let soonest: number | undefined;
@@ -88,10 +93,10 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   function peerOf(name: string, object: KubeObject, before: Peer | undefined): Peer {
     const report = parseTraffic(object.metadata.annotations?.[TRAFFIC_ANNOTATION]);
     if (report === undefined && (before === undefined || before.report !== undefined)) {
-      const message = `Check what writes the annotation "${TRAFFIC_ANNOTATION}" of the Lease "${name}": it is not a valid traffic report`;
-      log?.warn({ lease: name }, message);
+      const problem = `The annotation "${TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
+      log?.warn({ lease: name }, `${problem}: find out which program writes it`);
     }
-    // A Lease that existed before may belong to a replica that is gone: until it is renewed, only a recent renewal time shows that it is alive.
+    // An older Lease may belong to a replica that is gone: only a recent renewal time shows that it is alive.
     const wasAlive = before !== undefined || Math.abs(now() - renewTimeMs(parseLease(object))) < staleMs;
     return { object, report, changedAt: monotonic(), wasAlive };
   }
@@ -144,35 +149,11 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   };
 }
 
-/** Writes the traffic of this replica into its own Lease: when new demand begins, when activity changes, and periodically. */
-
-interface ReportWriterDeps {
-  readonly api: Pick<KubeApi, 'apply' | 'remove'>;
-  /** The name of this replica and of its pod. */
-  readonly identity: string;
-  /** UID of the pod, which then owns the Lease. */
-  readonly podUid?: string;
-  /** The traffic of the gateway of this replica. */
-  readonly local: Traffic;
-  readonly leaseDurationMs: number;
-  /** Unix milliseconds, for the times in Leases. */
-  readonly now: () => number;
-  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
-  readonly monotonic?: () => number;
-  readonly log?: Pick<SourceLog, 'warn'>;
-}
-
-const REPORT_LEASE_PREFIX = 'svc-gateway-';
-/** After so many periods without a renewal, the requests in a report no longer count. */
-const STALE_AFTER_PERIODS = 2.5;
-/** New demand is checked at most this often. */
-const CHECK_MS = 200;
-const LONGEST_PAUSE_MS = 10_000;
-
-const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
-
-/** Reports until the signal aborts. Then removes the Lease and resolves. */
-async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promise<void> {
+/**
+ * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically, until
+ * the signal aborts. Then removes the Lease and resolves.
+ */
+async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
@@ -182,7 +163,7 @@ async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promi
   let urgent = false;
   let wait = new AbortController();
 
-  /** Writes a report if one is due. Returns until when there is nothing to do, unless demand begins. */
+  /** Writes a report if one is due. Returns when the next one may be, unless demand begins. */
   async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;
@@ -226,7 +207,7 @@ async function reportTraffic(deps: ReportWriterDeps, signal: AbortSignal): Promi
 }
 
 function reportManifest(
-  { identity, podUid, leaseDurationMs, now }: ReportWriterDeps,
+  { identity, podUid, leaseDurationMs, now }: ReplicaReportsDeps,
   report: TrafficReport,
   begunAt: number,
 ): KubeManifest {

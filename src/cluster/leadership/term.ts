@@ -1,16 +1,15 @@
-/** The terms of this replica: begins and ends them as time passes and the candidate changes, and notifies the subscribers. Decides nothing. */
+/** Begins and ends the terms of this replica as time passes and the candidate changes, and notifies the subscribers. */
 import type { Wake } from '../../reconciler/ports.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { addWake } from '../../platform/clock.ts';
 
-export interface TermDeps {
+interface TermDeps {
   /** Whether this replica holds an unexpired lease at this moment. */
   readonly leadsNow: () => boolean;
   readonly holder: () => string | undefined;
   /** Returns the milliseconds until `leadsNow` may change without an event, if known. */
   readonly untilChangeMs: () => number | undefined;
   readonly identity: string;
-  /** The name of the Lease. */
   readonly lease: string;
   readonly log: SourceLog | undefined;
 }
@@ -26,7 +25,7 @@ export function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, l
 
   const leads = (): boolean => !isOver && leadsNow();
 
-  /** Brings the term, its timer and the subscribers in line with the present. Idempotent. Call it after every change. */
+  /** Updates the term, its timer and the subscribers. Idempotent. Call it after every change. */
   function update(): void {
     const before = current;
     const isLeader = leads();

@@ -1,22 +1,16 @@
 /**
- * The models of a cluster, as the gateway sees them. The files are in the pods: each pod fetches or finds its own and reports when it cannot. What is pulled here
- * is the decision which files that are (`models/cluster-sources.ts`). The facts about a model must not change when its file appears, or its slot would be swapped for
- * nothing. They come from the record of that decision; for generated models from the catalogue; for other files from a store that is mounted here; otherwise
- * only the name is known.
+ * The models of a cluster. The files are in the pods: each pod fetches or finds its own and reports when it cannot. A pull
+ * only decides which files these are (`cluster-sources.ts`). The facts about a model must not change when its file appears,
+ * or its slot would be swapped for nothing: they come from the record of that decision, from the catalogue for generated
+ * models, or from a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../../reconciler/ports.ts';
 import { ok, type Result } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
-import {
-  DEMO_CATALOGUE,
-  downloadBytes,
-  loadedPath,
-  whyNotSelectable,
-  type Catalogue,
-  type CatalogueEntry,
-} from '../../models/catalogue/catalogue.ts';
+import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable } from '../../models/catalogue/catalogue.ts';
+import type { Catalogue, CatalogueEntry } from '../../models/catalogue/catalogue.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
 import { encodeDemoModel } from '../../models/demo/demo-models.ts';
@@ -32,7 +26,7 @@ export interface ClusterModelStore extends ModelStore {
   /** Decisions that are being made. */
   readonly pulls: Pulls;
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
-  /** Forgets what a name was resolved to; files that pods have fetched stay where they are. Resolves to whether there was something to forget. */
+  /** Forgets the record of a name; fetched files stay in the pods. Resolves to whether there was something to forget. */
   forget(id: ModelId): Promise<Result<boolean>>;
 }
 
@@ -42,20 +36,14 @@ export interface ClusterModelStoreOptions {
   readonly records: ModelRecords;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue;
-  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
   readonly fitsBytes?: number | undefined;
 }
 
-/** For one request to the API server. */
 const ANSWER_WITHIN_MS = 20_000;
 
-export function createClusterModelStore({
-  store,
-  records,
-  hub,
-  catalogue = DEMO_CATALOGUE,
-  fitsBytes,
-}: ClusterModelStoreOptions): ClusterModelStore {
+export function createClusterModelStore(options: ClusterModelStoreOptions): ClusterModelStore {
+  const { store, records, hub, catalogue = DEMO_CATALOGUE, fitsBytes } = options;
   const { root, formats } = store;
   const generated = new Map<ModelId, Promise<ModelFacts>>();
   const sources = createClusterSources({ records, hub, catalogue, formats, fitsBytes });
@@ -132,14 +120,13 @@ export function createClusterModelStore({
   };
 }
 
-/** For a model that pods alone cannot serve. What is wrong with its file is said where there is one. */
+/** The presence of a model that the gateway has to read. A mounted file reports its own problem. */
 function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
   if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
   const place = isInWorkflowsMount(id)
-    ? `Put "${path.basename(id)}" into the ConfigMap that "models.workflowsConfigMapName" of the chart names`
-    : `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway")`;
-  const message = `${place}: the gateway has to read it, and does not find it there`;
-  return { kind: 'missing', message };
+    ? `put "${path.basename(id)}" into the ConfigMap that "models.workflowsConfigMapName" of the chart names`
+    : 'put it into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway")';
+  return { kind: 'missing', message: `The gateway has to read "${id}", and cannot find it: ${place}` };
 }
 
 /** The same facts as a reader of the files would find. */

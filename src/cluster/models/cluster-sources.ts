@@ -1,6 +1,6 @@
 /**
- * Where the models of a cluster come from, and the decision that stands for pulling them there: what a name means, whether its licence was accepted, and what the
- * files say. It is kept as a record, from which the pods fetch.
+ * The sources of a cluster's models. Instead of pulling, it decides what a name means, whether its licence was accepted, and
+ * what the files say, and keeps that as a record, from which the pods fetch.
  */
 import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
@@ -10,6 +10,7 @@ import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
 import { readByFormat } from '../../models/read-model.ts';
 import type { ModelFormat } from '../../providers/provider.ts';
+import { defined } from '../../schema/pod/kube-fields.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { pinOfEntry, type ModelText } from './decide/model-record.ts';
@@ -20,7 +21,7 @@ export interface ClusterSourcesOptions {
   readonly hub: HubAccess;
   readonly catalogue: Catalogue;
   readonly formats: readonly ModelFormat[];
-  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
   readonly fitsBytes?: number | undefined;
 }
 
@@ -28,11 +29,10 @@ export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' |
   readonly licenses: Pick<ModelSources['licenses'], 'accepted'> & {
     accept(license: string, model: string): Promise<Result<void>>;
   };
-  /** Decides which files the pods fetch, and keeps it. Nothing is kept unless the licence of the model is open or was accepted. */
+  /** Decides which files the pods fetch, and keeps a record if the licence of the model is open or was accepted. */
   decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
 }
 
-/** For one request to the API server. */
 const ANSWER_WITHIN_MS = 20_000;
 
 export function createClusterSources(options: ClusterSourcesOptions): ClusterSources {
@@ -77,16 +77,15 @@ export function createClusterSources(options: ClusterSourcesOptions): ClusterSou
 async function resolveName({ hub, fitsBytes }: ClusterSourcesOptions, id: ModelId, signal: AbortSignal): Promise<Result<Pin>> {
   const parsed = parseHubName(id);
   if (parsed.kind !== 'hub') {
-    const message =
-      parsed.kind === 'invalid' ? parsed.message : `Name a model of the catalogue or of the Hugging Face Hub: nothing provides "${id}"`;
-    return fail('stalled', 'ModelMissing', message);
+    const unknown = `Nothing provides the model "${id}": name one of the catalogue or of the Hugging Face Hub`;
+    return fail('stalled', 'ModelMissing', parsed.kind === 'invalid' ? parsed.message : unknown);
   }
   // Imported with the first name that is resolved, because undici is large.
   const { resolvePin } = await import('../../models/hub/hub-client.ts');
   return resolvePin({ id, name: parsed.name, hub, fitsBytes }, signal);
 }
 
-/** Returns what the files of a model say: as the catalogue states it, otherwise as its provider reads it from the source. */
+/** The facts in the files of a model: from the catalogue, otherwise as its provider reads them from the source. */
 async function readText(
   { formats, hub }: ClusterSourcesOptions,
   id: ModelId,
@@ -116,7 +115,7 @@ async function readText(
     if (found.kind === 'unusable') return fail('stalled', 'ModelUnusable', found.message);
     const { family } = found;
     const contents = completeContents(found.contents, completing) ?? found.contents;
-    return ok({ provider: found.provider, contents, ...(family === undefined ? {} : { family }) });
+    return ok({ provider: found.provider, contents, ...defined({ family }) });
   } catch (error) {
     if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };
     throw error;
@@ -125,12 +124,8 @@ async function readText(
   }
 }
 
-/** What the catalogue states, as the provider of the model understands it. */
+/** The facts that the catalogue states, in the terms of the provider. */
 function statedContents(formats: readonly ModelFormat[], { provider, files, stated }: CatalogueEntry): Pick<ModelText, 'contents'> {
-  const format = formats.find(({ kind }) => kind === provider);
-  const contents = format?.contentsFrom(
-    stated,
-    files.map((file) => file.path),
-  );
-  return contents === undefined ? {} : { contents };
+  const paths = files.map((file) => file.path);
+  return defined({ contents: formats.find(({ kind }) => kind === provider)?.contentsFrom(stated, paths) });
 }

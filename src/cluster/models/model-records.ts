@@ -1,6 +1,7 @@
 /**
- * The records of the models that pods fetch, and the licences that were accepted, as ConfigMaps of the namespace. Every replica has a copy of them, so each derives
- * the same facts, and they survive restarts and changes of the leader. The first replica that creates a record has decided: a second one finds it.
+ * The records of the models that pods fetch, and the accepted licences, as ConfigMaps of the namespace. Every replica has a
+ * copy, so each derives the same facts, and they survive restarts and changes of the leader. The first replica that creates
+ * a record has decided.
  */
 import type { Pin } from '../../models/decide/pin.ts';
 import type { ModelFacts } from '../../providers/provider.ts';
@@ -8,46 +9,24 @@ import type { Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
-import type { KubeApi, KubeObject, Reflector } from '../client/ports.ts';
-import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
+import type { KubeApi, Reflector } from '../client/ports.ts';
+import { createReflector, wasListed, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS } from '../client/decide/resource-path.ts';
-import {
-  factsOfRecord,
-  licenseManifest,
-  parseLicenseObject,
-  parseRecordObject,
-  recordManifest,
-  recordName,
-  type ModelRecord,
-} from './decide/model-record.ts';
+import { parseOnce } from '../client/object-copy.ts';
+import { factsOfRecord, licenseManifest, parseLicenseObject, parseRecordObject } from './decide/model-record.ts';
+import { recordManifest, recordName, type ModelRecord } from './decide/model-record.ts';
 
 export interface KnownRecord extends ModelRecord {
   readonly facts: ModelFacts;
 }
 
-export interface ModelRecords {
-  /** Whether the API server has listed the records at least once. */
-  isKnown(): boolean;
-  /** Undefined if there is none, or if it cannot be read. The same object as long as the record is the same. */
-  read(id: ModelId): KnownRecord | undefined;
-  list(): readonly Pin[];
-  /** Keeps what a model was resolved to, in place of a record that the caller does not want any more. If another replica was first, theirs stays. */
-  create(record: ModelRecord, signal: AbortSignal): Promise<Result<void>>;
-  remove(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
-  /** In lower case. */
-  acceptedLicenses(): ReadonlySet<string>;
-  /** Remembers that a licence was accepted, for all models of the namespace. */
-  acceptLicense(license: string, model: string, signal: AbortSignal): Promise<Result<void>>;
-  changes(wake: Wake, signal: AbortSignal): void;
-}
+export type ModelRecords = ReturnType<typeof createModelRecords>;
 
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
-  /** From `createRecordReflector()`. */
   readonly copy: Reflector;
-  /** Where the gateway would have the files. */
+  /** Directory where the gateway would have the files. */
   readonly root: string;
-  /** Licences that the settings accept. */
   readonly acceptedLicenses: readonly string[];
 }
 
@@ -56,17 +35,11 @@ export function createRecordReflector(options: Omit<ReflectorOptions, 'type' | '
   return createReflector({ ...options, type: CONFIG_MAPS, labelSelector: `${LABELS.managedBy}=${MANAGER},${LABELS.model}` });
 }
 
-export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelRecordsOptions): ModelRecords {
-  const parsed = new WeakMap<KubeObject, { readonly known: KnownRecord | undefined }>();
-
-  function parse(object: KubeObject): KnownRecord | undefined {
-    const before = parsed.get(object);
-    if (before !== undefined) return before.known;
+export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelRecordsOptions) {
+  const parse = parseOnce((object): KnownRecord | undefined => {
     const record = parseRecordObject(object);
-    const known = record === undefined ? undefined : { ...record, facts: factsOfRecord(root, record) };
-    parsed.set(object, { known });
-    return known;
-  }
+    return record === undefined ? undefined : { ...record, facts: factsOfRecord(root, record) };
+  });
 
   async function remove(id: ModelId, signal: AbortSignal): Promise<Result<void>> {
     const name = recordName(id);
@@ -84,16 +57,16 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
   }
 
   return {
-    isKnown() {
-      const health = copy.health();
-      return health.kind === 'current' || (health.kind === 'unreachable' && health.listed);
-    },
-    read(id) {
+    /** Whether the API server has listed the records at least once. */
+    isKnown: (): boolean => wasListed(copy),
+    /** Undefined if there is none, or it cannot be read. The same object as long as the record is the same. */
+    read(id: ModelId): KnownRecord | undefined {
       const object = copy.items().get(recordName(id));
       return object === undefined ? undefined : parse(object);
     },
-    list: () => [...copy.items().values()].flatMap((object) => parse(object)?.pin ?? []),
-    async create(record, signal) {
+    list: (): readonly Pin[] => [...copy.items().values()].flatMap((object) => parse(object)?.pin ?? []),
+    /** Keeps a record in place of the present one. If another replica was first, its record stays. */
+    async create(record: ModelRecord, signal: AbortSignal): Promise<Result<void>> {
       const manifest = recordManifest(record);
       if (!manifest.ok) return manifest;
       if (copy.items().has(recordName(record.pin.id))) {
@@ -102,17 +75,18 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
       }
       const created = await create(manifest.value, signal);
       if (!created.ok || created.value === 'created') return created.ok ? ok(undefined) : created;
-      return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its answer is read next`);
+      return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its record is read next`);
     },
     remove,
-    acceptedLicenses() {
+    /** The licences in lower case. */
+    acceptedLicenses(): ReadonlySet<string> {
       const here = [...copy.items().values()].flatMap((object) => parseLicenseObject(object) ?? []);
       return new Set([...acceptedLicenses.map((license) => license.toLowerCase()), ...here]);
     },
-    async acceptLicense(license, model, signal) {
+    async acceptLicense(license: string, model: string, signal: AbortSignal): Promise<Result<void>> {
       const created = await create(licenseManifest(license, model, new Date().toISOString()), signal);
       return created.ok ? ok(undefined) : created;
     },
-    changes: (wake, signal) => copy.changes(wake, signal),
+    changes: (wake: Wake, signal: AbortSignal): void => copy.changes(wake, signal),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Edits SlotSpecs. An edit is checked by the program's own schema first, since the server silently drops unknown keys, and then by the server. Each write
+ * Edits SlotSpecs. The program's schema checks an edit before the server does, which silently drops unknown keys. Each write
  * has the resource version as a precondition, so that concurrent edits are never lost.
  */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
@@ -77,7 +77,7 @@ async function edit(
     if (conflict !== undefined) return conflict;
     const document = change(present);
     if (document === undefined) return { kind: 'not-found' };
-    // Edits arrive over HTTP, where keys are always in snake_case.
+    // Edits arrive over HTTP, with keys in snake_case.
     const checked = parseSlot(name, document);
     if (!checked.ok) return { kind: 'invalid', problems: checked.problems };
     const spec = present === undefined ? document : patchBetween(present['spec'], document);
@@ -102,27 +102,23 @@ async function edit(
 
 type EditorApi = ResourceEditorOptions['api'];
 
-/** Undefined if there is no such resource. */
 async function find(api: EditorApi, name: SlotName, signal: AbortSignal): Promise<Result<KubeObject | undefined>> {
   const found = await api.get(SLOT_SPECS, name, signal);
   return !found.ok && found.failure.reason === 'NotFound' ? ok(undefined) : found;
 }
 
-/** Creates the resource, or merges the manifest's spec into the present one, so that labels and annotations of other clients stay. */
-async function write(
-  api: EditorApi,
-  present: KubeObject | undefined,
-  manifest: KubeManifest,
-  signal: AbortSignal,
-): Promise<Result<KubeObject>> {
+/** Creates the resource, or merges the spec, so that labels and annotations of other clients stay. */
+async function write(api: EditorApi, present: KubeObject | undefined, manifest: KubeManifest, signal: AbortSignal) {
   if (present === undefined) return await api.create(SLOT_SPECS, manifest, signal);
   const { name, resourceVersion } = present.metadata;
   return await api.mergePatch(SLOT_SPECS, name, { metadata: { resourceVersion }, spec: manifest['spec'] }, signal);
 }
 
-function done(name: SlotName, object: KubeObject, created: boolean): EditResult {
-  return { kind: 'done', created, slot: storedSlot(name, object) };
-}
+const done = (name: SlotName, object: KubeObject, created: boolean): EditResult => ({
+  kind: 'done',
+  created,
+  slot: storedSlot(name, object),
+});
 
 function findConflict(present: KubeObject | undefined, { ifMatch }: EditOptions): EditResult | undefined {
   if (ifMatch === undefined || ifMatch === '*' || present === undefined) return undefined;
@@ -131,9 +127,7 @@ function findConflict(present: KubeObject | undefined, { ifMatch }: EditOptions)
 }
 
 /** Whether another client wrote between our read and our write. */
-function isRace({ reason }: Failure): boolean {
-  return reason === 'Conflict' || reason === 'AlreadyExists' || reason === 'NotFound';
-}
+const isRace = ({ reason }: Failure): boolean => reason === 'Conflict' || reason === 'AlreadyExists' || reason === 'NotFound';
 
 function failed(name: SlotName, { reason, message }: Failure): EditResult {
   if (reason === 'Invalid') return { kind: 'invalid', problems: parseRejection(message) };

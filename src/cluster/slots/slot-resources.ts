@@ -1,9 +1,9 @@
 /**
- * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that is being deleted is no longer desired;
- * an invalid one keeps its last valid spec. Each read covers the whole copy, but parses only what changed.
+ * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that is
+ * being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed objects.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
-import { parseOnce } from '../client/term-copies.ts';
+import { parseOnce } from '../client/object-copy.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';
@@ -13,17 +13,17 @@ import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { parseSlotResource, recordLastGood, type LastGoodRecord, type ParsedResource } from './decide/parse-slot-resource.ts';
-import { parseResourceStatus } from '../status/decide/slot-resource-status.ts';
+import { parseResourceStatus } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
 export interface SlotResources extends SlotSource {
-  /** Returns the owner of every object of the slot; undefined if there is no such resource or it is being deleted. */
+  /** The owner of every object of the slot; undefined if there is no such resource or it is being deleted. */
   ownerOf(slot: SlotName): OwnerReference | undefined;
-  /** Returns the generation at the last read, also of a refused slot. */
+  /** The generation at the last read, also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
-  /** Returns the text that was in force at the last read, to be recorded in the status of the object with this uid; undefined if that object has none. */
+  /** The text in force at the last read, for the status of the object with this uid; undefined if that object has none. */
   lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
-  /** Returns the statuses that the leader published, without incomplete ones. */
+  /** The statuses that the leader published, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;
 }
 
@@ -34,7 +34,7 @@ interface SlotResourcesOptions {
   readonly now?: () => number;
 }
 
-/** An older copy may be far from the truth. Until then a restart of the API server goes unnoticed. */
+/** An older copy may be far from the truth. Until then, a restart of the API server goes unnoticed. */
 const STALE_AFTER_MS = 60_000;
 
 /** One resource: a slot, or the reason why it cannot be one. */
@@ -45,8 +45,7 @@ interface Entry {
 }
 
 export function createSlotResources(options: SlotResourcesOptions): SlotResources {
-  const { slots, log } = options;
-  const now = options.now ?? (() => performance.now());
+  const { slots, log, now = () => performance.now() } = options;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
   let loggedLines: ReadonlySet<string> = new Set();
@@ -76,9 +75,7 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
   };
 
   return {
-    async read() {
-      return findStale(slots.health(), now()) ?? ok(derive());
-    },
+    read: async () => findStale(slots.health(), now()) ?? ok(derive()),
     changes: (wake, signal) => slots.changes(wake, signal),
     ownerOf(slot) {
       const object = slots.items().get(slot);
@@ -100,13 +97,12 @@ function updateEntry(name: string, object: KubeObject, before: Entry | undefined
   if (object.metadata.deletionTimestamp !== undefined) return { object, parsed: undefined, problem: undefined };
   const slot = SlotName.safeParse(name);
   if (slot.success) return { object, parsed: parseSlotResource(slot.data, object, before?.parsed), problem: undefined };
-  const message = `Delete this SlotSpec and create it under another name. ${slot.error.issues[0]?.message ?? ''}`;
+  const message = `The name of this SlotSpec is not valid: delete it and create it under another name. ${slot.error.issues[0]?.message ?? ''}`;
   return { object, parsed: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
 }
 
-function isSameEntry(before: Entry | undefined, after: Entry): boolean {
-  return before === after || (before !== undefined && before.parsed === after.parsed && isSameValue(before.problem, after.problem));
-}
+const isSameEntry = (before: Entry | undefined, after: Entry): boolean =>
+  before === after || (before !== undefined && before.parsed === after.parsed && isSameValue(before.problem, after.problem));
 
 function gather(entries: Iterable<Entry>): DesiredState {
   const slots = new Map<SlotName, DesiredSlot>();
@@ -120,34 +116,25 @@ function gather(entries: Iterable<Entry>): DesiredState {
   return { slots, refused, problems };
 }
 
-/** Returns one log line for each problem. */
-function linesOf(state: DesiredState): ReadonlySet<string> {
-  const invalid = [...[...state.slots.values()].map(({ name, problems }) => [name, problems] as const), ...state.refused];
-  const lines = invalid.flatMap(([name, problems]) =>
-    problems.map((problem) => `${SLOT_RESOURCE.kind}/${name}: ${formatProblem(problem)}`),
-  );
-  return new Set([...lines, ...(state.problems ?? []).map((problem) => formatProblem(problem))]);
+function linesOf({ slots, refused, problems: others = [] }: DesiredState): ReadonlySet<string> {
+  const invalid = [...[...slots.values()].map(({ name, problems }) => [name, problems] as const), ...refused];
+  const lines = invalid.flatMap(([name, problems]) => problems.map((each) => `${SLOT_RESOURCE.kind}/${name}: ${formatProblem(each)}`));
+  return new Set([...lines, ...others.map((problem) => formatProblem(problem))]);
 }
 
 function findStale(health: ReturnType<Reflector['health']>, now: number): Result<never> | undefined {
-  if (health.kind === 'starting') return fail('retry', 'SlotsUnreadable', 'Wait for the first list of SlotSpecs: it has not arrived yet');
+  const unreadable = (message: string): Result<never> => fail('retry', 'SlotsUnreadable', message);
+  if (health.kind === 'starting') return unreadable('The first list of SlotSpecs has not arrived yet: wait for it');
   if (health.kind !== 'unreachable') return undefined;
-  // Until then nobody knows which slots there are. That there are none would be the reason to stop every workload.
-  if (!health.listed) {
-    return fail(
-      'retry',
-      'SlotsUnreadable',
-      `Restore the connection to the API server: SlotSpecs have never been listed (${health.message})`,
-    );
-  }
+  const fix = `(${health.message}): restore the connection to the API server`;
+  // Nobody knows which slots there are. An empty set would stop every workload.
+  if (!health.listed) return unreadable(`SlotSpecs have never been listed ${fix}`);
   const awayMs = now - health.sinceMs;
-  if (awayMs < STALE_AFTER_MS) return undefined;
-  const message = `Restore the connection to the API server: SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s (${health.message})`;
-  return fail('retry', 'SlotsUnreadable', message);
+  return awayMs < STALE_AFTER_MS ? undefined : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s ${fix}`);
 }
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {
   if (metadata.uid === undefined || metadata.deletionTimestamp !== undefined) return undefined;
-  // Without "blockOwnerDeletion", which requires permission to update finalizers: deletion need not wait for the slot's objects.
+  // No "blockOwnerDeletion", which requires permission to update finalizers: deletion need not wait for these objects.
   return { apiVersion: SLOT_RESOURCE.apiVersion, kind: SLOT_RESOURCE.kind, name: metadata.name, uid: metadata.uid, controller: true };
 }

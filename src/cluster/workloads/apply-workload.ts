@@ -1,29 +1,16 @@
-/** Brings the objects of a workload to the wanted state: creates them, or updates them in place. */
+/** Applies the Deployment of a workload and the objects beside it: creates them, or updates them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
-import {
-  CLAIMS,
-  CONFIG_MAPS,
-  DEPLOYMENTS,
-  DISRUPTION_BUDGETS,
-  PODS,
-  RESOURCE_CLAIM_TEMPLATES,
-  SERVICES,
-} from '../client/decide/resource-path.ts';
+import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, SERVICES } from '../client/decide/resource-path.ts';
+import { RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
 import { findDifferences, appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
 import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
-import {
-  deploymentManifest,
-  deploymentSpec,
-  kubeObjects,
-  type DeploymentSpec,
-  type KubeContext,
-  type KubeObjects,
-} from './decide/render-objects.ts';
-import { isCrashed } from './decide/pod-phase.ts';
+import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/render-deployment.ts';
+import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/render-deployment.ts';
+import { isCrashed } from './decide/kubelet-restarts.ts';
 import type { KubeSettings, KubeWorkload } from './decide/object-names.ts';
 import { ABORTED, type FindAllocation, type KubeWriter } from './write-objects.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
@@ -38,7 +25,6 @@ export interface KubeApplyDeps {
   readonly podsOf: (id: WorkloadId) => readonly PodFacts[];
 }
 
-/** One call of `applyKubeWorkload`. */
 interface Application extends KubeApplyDeps {
   readonly workload: KubeWorkload;
   readonly owner: OwnerReference;
@@ -55,10 +41,7 @@ export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkl
   return present.value === undefined ? await create(application) : await updateInPlace(application, present.value);
 }
 
-/**
- * A Deployment that the local copy does not contain is looked up on the server: the copy contains only our own, and a server-side apply would take over
- * another client's.
- */
+/** The copy lacks other clients' Deployments, which an apply would take over, so the server is asked. */
 async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
   const { name, slot, revision } = workload;
   const copied = reflectors.deployments.items().get(name);
@@ -66,11 +49,10 @@ async function findPresent({ api, reflectors, workload, signal }: Application): 
   if (!found.ok) return found.failure.reason === 'NotFound' ? ok(undefined) : found;
   const facts = parseDeployment(found.value);
   if (facts?.slot !== slot || facts.revision !== revision) {
-    const message = `Remove the Deployment "${name}" with "kubectl delete deployment ${name}": it has the name of this workload but does not belong to it`;
+    const message = `The Deployment "${name}" has the name of this workload but does not belong to it: remove it with "kubectl delete deployment ${name}"`;
     return fail('retry', 'NameTaken', message);
   }
-  if (facts.deleting) return fail('retry', 'NameTaken', `Wait until the Deployment "${name}" is gone: it is being deleted`);
-  return ok(facts);
+  return facts.deleting ? fail('retry', 'NameTaken', `The Deployment "${name}" is being deleted: wait until it is gone`) : ok(facts);
 }
 
 async function create(application: Application): Promise<Result<WorkloadId>> {
@@ -99,7 +81,7 @@ async function updateInPlace(application: Application, facts: DeploymentFacts): 
   const rendered = deploymentSpec(workload, context);
   const changed = applied !== undefined && !isSameValue(applied['template'], rendered['template']);
   if (changed && crashed.length > 0 && !pods.some(isReady)) {
-    // No pod is worth keeping, and the new template may work. Not as a roll-out: its new pods would wait for the old ones.
+    // No pod is worth keeping, and the new template may work. In a roll-out, its pods would wait for the old ones.
     const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
     return removed.ok ? await create(application) : removed;
   }
@@ -128,7 +110,7 @@ async function applyDeployment(
   return isCurrent ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
 }
 
-/** Applies everything that the pods need before they are created. */
+/** Applies the objects that the pods need before they are created. */
 async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
   const { writer, signal, reflectors } = application;
   const { configMap, service, disruptionBudget, claim, claimTemplate } = objects;

@@ -1,11 +1,11 @@
-/** Runs workloads as Deployments of a Kubernetes cluster. Observes them through local copies of the objects, which watches keep up to date. */
+/** Runs workloads as Deployments of a cluster. Observes them through local copies, which watches update. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/http-client.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
 import type { Clock, InPlaceRepair, Runtime } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { POD_PHASES, type PodListing } from '../../schema/status/cluster-listing.ts';
-import { SlotName, type WorkloadId } from '../../schema/words/names.ts';
+import type { PodListing } from '../../schema/status/cluster-listing.ts';
+import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import { appliedSpec, findAlteredObjects } from './decide/template-drift.ts';
 import { MODELS_TARGET, parseKubeWorkload, type KubeSettings } from './decide/object-names.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
@@ -16,14 +16,11 @@ import { createKubeObserver, type KubeObserver, type KubeSnapshot } from './obse
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { stopKubeWorkload } from './stop-workload.ts';
 import { createFetchPoller, createWarningPoller } from './pollers.ts';
-import { LABELS } from '../../schema/pod/kube-fields.ts';
-import { isOver, isReady, isTerminating, parseTime, type PodFacts } from './decide/pod-facts.ts';
-import { crashReason } from './decide/pod-phase.ts';
-import { endReason, podWaitingReason, type WaitingHints } from './decide/waiting-reason.ts';
+import { listPods } from './decide/list-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;
-  /** From `createKubeReflectors()`. The caller starts them. */
+  /** The result of `createKubeReflectors()`. The caller starts them. */
   readonly reflectors: KubeReflectors;
   readonly settings: KubeSettings;
   /** Returns the SlotSpec of a slot, which owns every object of its workloads; undefined if it is gone. */
@@ -34,9 +31,9 @@ interface KubeRuntimeDeps {
   readonly clock: Pick<Clock, 'now' | 'wallNow'>;
 }
 
-/** How long a local copy counts as current while the API server does not answer. After that the state of the cluster is unknown. */
+/** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** As many as the client's concurrent requests: with thousands of workloads each is completed before the next begins, and status updates get through in between. */
+/** Equal to the requests in flight: each workload is completed before the next, and status updates get through. */
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {
@@ -135,32 +132,4 @@ function findUnreachable(reflectors: Partial<KubeReflectors>, server: string, no
     }
   }
   return undefined;
-}
-
-/** Answers the question: what is there to tell of each pod? Pure. Why a whole workload does not run is `kube-waiting-reason.ts` and `kube-phase.ts`. */
-
-export function listPods(pods: readonly PodFacts[], hints: WaitingHints = {}): readonly PodListing[] {
-  return pods.map((pod) => listPod(pod, hints));
-}
-
-function listPod(pod: PodFacts, hints: WaitingHints): PodListing {
-  const { metadata, spec, status } = pod;
-  const waiting = waitingOf(pod, hints);
-  return {
-    name: metadata.name,
-    slot: SlotName.safeParse(metadata.labels[LABELS.slot]).data,
-    phase: POD_PHASES.find((phase) => phase === status.phase) ?? 'Unknown',
-    ready: isReady(pod) && !isTerminating(pod),
-    terminating: isTerminating(pod),
-    restarts: [...status.initContainerStatuses, ...status.containerStatuses].reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
-    node: spec.nodeName,
-    createdAt: parseTime(metadata.creationTimestamp) ?? 0,
-    waiting: waiting === undefined ? undefined : { reason: waiting.reason, message: waiting.message },
-  };
-}
-
-function waitingOf(pod: PodFacts, hints: WaitingHints) {
-  if (isTerminating(pod) || isReady(pod)) return undefined;
-  if (isOver(pod)) return endReason(pod);
-  return crashReason(pod) ?? podWaitingReason(pod, hints);
 }

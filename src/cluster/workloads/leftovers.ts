@@ -1,6 +1,6 @@
 /**
- * Removes what is left of slots that were deleted with `--cascade=orphan`, on the leader. Looks only when something has changed, and sends a request only for
- * an object that is to be removed. `decide/find-leftovers.ts` decides which.
+ * Removes Services and ConfigMaps of slots that were deleted with `--cascade=orphan`, on the leader. Looks only after a
+ * change, and sends a request only to remove an object.
  */
 import type { KubeApi, KubeObject, Leadership, Reflector, ResourceType } from '../client/ports.ts';
 import { CONFIG_MAPS, SERVICES } from '../client/decide/resource-path.ts';
@@ -8,9 +8,7 @@ import type { SourceLog } from '../../platform/log.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { createKubeWriter } from './write-objects.ts';
-import { SlotName } from '../../schema/words/names.ts';
-import { LABELS } from '../../schema/pod/kube-fields.ts';
-import { slotObjectName } from './decide/object-names.ts';
+import { findLeftovers } from './decide/find-leftovers.ts';
 
 interface KubeLeftoversDeps {
   readonly api: KubeApi;
@@ -45,7 +43,7 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
     });
   };
   const look = async (): Promise<void> => {
-    // A copy that may be out of date could lack a slot that exists.
+    // An outdated copy could lack a slot that exists.
     const isKnown = [slots, services, configMaps, deployments, pods].every((copy) => copy.health().kind === 'current');
     if (!leadership.leads() || !isKnown) return;
     const find = (objects: Iterable<KubeObject>) =>
@@ -73,7 +71,6 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
   };
 
   return {
-    /** Looks after each change until the signal aborts. */
     start(signal: AbortSignal): void {
       for (const copy of [slots, services, configMaps, deployments, pods]) copy.changes(() => lookAfter(LOOK_AFTER_MS), signal);
       leadership.changes(() => lookAfter(LOOK_AFTER_MS), signal);
@@ -81,39 +78,3 @@ export function createKubeLeftovers({ api, slots, reflectors, leadership, clock,
     },
   };
 }
-
-/**
- * Finds Services and ConfigMaps of slots that no longer exist. Kubernetes deletes them together with their SlotSpec, which owns them, unless somebody deleted
- * it with `--cascade=orphan`: then they own themselves, and nobody else would ever remove them. Deployments are not looked for here, because the planner lets
- * their requests end and stops them; claims are not, because they contain models. Pure.
- */
-
-interface SlotObjects {
-  /** The names of all SlotSpecs, also of invalid ones and of those that are being deleted. */
-  readonly slots: { has(name: string): boolean };
-  readonly deployments: Iterable<KubeObject>;
-  readonly pods: Iterable<KubeObject>;
-}
-
-/** Returns those of `objects` that belong to no slot and to no server that still runs. */
-export function findLeftovers(objects: Iterable<KubeObject>, { slots, deployments, pods }: SlotObjects): readonly KubeObject[] {
-  const candidates = [...objects].filter((object) => isOwnerless(object) && isNamedBySlot(object) && !slots.has(slotOf(object) ?? ''));
-  if (candidates.length === 0) return [];
-  const running = new Set([...deployments, ...pods].map(slotOf));
-  return candidates.filter((object) => !running.has(slotOf(object)));
-}
-
-/** An object with an owner is deleted by Kubernetes when its owner is gone. */
-function isOwnerless({ metadata }: KubeObject): boolean {
-  return (metadata.ownerReferences ?? []).length === 0 && metadata.deletionTimestamp === undefined;
-}
-
-/** The name is checked as well: labels may have been copied to an object that is not ours. */
-function isNamedBySlot(object: KubeObject): boolean {
-  const slot = SlotName.safeParse(slotOf(object)).data;
-  if (slot === undefined) return false;
-  const { name } = object.metadata;
-  return name === slotObjectName(slot) || name.startsWith(`${slotObjectName(slot)}-`);
-}
-
-const slotOf = ({ metadata }: KubeObject): string | undefined => metadata.labels?.[LABELS.slot];

@@ -1,32 +1,25 @@
 /**
- * Turns the copies of the cluster's objects into the reconciler's facts: finds which pods belong to which Deployment, and caches, so that observing
- * thousands of workloads is cheap. Facts of unchanged objects are the same objects. What is derived from one workload's objects is in `decide/kube-observe.ts`.
+ * Turns the copies of the cluster's objects into the reconciler's facts: finds the pods of each Deployment, and caches, so
+ * that observing thousands of workloads is cheap. Facts of unchanged objects are the same objects. `decide/workload-phase.ts`
+ * derives the facts of one workload.
  */
 import type { KubeObject } from '../client/ports.ts';
-import { parseOnce } from '../client/term-copies.ts';
+import { parseOnce } from '../client/object-copy.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
-import {
-  hasEnded,
-  instanceOf,
-  isTerminating,
-  parseDeployment,
-  parsePod,
-  parseTime,
-  type DeploymentFacts,
-  type PodFacts,
-} from './decide/pod-facts.ts';
+import { hasEnded, instanceOf, isTerminating, parseDeployment, parsePod, parseTime } from './decide/pod-facts.ts';
+import type { DeploymentFacts, PodFacts } from './decide/pod-facts.ts';
 import { revisionedName, slotObjectName } from './decide/object-names.ts';
-import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/template-drift.ts';
+import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/workload-phase.ts';
 import type { FetchProgress } from './decide/waiting-reason.ts';
-import type { PodWarning, PodWarnings } from './decide/pod-warnings.ts';
+import type { PodWarnings } from './decide/pod-warnings.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
-/** The present objects of each kind, by name, the warning Events about pods, and what those that fetch a model have fetched. */
+/** The present objects by name, warning Events about pods, and the progress of those that fetch a model. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
   readonly fetched?: FetchProgress;
@@ -36,19 +29,15 @@ export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Obje
 
 export type KubeObserver = ReturnType<typeof createKubeObserver>;
 
+/** A workload, and everything that it was derived from: the first four are its record. */
 interface Entry {
+  readonly inputs: readonly unknown[];
   readonly record: KubeRecord;
-  readonly pods: readonly PodFacts[];
-  readonly warnings: readonly (PodWarning | undefined)[];
-  readonly fetched: readonly (string | undefined)[];
   readonly observed: ObservedWorkload;
 }
 
 interface View {
-  readonly objects: readonly KubeObject[];
-  readonly warnings: PodWarnings;
-  readonly fetched: FetchProgress;
-  readonly isPartial: boolean;
+  readonly inputs: readonly unknown[];
   readonly workloads: readonly ObservedWorkload[];
   readonly pods: PodsByOwner;
 }
@@ -67,14 +56,11 @@ export function createKubeObserver() {
   const view = (snapshot: KubeSnapshot): View => {
     const { deployments, services, configMaps, pods, warnings, fetched, isPartial = false } = snapshot;
     // Compared one by one, since the maps stay the same while their content changes.
-    const objects = [deployments, services, configMaps, pods].flatMap((each) => [...each.values()]);
-    const isSameBeside = last?.warnings === warnings && last?.fetched === fetched && last?.isPartial === isPartial;
-    if (last !== undefined && isSameBeside && isSameList(last.objects, objects)) return last;
+    const inputs = [warnings, fetched, isPartial, ...[deployments, services, configMaps, pods].flatMap((each) => [...each.values()])];
+    if (last !== undefined && isSameList(last.inputs, inputs)) return last;
     const present = [...deployments.values()].flatMap((object) => parseDeploymentOnce(object) ?? []);
-    const byOwner = owners.group(
-      [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []),
-      present,
-    );
+    const parsed = [...pods.values()].flatMap((object) => parsePodOnce(object) ?? []);
+    const byOwner = owners.group(parsed, present);
     const next = new Map<WorkloadId, Entry>();
     for (const facts of present) {
       const entry = updateEntry(entries.get(facts.id), facts, byOwner.get(facts.id) ?? [], snapshot);
@@ -83,14 +69,7 @@ export function createKubeObserver() {
     }
     entries = next;
     const orphaned = [...byOwner].flatMap(([id, own]) => (next.has(id) ? [] : (observeOrphanedPods(id, own) ?? [])));
-    last = {
-      objects,
-      warnings,
-      fetched,
-      isPartial,
-      workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned],
-      pods: byOwner,
-    };
+    last = { inputs, workloads: [...[...next.values()].map(({ observed }) => observed), ...orphaned], pods: byOwner };
     return last;
   };
 
@@ -109,28 +88,24 @@ export function createKubeObserver() {
 
 /** Returns `before` itself if nothing changed. */
 function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: readonly PodFacts[], snapshot: KubeSnapshot): Entry {
+  const { warnings, fetched, isPartial = false } = snapshot;
   const service = snapshot.services.get(slotObjectName(facts.slot));
   const configMap = snapshot.configMaps.get(revisionedName(facts));
-  const known = before?.record;
-  const isPartial = snapshot.isPartial === true;
-  const isSameRecord =
-    known?.deployment === facts && known.service === service && known.configMap === configMap && known.isPartial === isPartial;
-  const warnings = pods.map(({ metadata }) => snapshot.warnings?.get(metadata.uid));
-  const fetched = pods.map(({ metadata }) => snapshot.fetched?.get(metadata.uid));
-  const isSameBeside = before !== undefined && isSameList(before.warnings, warnings) && isSameList(before.fetched, fetched);
-  if (isSameBeside && isSameRecord && isSameList(before.pods, pods)) return before;
-  const record = isSameRecord ? known : { deployment: facts, service, configMap, isPartial };
+  const own = [facts, service, configMap, isPartial];
+  const inputs = [...own, ...pods.flatMap((pod) => [pod, warnings?.get(pod.metadata.uid), fetched?.get(pod.metadata.uid)])];
+  if (before !== undefined && isSameList(before.inputs, inputs)) return before;
+  const isSameRecord = before !== undefined && isSameList(before.inputs.slice(0, own.length), own);
+  const record = isSameRecord ? before.record : { deployment: facts, service, configMap, isPartial };
   const previous = before?.observed.waitingReason ?? before?.observed.missing;
-  const hints = { previous, warnings: snapshot.warnings, fetched: snapshot.fetched };
-  return { record, pods, warnings, fetched, observed: observeWorkload(record, pods, hints) };
+  return { inputs, record, observed: observeWorkload(record, pods, { previous, warnings, fetched }) };
 }
 
 const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>
   left.length === right.length && left.every((each, index) => each === right[index]);
 
 /**
- * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under the same name must not take over
- * pods that are still terminating.
+ * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under
+ * the same name must not take over pods that are still terminating.
  */
 function createPodOwners() {
   /** Uid of a pod → uid of its Deployment. Known only while the Deployment exists. */
@@ -158,10 +133,8 @@ function createPodOwners() {
         if (lastOwners.size <= byKey.size + MOST_REMEMBERED) break;
         lastOwners.delete(key);
       }
-      const groups = Map.groupBy(
-        pods.filter((pod) => !hasEnded(pod)),
-        (pod) => ownerOf(pod, byKey),
-      );
+      const present = pods.filter((pod) => !hasEnded(pod));
+      const groups = Map.groupBy(present, (pod) => ownerOf(pod, byKey));
       known = new Map([...groups].flatMap(([id, own]) => own.map(({ metadata }) => [metadata.uid, id])));
       for (const own of groups.values()) if (own.length > 1) own.sort(newestFirst);
       return groups;

@@ -1,27 +1,27 @@
-/** Reads the log that explains the state of a pod: of its server, of the previous server after a crash, or of the model's fetching before the first start. */
+/** Reads the log that explains the state of a pod: the server's, a crashed server's, or the model fetcher's. */
 import type { KubeApi, StreamOptions } from '../client/ports.ts';
 import { PODS } from '../client/decide/resource-path.ts';
 import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { serverStatus, type PodFacts } from './decide/pod-facts.ts';
 import { MODEL_CONTAINER, SERVER_CONTAINER } from './decide/object-names.ts';
-import { isCrashed } from './decide/pod-phase.ts';
+import { isCrashed } from './decide/kubelet-restarts.ts';
 import { codeOf, nameOf } from '../../platform/error-text.ts';
 import { createLineSplitter } from '../../platform/read-body.ts';
 
 type LogApi = Pick<KubeApi, 'stream'>;
 type LogOptions = Parameters<Runtime['logs']>[1];
 
-/** Ends at the end of the log; with `follow`, when the container exits or the signal aborts. Kubernetes merges stdout and stderr. */
+/** Ends with the log; with `follow`, when the container exits. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
-  // While a crashed server waits for its restart, the log of the crashed one is of interest.
+  // While a crashed server waits for its restart, its log is the interesting one.
   const previous = isCrashed(pod) && state?.terminated === undefined;
   let isEmpty = true;
   for await (const line of readLog(api, logRequest(pod, options, previous), signal)) {
     isEmpty = false;
     yield line;
   }
-  // Kubelet may have restarted the container since this pod was observed.
+  // The kubelet may have restarted the container since this pod was observed.
   if (isEmpty && !options.follow && state?.terminated !== undefined) yield* readLog(api, logRequest(pod, options, true), signal);
 }
 

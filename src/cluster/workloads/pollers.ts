@@ -1,4 +1,4 @@
-/** Looks at something of the cluster that cannot be watched, again and again. */
+/** Polls what cannot be watched: the progress of fetching pods, and the warning Events about stuck pods. */
 import { sleep } from '../../platform/clock.ts';
 import type { Wake, Clock } from '../../reconciler/ports.ts';
 import type { KubeApi } from '../client/ports.ts';
@@ -9,13 +9,8 @@ import { readKubeLogs } from './pod-logs.ts';
 import { EVENTS } from '../client/decide/resource-path.ts';
 import { isStuck, podsIn, PULLING_SELECTOR, selectWarnings, WARNING_SELECTOR, type PodWarnings } from './decide/pod-warnings.ts';
 
-interface PollerOptions<Value> {
-  readonly everyMs: number;
-  /** Returns the value before, the same object, if nothing has changed. */
-  readonly look: (before: Value | undefined) => Promise<Value | undefined>;
-}
-
-function createPoller<Value>({ everyMs, look }: PollerOptions<Value>) {
+/** `look` returns the value before, the same object, if nothing has changed. */
+function createPoller<Value>(everyMs: number, look: (before: Value | undefined) => Promise<Value | undefined>) {
   let value: Value | undefined;
 
   async function lookUntilAborted(wake: Wake, signal: AbortSignal): Promise<void> {
@@ -30,14 +25,12 @@ function createPoller<Value>({ everyMs, look }: PollerOptions<Value>) {
   }
 
   return {
-    /** Returns what the last look found; the same object as long as it is the same. */
+    /** Returns the value of the last look; the same object as long as it is the same. */
     current: (): Value | undefined => value,
     /** Looks until the signal aborts, and wakes when the value changes. */
     follow: (wake: Wake, signal: AbortSignal): void => void lookUntilAborted(wake, signal),
   };
 }
-
-/** Reads how far pods are with fetching their models from the logs of their init containers, but only while a pod fetches: otherwise it sends no requests. */
 
 interface FetchPollerDeps {
   readonly api: Pick<KubeApi, 'stream'>;
@@ -49,11 +42,12 @@ interface FetchPollerDeps {
 }
 
 const LOOK_MS = 5000;
-/** Pods whose logs are read at each look; the others are shown without progress. */
+/** The other pods are shown without progress. */
 const MOST_PODS = 16;
-/** A kubelet that does not answer must not hold up the other pods' progress for longer. */
+/** A kubelet that does not answer must not delay the other pods' progress for longer. */
 const ANSWER_WITHIN_MS = 10_000;
 
+/** Reads the progress of pods that fetch their models from their logs. Sends no requests while no pod does. */
 export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPollerDeps) {
   async function look(before: FetchProgress): Promise<FetchProgress> {
     const signal = term();
@@ -70,10 +64,10 @@ export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPo
     return next.size === 0 ? undefined : isSame(before, next) ? before : next;
   }
 
-  return createPoller({ everyMs: lookMs, look });
+  return createPoller(lookMs, look);
 }
 
-/** Undefined if the log cannot be read, or says nothing of it. */
+/** Undefined if the log cannot be read, or has no progress. */
 async function readProgress(api: Pick<KubeApi, 'stream'>, pod: PodFacts, signal: AbortSignal): Promise<string | undefined> {
   let last: string | undefined;
   for await (const { text } of readKubeLogs(api, pod, { tail: 1, follow: false }, signal)) last = readFetchLine(text) ?? last;
@@ -82,8 +76,6 @@ async function readProgress(api: Pick<KubeApi, 'stream'>, pod: PodFacts, signal:
 
 const isSame = (before: FetchProgress, next: ReadonlyMap<string, string>): boolean =>
   before?.size === next.size && [...next].every(([uid, text]) => before.get(uid) === text);
-
-/** Polls the cluster's Events for the reasons why pods do not start, but only while a pod is stuck: otherwise it sends no requests. */
 
 interface WarningPollerDeps {
   readonly api: KubeApi;
@@ -94,9 +86,11 @@ interface WarningPollerDeps {
   /** How often the pods are checked. Default 5 s. */
   readonly lookMs?: number;
 }
-/** For the same stuck pods: kubelets retry after up to two minutes. */
+
+/** Interval for the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
+/** Polls the cluster's Events for the reasons why pods do not start. Sends no requests while no pod is stuck. */
 export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: WarningPollerDeps) {
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
@@ -121,5 +115,5 @@ export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }
     return selectWarnings(listed.value.items, new Set(stuck.filter((uid) => !recovered.has(uid))), warnings);
   }
 
-  return createPoller({ everyMs: lookMs, look });
+  return createPoller(lookMs, look);
 }

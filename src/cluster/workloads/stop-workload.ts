@@ -21,11 +21,11 @@ export interface KubeStopDeps {
   readonly lock: KeyedLock;
 }
 
-/** What the cluster itself needs to remove pods, beyond their grace period. */
+/** Time for the cluster to remove pods after their grace period. */
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
-/** How soon Kubernetes terminates the pods of a removed Deployment. After that something else holds them, and they are removed explicitly. */
+/** Time for Kubernetes to terminate the pods of a removed Deployment. Later, they are removed explicitly. */
 const TERMINATED_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
@@ -49,7 +49,7 @@ async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, s
   return await writer.remove(RESOURCE_CLAIM_TEMPLATES, { name: revisionedName(facts) }, {}, signal);
 }
 
-/** Removes ConfigMaps whose Deployment is gone, no matter which client removed it. A failure does no harm: they are removed together with the slot anyway. */
+/** Removes ConfigMaps whose Deployment is gone. A failure does no harm: they are removed together with the slot. */
 async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot: string, signal: AbortSignal): Promise<void> {
   const inSlot = ({ metadata }: KubeObject): boolean => metadata.labels?.[LABELS.slot] === slot;
   const deployments = [...reflectors.deployments.items().values()].filter(inSlot).flatMap((object) => parseDeployment(object) ?? []);
@@ -88,11 +88,8 @@ async function awaitPodsGone(deps: KubeStopDeps, id: WorkloadId, graceMs: number
 
 function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
   const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
-  return fail(
-    'retry',
-    'StopFailed',
-    `Inspect ${node} with "kubectl describe node": the pod "${pod?.metadata.name}" does not terminate. If the node is lost for good, remove it from the cluster`,
-  );
+  const fix = `inspect ${node} with "kubectl describe node", or remove it from the cluster if it is lost for good`;
+  return fail('retry', 'StopFailed', `The pod "${pod?.metadata.name}" does not terminate: ${fix}`);
 }
 
 /** Resolves at the next change of a pod, after `withinMs`, or when the signal aborts. */

@@ -7,12 +7,12 @@ import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
 
 export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
 
-/** What every replica needs to send requests to the pods. */
+/** Every replica needs these to send requests to the pods. */
 type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableReflector>>;
 
 /**
- * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the copies of the objects that only the leader
- * looks at, to repair or to remove them. Default: like the others.
+ * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the copies
+ * of objects that only the leader repairs or removes. Default: like the others.
  */
 export function createKubeReflectors(
   options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,

@@ -1,13 +1,13 @@
-/** Writes objects for the leader. Nothing is written after its term, and each result enters the local copies before anyone reads them again. */
+/** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
+import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
 import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/object-names.ts';
 
-/** With a uid: only this very object. */
+/** A uid restricts the target to this very object. */
 type Target = Pick<ObjectMeta, 'name' | 'uid'>;
 
 export type KubeWriter = ReturnType<typeof createKubeWriter>;
@@ -28,15 +28,9 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
     const result = await write(AbortSignal.any([signal, present]));
     return !result.ok && present.aborted && !signal.aborted ? NOT_LEADING : result;
   };
-  const removeObject = async (
-    type: ResourceType,
-    { name, uid }: Target,
-    options: RemoveOptions,
-    signal: AbortSignal,
-  ): Promise<Result<void>> =>
-    await duringTerm(signal, async (writing) => {
-      const precondition = uid === undefined ? {} : { uid };
-      const removed = await api.remove(type, name, { ...options, ...precondition }, writing);
+  const removeObject = async (type: ResourceType, { name, uid }: Target, options: RemoveOptions, signal: AbortSignal) =>
+    await duringTerm(signal, async (writing): Promise<Result<void>> => {
+      const removed = await api.remove(type, name, defined({ ...options, uid }), writing);
       return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
     });
   return {
@@ -47,12 +41,7 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
         return applied;
       }),
     /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
-    async remove(
-      type: ResourceType,
-      target: Target,
-      options: Pick<RemoveOptions, 'graceSeconds'>,
-      signal: AbortSignal,
-    ): Promise<Result<void>> {
+    async remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal) {
       const removed = await removeObject(type, target, options, signal);
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
@@ -66,13 +55,12 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
 export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
 const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');
 
-/** Decides how GPUs are requested in this cluster: through DRA if it has a device class for them, otherwise as the extended resource of a device plugin. */
-
 export type FindAllocation = (cluster: ClusterWorkload, signal: AbortSignal) => Promise<Result<GpuAllocation>>;
 
 /** Drivers are rarely installed, and existing workloads keep their way of requesting GPUs. */
 const CACHED_FOR_MS = 300_000;
 
+/** GPUs are requested through DRA if the cluster has a device class for them, otherwise from a device plugin. */
 export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: () => number): FindAllocation {
   const cache = new Map<string, { readonly at: number; readonly exists: boolean }>();
 

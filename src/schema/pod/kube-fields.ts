@@ -1,5 +1,37 @@
-/** Fields that many Kubernetes objects have. Names, shapes and limits are those of the Kubernetes API (1.36). */
+/**
+ * Fields that many Kubernetes objects have (names, shapes and limits of the Kubernetes API 1.36), the labels of our own
+ * objects, and the names that the overlay of a slot's pods, its rules and the controller share.
+ */
 import { z } from 'zod';
+import { isTable } from '../words/key-case.ts';
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** The value at a path of keys; undefined if something on the path is missing. */
+export const valueAt = (value: unknown, ...path: readonly string[]): unknown =>
+  path.reduce((inner, key) => (isTable(inner) ? inner[key] : undefined), value);
+
+/** The table at a path of keys; empty if there is none. */
+export function tableAt(value: unknown, ...path: readonly string[]): Table {
+  const found = valueAt(value, ...path);
+  return isTable(found) ? found : {};
+}
+
+/** The tables in the list at a path of keys. */
+export function tablesAt(value: unknown, ...path: readonly string[]): readonly Table[] {
+  const found = valueAt(value, ...path);
+  return Array.isArray(found) ? found.filter(isTable) : [];
+}
+
+type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+/** Drops the keys whose value is undefined, as JSON does. */
+export function defined<T extends object>(table: T): Defined<T>;
+export function defined(table: object): object {
+  return Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
+}
 
 /** Keys of labels and annotations: a name, with or without a domain in front of it. */
 export const LABEL_KEY_PATTERN = '^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$';
@@ -31,13 +63,13 @@ export const AbsolutePath = z.string().max(1024).startsWith('/', 'Write an absol
 export const RelativePath = z.string().min(1).max(1024).regex(/^[^/]/, 'Write a path that does not start with "/"');
 
 const QUANTITY_RULE = 'Write a quantity such as 2, "500m", "1.5", "512Mi" or "9Gi", with at most 15 digits';
-/** At most 15 digits: more would exceed what the API server can count. */
+/** With more than 15 digits, the API server could not count. */
 const QUANTITY_PATTERN = '^[0-9]{1,15}(\\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$';
 export const Quantity = z.union([z.int().min(0), z.string().regex(new RegExp(QUANTITY_PATTERN), QUANTITY_RULE)], QUANTITY_RULE);
 
 /** File permissions, as a number: 0o440 in TOML and 0440 in YAML. */
 export const FileMode = z.int().min(0).max(0o777);
-/** User or group: Kubernetes accepts what Linux does. */
+/** User or group, with the limits of Linux. */
 export const NumericId = z.int().min(0).max(2_147_483_647);
 
 /** A table with keys of the user's choice; API servers need a bound to estimate the cost of validation rules. */
@@ -78,7 +110,7 @@ export const LABELS = {
   generation: `${LABEL_PREFIX}/generation`,
   /** `gateway` on the Leases of the replicas. */
   component: `${LABEL_PREFIX}/component`,
-  /** On what the cluster remembers of a model: a hash of its name. On accepted licences: `license`. */
+  /** Hash of the name on the record of a model; `license` on accepted licences. */
   model: `${LABEL_PREFIX}/model`,
   managedBy: 'app.kubernetes.io/managed-by',
 } as const;
@@ -89,8 +121,6 @@ export const MANAGER = 'svc';
 export const FIELD_MANAGER = 'svc-controller';
 /** The Lease of the leader. svcctl finds it by this name. */
 export const CONTROLLER_LEASE = 'svc-controller';
-
-/** Names that the overlay of a slot's pods, its rules and the controller share. */
 
 /** `server`: the model server. `model`: the init container that fetches and verifies the model. */
 export const POD_CONTAINERS = ['server', 'model'] as const;
@@ -112,13 +142,13 @@ export const VOLUME_SOURCES = [
 export const PROJECTED_SOURCES = ['secret', 'configMap', 'serviceAccountToken'] as const;
 /** Sources of a variable. Exactly one is set. */
 export const VARIABLE_SOURCES = ['secretKeyRef', 'configMapKeyRef', 'fieldRef', 'resourceFieldRef'] as const;
-/** Secrets or ConfigMaps all of whose values become variables. Exactly one is set. */
+/** Secrets or ConfigMaps whose values all become variables. Exactly one is set. */
 export const VARIABLES_SOURCES = ['secretRef', 'configMapRef'] as const;
 export const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
 
 /** Volumes of the controller: models, scratch space, and directories and devices of the node. */
 export const OWN_VOLUME_PATTERN = '^(models|tmp|(mount|device)-[0-9]+)$';
-/** Where the controller mounts volumes; below `/tmp`, users may. */
+/** Mount paths of the controller; users may mount below `/tmp`. */
 export const OWN_MOUNT_PATTERN = '^/*(tmp/*)?$|^/+models(/.*)?$';
 /** Labels and annotations of the controller. */
 export const OWN_KEY_PREFIX = `${LABEL_PREFIX}/`;

@@ -1,4 +1,4 @@
-/** What users may set for the containers in the pods of a slot. Everything else in these containers belongs to the controller. */
+/** The parts of a slot's containers that users may set. Everything else belongs to the controller. */
 import { z } from 'zod';
 import {
   AbsolutePath,
@@ -13,14 +13,12 @@ import {
 } from './kube-fields.ts';
 import { rulesAt } from '../slot/slot-rules.ts';
 
-/** Security contexts of the pods of a slot and of their containers. */
-
 const Confinement = z.strictObject({
   type: z.enum(['RuntimeDefault', 'Localhost', 'Unconfined']).describe('Which profile is used'),
   localhostProfile: z.string().min(1).max(253).optional().describe('Name of a profile on the node, for "Localhost"'),
 });
 
-/** What a pod and a container have in common. */
+/** Keys of the security contexts of both pods and containers. */
 const SHARED = {
   runAsUser: NumericId.optional().describe('User id of the processes'),
   runAsGroup: NumericId.optional().describe('Group id of the processes'),
@@ -79,8 +77,6 @@ const ContainerSecurity = z.strictObject({
     .describe('Capabilities of the processes'),
 });
 
-/** The names and values of environment variables, in a slot's own table and in those of its pods. */
-
 export const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$';
 export const ENV_NAME_RULE = 'The name of an environment variable consists of letters, digits and "_" and does not start with a digit';
 
@@ -98,7 +94,7 @@ const KeyRef = (kind: string) =>
     .optional()
     .describe(`A value of a ${kind}`);
 
-/** `at`: path of the container in a slot, which the rules are for. */
+/** `at`: path of the container in a slot, for its rules. */
 const valueSource = (at: string) =>
   z
     .strictObject({

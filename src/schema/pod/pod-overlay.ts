@@ -1,14 +1,12 @@
 /**
- * The overlay of a slot's pods: what users may add to the pod template that the controller renders, and change in it. Keys and shapes are those of a pod
- * template of Kubernetes. Strict everywhere: what is not listed belongs to the controller (`pod-owned-keys.ts` says why), so it is refused.
+ * The overlay of a slot's pods: the additions and changes to the pod template that the controller renders. Keys and shapes
+ * are those of a pod template of Kubernetes. Strict everywhere: keys that are not listed belong to the controller.
  */
 import { z } from 'zod';
 import { boundedRecord, LabelValue, ObjectName, LabelKey, LabelSelector } from './kube-fields.ts';
 import { ModelContainer, ServerContainer, PodSecurity } from './pod-containers.ts';
 import { Volume } from './pod-volumes.ts';
 import { rulesAt } from '../slot/slot-rules.ts';
-
-/** Affinity and topology spread of the pods of a slot: on which nodes, and near which pods, they run. */
 
 const TopologyKey = LabelKey.describe('Label of nodes; all nodes with the same value are one topology, such as a zone');
 const Weight = z.int().min(1).max(100).describe('How much this preference counts, from 1 to 100');

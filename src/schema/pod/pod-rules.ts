@@ -1,4 +1,4 @@
-/** Rules about the overlay of a slot's pods that its schema cannot express. What the controller owns cannot be overridden, and each message says so. */
+/** Rules about the overlay of a slot's pods that its schema cannot express, for zod and for CEL. */
 import {
   LABEL_KEY_PATTERN,
   GPU_RESOURCES,
@@ -12,9 +12,27 @@ import {
   VARIABLE_SOURCES,
   VARIABLES_SOURCES,
   VOLUME_SOURCES,
+  tableAt,
+  tablesAt,
   type PodContainer,
 } from './kube-fields.ts';
-import { isTable } from '../words/key-case.ts';
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** One rule about a table in a slot's document, in two forms. */
+export interface SlotRule {
+  /** Path of the table that the rule applies to; `*` stands for each entry of a list, and an empty path for the slot itself. */
+  readonly at: readonly string[];
+  /** Key of that table that the problem is reported for; undefined: the table itself. */
+  readonly key?: string;
+  /** Keys are written as `writeKeys` expects them. */
+  readonly message: string;
+  readonly holds: (table: Table) => boolean;
+  /** The same check as a CEL expression about `self`, the table. */
+  readonly cel: string;
+}
+
+export const has = (table: Table, ...keys: readonly string[]): boolean => keys.some((key) => table[key] !== undefined);
 
 export const POD_RULES: readonly SlotRule[] = [
   ...(['labels', 'annotations'] as const).flatMap(keyRules),
@@ -43,14 +61,14 @@ export const POD_AND_SLOT_RULES: readonly SlotRule[] = [
     at: [],
     key: 'env',
     message: 'Set each variable either in "{env}" or in "pod.server.env": one of them is in both',
-    holds: ({ env, pod }) => !entriesIn(pod, 'server', 'env').some(({ name }) => Object.hasOwn(tableIn(env), String(name))),
+    holds: ({ env, pod }) => !tablesAt(pod, 'server', 'env').some(({ name }) => Object.hasOwn(tableAt(env), String(name))),
     cel: '!has(self.env) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.env) || !self.pod.server.env.exists(each, each.name in self.env)',
   },
   {
     at: [],
     key: 'resources',
     message: 'Set the limit of memory either in "resources.memory" or in "pod.server.resources.limits", not in both',
-    holds: ({ resources, pod }) => !has(tableIn(resources), 'memory') || !has(tableIn(pod, 'server', 'resources', 'limits'), 'memory'),
+    holds: ({ resources, pod }) => !has(tableAt(resources), 'memory') || !has(tableAt(pod, 'server', 'resources', 'limits'), 'memory'),
     cel: "!has(self.resources) || !has(self.resources.memory) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.resources) || !has(self.pod.server.resources.limits) || !('memory' in self.pod.server.resources.limits)",
   },
 ];
@@ -108,8 +126,8 @@ function containerRules(container: PodContainer): readonly SlotRule[] {
       key: container,
       message: `Declare each volume of "pod.${container}.{volumeMounts}" in "pod.volumes"; the volumes of the controller cannot be mounted`,
       holds: (pod) => {
-        const names = new Set(entriesIn(pod, 'volumes').map(({ name }) => name));
-        return entriesIn(pod, container, 'volumeMounts').every(({ name }) => names.has(name));
+        const names = new Set(tablesAt(pod, 'volumes').map(({ name }) => name));
+        return tablesAt(pod, container, 'volumeMounts').every(({ name }) => names.has(name));
       },
       cel: `!has(self.${container}) || !has(self.${container}.volumeMounts) || self.${container}.volumeMounts.all(mount, has(self.volumes) && self.volumes.exists(volume, volume.name == mount.name))`,
     },
@@ -143,17 +161,6 @@ function oneOf(at: readonly string[], keys: readonly string[]): SlotRule {
   };
 }
 
-function tableIn(value: unknown, ...path: readonly string[]): Table {
-  const found = path.reduce<unknown>((inner, key) => (isTable(inner) ? inner[key] : undefined), value);
-  return isTable(found) ? found : {};
-}
-
-function entriesIn(value: unknown, ...path: readonly string[]): readonly Table[] {
-  const last = path.at(-1) ?? '';
-  const found = tableIn(value, ...path.slice(0, -1))[last];
-  return Array.isArray(found) ? found.filter(isTable) : [];
-}
-
 /** A CEL literal. */
 function text(value: string): string {
   return `'${value.replaceAll('\\', '\\\\')}'`;
@@ -162,21 +169,3 @@ function text(value: string): string {
 function list(values: readonly string[]): string {
   return `[${values.map(text).join(', ')}]`;
 }
-
-/** One rule about a table in a slot's document, in two forms. */
-
-type Table = Readonly<Record<string, unknown>>;
-
-export interface SlotRule {
-  /** Path of the table that the rule applies to; `*` stands for each entry of a list, and an empty path for the slot itself. */
-  readonly at: readonly string[];
-  /** Key of that table that the problem is reported for; undefined: the table itself. */
-  readonly key?: string;
-  /** Keys are written as `writeKeys` expects them. */
-  readonly message: string;
-  readonly holds: (table: Table) => boolean;
-  /** The same check as a CEL expression about `self`, the table. */
-  readonly cel: string;
-}
-
-export const has = (table: Table, ...keys: readonly string[]): boolean => keys.some((key) => table[key] !== undefined);

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
+import { loadedGraph, reachableFrom, sourcesOf } from '../../house/import-graph.ts';
 import { reasonOf, valueOf } from '../../support/kube/kube-api-contract.ts';
 
 const SIGNAL = new AbortController().signal;
@@ -119,5 +120,14 @@ describe('findCredentials()', () => {
     const api = valueOf(await createKubeApi({ env: {}, version: 't', kubeconfigText: text }));
     expect(api.server).toBe('https://127.0.0.1:1/prefix');
     expect(JSON.stringify(await api.get(CONFIG_MAPS, 'x', SIGNAL))).not.toContain('hidden');
+  });
+
+  test('loads the package for kubeconfigs, which takes 50 MB, only where there is one', () => {
+    const sources = sourcesOf('src');
+    const importers = [...sources].filter(([, text]) => text.includes("from '@kubernetes/client-node'"));
+    expect(importers.map(([path]) => path)).toEqual(['src/cluster/client/kubeconfig.ts']);
+    const loaded = reachableFrom('src/wiring/cluster-world.ts', loadedGraph(sources));
+    expect(loaded).toContain('src/cluster/client/credentials.ts');
+    expect(loaded).not.toContain('src/cluster/client/kubeconfig.ts');
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/merge-traffic.ts';
+import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/traffic-report.ts';
 import { createReplicaReports, type ReplicaReports } from '../../../src/cluster/leadership/replica-reports.ts';
 import type { Traffic, Wake } from '../../../src/reconciler/ports.ts';
 import { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';

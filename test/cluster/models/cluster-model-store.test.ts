@@ -163,13 +163,12 @@ describe('a workflow of a user', () => {
   test('that the gateway cannot read is refused, since a pod alone cannot serve it', async () => {
     expect(await presenceOf(await clusterStore())).toEqual({
       kind: 'missing',
-      message: `Put "${id}" into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway"): the gateway has to read it, and does not find it there`,
+      message: `The gateway has to read "${id}", and cannot find it: put it into the volume of the models that the gateway mounts ("models.claim" or "models.hostPath", with "models.mountInGateway")`,
     });
     const inConfigMap = ModelId.parse('image/models/checkpoints/workflows/portrait.workflow.json');
     expect((await (await clusterStore()).observe([inConfigMap], signal)).get(inConfigMap)).toMatchObject({
       kind: 'missing',
-      message:
-        'Put "portrait.workflow.json" into the ConfigMap that "models.workflowsConfigMapName" of the chart names: the gateway has to read it, and does not find it there',
+      message: `The gateway has to read "${inConfigMap}", and cannot find it: put "portrait.workflow.json" into the ConfigMap that "models.workflowsConfigMapName" of the chart names`,
     });
   });
 });

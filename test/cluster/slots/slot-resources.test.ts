@@ -160,7 +160,7 @@ describe('createSlotResources()', () => {
     const state = await read();
     expect([state.slots.size, state.refused.size]).toEqual([0, 0]);
     expect(state.problems?.map((problem) => formatProblem(problem))).toEqual([
-      expect.stringMatching(/^SlotSpec\/a\.b: Delete .*single hyphens/),
+      expect.stringMatching(/^SlotSpec\/a\.b: The name .*single hyphens/),
     ]);
     kube.drop('SlotSpec', 'a.b');
     expect((await read()).problems).toEqual([]);

@@ -1,9 +1,9 @@
-/** Recognises objects of an API server and compares their resource versions. Pure. */
+/** Recognises objects, compares their versions, and writes times, texts and sizes as an API server does. Pure. */
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { KubeObject } from '../ports.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 
-/** Checks only the metadata, on which all callers rely. The object is not copied, since there are thousands. */
+/** Checks only the metadata, on which all callers rely. Does not copy the object, since there are thousands. */
 export function isKubeObject(value: unknown): value is KubeObject {
   if (!isTable(value) || !isTable(value['metadata'])) return false;
   const { name, namespace, uid, resourceVersion, generation, labels, annotations, ownerReferences } = value['metadata'];
@@ -20,8 +20,8 @@ export function isKubeObject(value: unknown): value is KubeObject {
 const DIGITS = /^[0-9]{1,30}$/;
 
 /**
- * Returns a number below zero if the left version is older, or undefined if the versions are not numbers, which the API permits. Versions are
- * compared as text, since they may exceed the safe integers.
+ * Negative if the left version is older; undefined if the versions are not numbers, which the API permits. Compares text,
+ * since versions may exceed the safe integers.
  */
 export function compareVersions(left: string | undefined, right: string | undefined): number | undefined {
   if (left === undefined || right === undefined || !DIGITS.test(left) || !DIGITS.test(right)) return undefined;
@@ -30,23 +30,17 @@ export function compareVersions(left: string | undefined, right: string | undefi
   return left < right ? -1 : 1;
 }
 
-/** Sizes, times and texts in the form in which an API server holds them. Pure. */
-
 /** RFC 3339 in UTC, in whole seconds. */
 export const kubeTime = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`;
 
-/** What a condition's message should hold at most of a text that the cluster wrote. */
+/** The most that a condition's message holds of a text that the cluster wrote. */
 const LONGEST_CAUSE = 400;
-
 export const truncate = (text: string, most = LONGEST_CAUSE): string => shorten(text, most);
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
 
-/**
- * Returns the canonical quantity for a number of bytes: `9Gi`, `1500M`, `1234567`. The server normalizes what it receives, and any other form would look like
- * permanent drift.
- */
+/** The canonical quantity (`9Gi`, `1500M`, `1234567`), to which servers normalize: any other would look like drift. */
 export function quantityOfBytes(bytes: number): string {
   const whole = Math.ceil(bytes);
   return whole % 1024 === 0 ? withSuffix(whole, 1024, BINARY) : withSuffix(whole, 1000, DECIMAL);

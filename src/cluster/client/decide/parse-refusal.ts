@@ -1,10 +1,10 @@
-/** What an error response of the API server means: the failure for us, with a message for users. Pure. */
+/** Turns an error response of the API server into a failure, with a message for users. Pure. */
 import { z } from 'zod';
 import type { Failure, Result } from '../../../schema/words/failure.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
-/** The request, in the terms of RBAC. */
+/** The request in terms of RBAC. */
 export interface RequestInfo {
   /** `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
   readonly verb: string;
@@ -12,32 +12,31 @@ export interface RequestInfo {
   readonly resource: string;
   /** Empty for cluster-wide resources. */
   readonly namespace: string;
-  /** Empty if the request concerns all objects. */
   readonly name: string;
 }
 
-/** A response, successful or not. */
 export interface Refusal {
   readonly status: number;
-  /** Value of the header. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
 
 const Status = z.object({ message: z.string().default(''), reason: z.string().default('') });
 
-/** If a server asks us to wait longer than this, we try again anyway. */
+/** After a longer Retry-After, we try again anyway. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
-/** Added at random, up to as much as was asked for, but within these limits: a server that is busy refuses many clients at once, with the same time. */
+/** Random delay, up to the Retry-After: a busy server refuses many clients with the same time. */
 const LEAST_SPREAD_MS = 1000;
 const LONGEST_SPREAD_MS = 30_000;
+const LONGEST_MESSAGE = 1000;
+/** Another attempt with the same request changes nothing. */
+const INVALID: ReadonlySet<number> = new Set([400, 405, 406, 413, 415, 422]);
 
 /** Monotonic milliseconds, and a random number in [0, 1). */
 interface RefusedAt {
   readonly now: number;
   readonly random: number;
 }
-const LONGEST_MESSAGE = 1000;
 
 export function parseRefusal(request: RequestInfo & { readonly server: string }, refusal: Refusal, at: RefusedAt): Failure {
   const { message, reason } = statusOf(refusal);
@@ -45,7 +44,7 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
   const object = request.name === '' ? request.resource : `${request.resource} "${request.name}"`;
   switch (refusal.status) {
     case 401:
-      return failure('retry', 'Unauthorized', `Check the credentials for "${request.server}": the API server rejects them`);
+      return failure('retry', 'Unauthorized', `The API server at "${request.server}" rejects the credentials: check them`);
     case 403:
       return forbidden(request, details);
     case 404:
@@ -56,49 +55,36 @@ export function parseRefusal(request: RequestInfo & { readonly server: string },
         : failure('retry', 'Conflict', `The ${object} was changed in the meantime: ${details}`);
     case 410:
       return failure('retry', 'Expired', `The API server no longer has this version of ${request.resource}: ${details}`);
-    case 504:
-      return isTooNew(message)
-        ? failure('retry', 'Expired', `The API server does not have this version of ${request.resource} yet: ${details}`)
-        : failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
     case 429:
     case 503:
       return busy(refusal, details, at);
-    case 400:
-    case 405:
-    case 406:
-    case 413:
-    case 415:
-    case 422:
-      return failure('stalled', 'Invalid', `The API server rejects ${object}: ${details}`);
     default:
-      return failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
+      if (INVALID.has(refusal.status)) return failure('stalled', 'Invalid', `The API server rejects ${object}: ${details}`);
+      // A cache of the API server may lag behind, or have lost its newest versions with a restored backup.
+      return refusal.status === 504 && message.includes('Too large resource version')
+        ? failure('retry', 'Expired', `The API server does not have this version of ${request.resource} yet: ${details}`)
+        : failure('retry', 'ApiFailed', `The API server failed to ${request.verb} ${object}: ${details}`);
   }
 }
 
-/** A cache of the API server may lag behind, or have lost its newest versions with a restored backup. */
-const isTooNew = (message: string): boolean => message.includes('Too large resource version');
-
-/** 403 has two causes: a role that lacks a permission, and admission (quotas, pod security), whose own message says what to do. */
+/** 403 has two causes: a missing permission, and admission (quotas, pod security), whose message says what to do. */
 function forbidden({ verb, resource, namespace, name }: RequestInfo, details: string): Failure {
   if (!/ cannot [a-z]+ resource /.test(details) && details.includes('forbidden: ')) {
     return failure('stalled', 'Forbidden', `The cluster did not admit ${resource} "${name}": ${details}`);
   }
   const where = namespace === '' ? 'in the cluster' : `in namespace "${namespace}"`;
   const user = /User "([^"]+)"/.exec(details)?.[1];
-  const who = user === undefined ? 'this service' : `"${user}"`;
-  return failure('stalled', 'Forbidden', `Allow ${who} the verb "${verb}" on "${resource}" ${where}: its role lacks it`);
+  const who = user === undefined ? 'This service' : `"${user}"`;
+  return failure('stalled', 'Forbidden', `${who} may not "${verb}" the resource "${resource}" ${where}: add the verb to its role`);
 }
 
 function notFound({ resource, namespace, name }: RequestInfo, details: string): Failure {
   if (/^namespaces "[^"]*" not found$/.test(details)) {
-    return failure('retry', 'NotFound', `Create the namespace "${namespace}": it does not exist`);
+    return failure('retry', 'NotFound', `The namespace "${namespace}" does not exist: create it`);
   }
   if (name === '' || details.includes('could not find the requested resource')) {
-    return failure(
-      'retry',
-      'NotFound',
-      `The API server does not serve "${resource}": if it is a custom resource, install its CustomResourceDefinition`,
-    );
+    const fix = 'if it is a custom resource, install its CustomResourceDefinition';
+    return failure('retry', 'NotFound', `The API server does not serve "${resource}": ${fix}`);
   }
   return failure('retry', 'NotFound', `Could not find ${resource} "${name}"${namespace === '' ? '' : ` in namespace "${namespace}"`}`);
 }
@@ -118,30 +104,21 @@ const failure = (kind: Failure['kind'], reason: Reason, message: string): Failur
   message: message.slice(0, LONGEST_MESSAGE),
 });
 
-/** The `Status` object of the server. A proxy in between answers with plain text or an HTML page. */
+/** The `Status` object of the server. A proxy responds with plain text or an HTML page. */
 function statusOf({ text }: Refusal): { readonly message: string; readonly reason: string } {
   const parsed = Status.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
   return { message: text.trim().startsWith('<') ? '' : text.trim().slice(0, 300), reason: '' };
 }
 
-/** How a request to the API server ended, in one word; for metrics. The words have a bounded number of values whatever a server sends. Pure. */
+const HIGHEST_STATUS = 599;
+const WITHOUT_RESPONSE: Partial<Record<Reason, string>> = { Aborted: 'aborted', Unauthorized: 'no_credentials', ApiUntrusted: 'untrusted' };
 
-/** The highest status of HTTP. */
-const LAST_STATUS = 599;
-
-/** Why a request has no answer. */
-const WITHOUT_ANSWER: Partial<Record<Reason, string>> = {
-  /** This service gave the request up: it stops, or no longer leads. */
-  Aborted: 'aborted',
-  /** No credentials could be obtained, so nothing was sent. */
-  Unauthorized: 'no_credentials',
-  /** The certificate of the server is not trusted. */
-  ApiUntrusted: 'untrusted',
-};
-
-/** Returns the status of HTTP, or why there is none: `aborted`, `no_credentials`, `untrusted` or `unreachable` (no connection, or no answer in time). */
+/**
+ * The end of a request, for metrics: the HTTP status, `aborted` (this service stops, or no longer leads), `no_credentials`
+ * (nothing was sent), `untrusted`, or `unreachable` (no connection, or no response in time). A bounded number of values.
+ */
 export function requestCode(answer: Result<{ readonly status: number }>): string {
-  if (answer.ok) return String(Math.min(answer.value.status, LAST_STATUS));
-  return WITHOUT_ANSWER[answer.failure.reason] ?? 'unreachable';
+  if (answer.ok) return String(Math.min(answer.value.status, HIGHEST_STATUS));
+  return WITHOUT_RESPONSE[answer.failure.reason] ?? 'unreachable';
 }

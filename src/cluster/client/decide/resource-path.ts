@@ -1,4 +1,4 @@
-/** Names and paths of resources on the API server. Pure. */
+/** The resource types that the program reads or writes, their names and paths on the API server. Pure. */
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
 import type { ResourceType } from '../ports.ts';
 import { SLOT_RESOURCE } from '../../../schema/slot/slot-resource.ts';
@@ -19,7 +19,7 @@ const LONGEST_NAME = 253;
 /** Returns an error message if this cannot be the name of an object. */
 export function badName(name: string): string | undefined {
   if (name.length <= LONGEST_NAME && OBJECT_NAME.test(name)) return undefined;
-  return `Use lower-case letters, digits, "-" and "." for the name of an object: "${name.slice(0, 80)}"`;
+  return `"${name.slice(0, 80)}" is not the name of an object: use lower-case letters, digits, "-" and "."`;
 }
 
 /** `deployments.apps`, as in RBAC and in messages of the server; `pods` for the core group. */
@@ -27,11 +27,10 @@ export const resourceName = (type: ResourceType): string => (type.group === '' ?
 
 export const apiVersionOf = (type: ResourceType): string => (type.group === '' ? type.version : `${type.group}/${type.version}`);
 
-/** Path of the resource list of an API group. */
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 
-/** Returns the absolute path with the query. Fails with `Invalid` if the name is not valid. */
+/** Returns the absolute path with the query. Fails with `Invalid` for an invalid name. */
 export function resourcePath({ type, namespace, name, subresource, query = {} }: ResourceAddress): Result<string> {
   const problem = name === undefined ? undefined : badName(name);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);
@@ -44,8 +43,6 @@ export function resourcePath({ type, namespace, name, subresource, query = {} }:
   for (const [key, value] of Object.entries(query)) if (value !== undefined && value !== '') search.set(key, value);
   return ok(search.size === 0 ? parts.join('/') : `${parts.join('/')}?${search.toString()}`);
 }
-
-/** The resource types that the program reads or writes. */
 
 const v1 = (group: string, plural: string, kind: string): ResourceType => ({ group, version: 'v1', plural, kind, namespaced: true });
 

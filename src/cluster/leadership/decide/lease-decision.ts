@@ -1,10 +1,10 @@
 /**
- * Leader election: what one candidate knows about the Lease and does next. Clocks of different replicas are never compared. A holder counts from before
- * it sent its last renewal, the others count from when they observed it. So the term of the holder has ended when others may acquire the lease,
- * however long messages take and whatever the clocks show. Pure.
+ * Leader election: the knowledge of one candidate about the Lease, and its next step. Clocks of different replicas are never
+ * compared: a holder counts from before it sent its last renewal, the others from when they observed it. So the term of the
+ * holder has ended when others may acquire the lease, however long messages take and whatever the clocks show. Pure.
  *
- * If somebody deletes the Lease, nobody can see who held it. So the holder of a Lease that was just created does not lead yet: it waits for longer than
- * the term of a holder of the deleted Lease can last. Hence a Lease object and its successor never have a leader at the same time.
+ * After a Lease was deleted, nobody can see who held it. So the holder of a new Lease does not lead yet: it waits for longer
+ * than the term of the deleted Lease's holder can last. A Lease and its successor never have a leader at the same time.
  */
 import { isHeldBy, isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
 
@@ -17,9 +17,9 @@ export interface Candidate {
   readonly times: LeaseTimes;
   /** The Lease on the server, as far as this candidate knows. */
   readonly observed: LeaseRecord | 'absent' | 'unknown';
-  /** When this candidate first observed that content. */
+  /** When that content was first observed. */
   readonly observedAt: number;
-  /** When this candidate last received anything about the Lease. */
+  /** When anything was last received about the Lease. */
   readonly lastContactAt: number;
   /** When the last successful renewal was sent. Undefined if this candidate holds no lease that it knows to be its own. */
   readonly renewedAt: number | undefined;
@@ -31,7 +31,7 @@ export interface Candidate {
   readonly retryAt: number;
 }
 
-/** What to do now. `before` is the Lease to be replaced; undefined if it is to be created. */
+/** `before`: the Lease to be replaced; undefined if it is to be created. */
 export type LeaseStep =
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'observe' }
@@ -123,7 +123,7 @@ export function afterObservation(candidate: Candidate, observed: LeaseRecord | '
   return { ...changed, leadsFrom: now + changed.times.createdDelayMs };
 }
 
-/** After a watch event. A holder ignores it, because events of its own writes arrive late: it loses the lease by an observation or a conflict only. */
+/** After a watch event. A holder ignores it, since events of its own writes arrive late. */
 export function afterWatchEvent(candidate: Candidate, observed: LeaseRecord | 'absent', now: number): Candidate {
   if (holdsLease(candidate)) return candidate;
   const { mustObserve, failures, retryAt } = candidate;
@@ -156,7 +156,7 @@ export function afterFailure(candidate: Candidate, now: number, random: number):
   return { ...candidate, failures, retryAt: now + delayMs * (0.5 + random / 2) };
 }
 
-/** Returns the Lease to release, if any. A Lease whose holder does not lead yet must expire: to release it would cut the delay after its creation short. */
+/** The Lease to release. If its holder does not lead yet, it must expire, for the delay after its creation. */
 export function leaseToRelease(candidate: Candidate, now: number): LeaseRecord | undefined {
   const { observed, renewedAt, leadsFrom } = candidate;
   return typeof observed === 'object' && holdsLease(candidate) && renewedAt !== undefined && now >= leadsFrom ? observed : undefined;
@@ -168,6 +168,4 @@ function expiryOf({ observedAt, times }: Candidate, observed: LeaseRecord): numb
   return observedAt + Math.max(times.durationMs, Math.min(observed.durationMs ?? 0, LONGEST_FOREIGN_DURATION_MS));
 }
 
-function uidOf(observed: Candidate['observed']): string | undefined {
-  return typeof observed === 'object' ? observed.uid : undefined;
-}
+const uidOf = (observed: Candidate['observed']): string | undefined => (typeof observed === 'object' ? observed.uid : undefined);

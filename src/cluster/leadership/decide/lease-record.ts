@@ -1,4 +1,4 @@
-/** The Lease that the candidates write, as a record and back. It may contain anything: everybody with write access to Leases can change it. Pure. */
+/** Parses and writes the Lease. Everybody with write access can change it, so it may contain anything. Pure. */
 import { z } from 'zod';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
@@ -20,7 +20,7 @@ export interface LeaseRecord {
   readonly object: KubeObject;
 }
 
-/** What a replica writes into the Lease. */
+/** The values that a replica writes into the Lease. */
 export interface LeaseWrite {
   readonly name: string;
   readonly holder: string;
@@ -63,18 +63,13 @@ export function parseLease(object: KubeObject): LeaseRecord {
   };
 }
 
-/** The holder released the Lease: nobody leads, and the next holder does not have to wait. An empty holder alone does not mean that: the leader may not know yet. */
-export function isReleased({ holder, durationMs }: LeaseRecord): boolean {
-  return holder === '' && durationMs === RELEASED_MS;
-}
+/** Nobody leads, and the next holder need not wait. An empty holder alone may still lead. */
+export const isReleased = ({ holder, durationMs }: LeaseRecord): boolean => holder === '' && durationMs === RELEASED_MS;
 
-export function isHeldBy(record: LeaseRecord, { holder, instance }: Pick<LeaseRecord, 'holder' | 'instance'>): boolean {
-  return record.holder === holder && record.instance === instance;
-}
+export const isHeldBy = (record: LeaseRecord, { holder, instance }: Pick<LeaseRecord, 'holder' | 'instance'>): boolean =>
+  record.holder === holder && record.instance === instance;
 
-export function isSameRecord(one: LeaseRecord, other: LeaseRecord): boolean {
-  return isSameValue({ ...one, object: other.object }, other);
-}
+export const isSameRecord = (one: LeaseRecord, other: LeaseRecord): boolean => isSameValue({ ...one, object: other.object }, other);
 
 /** Returns the Lease as held by the writer. If `before` is undefined, the Lease is to be created. */
 export function composeLease(before: LeaseRecord | undefined, write: LeaseWrite): KubeManifest {
@@ -101,9 +96,7 @@ export function composeRelease(before: LeaseRecord, write: LeaseWrite): KubeMani
 }
 
 /** Formats a time as `metav1.MicroTime`, with exactly six decimal places. */
-export function microTime(unixMs: number): string {
-  return new Date(unixMs).toISOString().replace('Z', '000Z');
-}
+export const microTime = (unixMs: number): string => new Date(unixMs).toISOString().replace('Z', '000Z');
 
 /** Returns Unix milliseconds by the clock of the writer, or 0 if the time is missing or implausible. */
 export function renewTimeMs({ renewedAt }: LeaseRecord): number {

@@ -1,6 +1,6 @@
 /**
- * What a cluster remembers of a model that its pods fetch: the pin, from which every pod takes the same files, and what these files say, from which every replica of
- * the gateway derives the same facts. One ConfigMap for each model, which is created once and never changed. Pure.
+ * The record of a model that pods fetch: the pin, from which every pod takes the same files, and the text of these files,
+ * from which every gateway replica derives the same facts. One immutable ConfigMap for each model. Pure.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const ModelText = z.object({
   family: z.string().optional(),
   contents: z.record(z.string(), z.unknown()).optional(),
 });
-/** What the files of a model say, in the terms of its provider. */
+/** The facts in the files of a model, in the terms of its provider. */
 export type ModelText = Readonly<z.output<typeof ModelText>>;
 
 export interface ModelRecord {
@@ -29,7 +29,7 @@ export interface ModelRecord {
 }
 
 const TEXT_KEY = 'model';
-/** For users: the name of the object is a hash. */
+/** Shown to users, since the name of the object is a hash. */
 const NAME_ANNOTATION = `${LABEL_PREFIX}/model-name`;
 /** Linux allows 128 KiB for one variable of an environment. */
 const MAX_PIN_BYTES = 100_000;
@@ -38,18 +38,16 @@ const MAX_TEXT_BYTES = 800_000;
 
 const keyOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 20);
 
-/** The name of a model may be longer than that of an object, and has other characters. */
+/** Names of models may be longer than names of objects, and have other characters. */
 export const recordName = (id: ModelId): string => `svc-model-${keyOf(id)}`;
 
 /** Fails if the object would be larger than the cluster and the pods allow. */
 export function recordManifest({ pin, text }: ModelRecord): Result<KubeManifest> {
   const data = { [PIN_KEY]: JSON.stringify(pin), [TEXT_KEY]: JSON.stringify(text) };
-  if (Buffer.byteLength(data[PIN_KEY]) > MAX_PIN_BYTES || Buffer.byteLength(data[TEXT_KEY]) > MAX_TEXT_BYTES)
-    return fail(
-      'stalled',
-      'ModelUnusable',
-      `Name a quantisation of "${pin.id}" with fewer files: the list of its ${pin.files.length} files is too long for a cluster`,
-    );
+  if (Buffer.byteLength(data[PIN_KEY]) > MAX_PIN_BYTES || Buffer.byteLength(data[TEXT_KEY]) > MAX_TEXT_BYTES) {
+    const problem = `The list of the ${pin.files.length} files of "${pin.id}" is too long for a cluster`;
+    return fail('stalled', 'ModelUnusable', `${problem}: name a quantisation with fewer files`);
+  }
   const labels = { [LABELS.managedBy]: MANAGER, [LABELS.model]: keyOf(pin.id) };
   return ok({ metadata: { name: recordName(pin.id), labels, annotations: { [NAME_ANNOTATION]: pin.id } }, immutable: true, data });
 }
@@ -90,14 +88,12 @@ export function pinOfEntry(id: ModelId, entry: CatalogueEntry): Pin | undefined 
   return { version: 1, id, files, provider, ...(directory === undefined ? {} : { directory }), license, licenseUrl, isGated };
 }
 
-/** Whether a record has the files that the catalogue has now: another version of this service may have another catalogue. */
+/** Whether a record has the files of the present catalogue: another version of this service may have another one. */
 export function isOfEntry({ pin }: ModelRecord, entry: CatalogueEntry): boolean {
   const own = pinOfEntry(pin.id, entry);
   const listOf = (each: Pin | undefined): string => (each?.files ?? []).map(({ path, sha256 }) => `${path} ${sha256}`).join('\n');
   return listOf(own) === listOf(pin) && entry.directory === pin.directory;
 }
-
-// ---- accepted licences ----
 
 const LICENSE_LABEL = 'license';
 

@@ -1,4 +1,4 @@
-/** Converts SlotSpecs to stored slots, and edits to patches. Pure. */
+/** Converts SlotSpecs to stored slots, edits to patches, and rejections by the server to problems. Pure. */
 import type { KubeObject } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -12,15 +12,15 @@ export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
 }
 
 /**
- * Changes with each change of the spec and only then. The server's own resource version also changes with each published status, so that an edit that takes
- * a minute would always conflict.
+ * Changes with the spec only. The server's resource version also changes with each published status, so that an edit that
+ * takes a minute would always conflict.
  */
 export function versionOf({ metadata }: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = metadata;
   return generation === undefined ? resourceVersion : `${generation}-${uid.slice(0, 8)}`;
 }
 
-/** Returns the merge patch (RFC 7396) from `before` to `after`; undefined if they are the same. Such a patch cannot set a key to null. */
+/** The merge patch (RFC 7396) from `before` to `after`; undefined if they are the same. It cannot set a key to null. */
 export function patchBetween(before: unknown, after: unknown): unknown {
   if (!isTable(before) || !isTable(after)) return isSameValue(before, after) ? undefined : after;
   const changed = new Map<string, unknown>();
@@ -32,18 +32,16 @@ export function patchBetween(before: unknown, after: unknown): unknown {
   return changed.size === 0 ? undefined : Object.fromEntries(changed);
 }
 
-/** Parses an API server's rejection of a resource into problems of its fields. Pure. */
-
 /** `spec.model.default`, `spec.tolerations[2].effect`, or `<nil>` for the whole object. */
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;
 const FIRST_FIELD = new RegExp(`^(${FIELD}): `);
-/** Where the next field of a list begins: `, spec.priority: `. */
+/** The beginning of the next field in a list: `, spec.priority: `. */
 const BEFORE_NEXT_FIELD = new RegExp(`, (?=(?:${FIELD}): )`);
 
 /** Accompanies other problems, and only reports that there may be more. */
 const NOT_CHECKED = 'some validation rules were not checked because the object was invalid';
 
-/** `SlotSpec.inference.svc.dev "img" is invalid: [spec.model.default: Required value, spec.priority: Invalid value: 5000: …]` */
+/** `SlotSpec.inference.svc.dev "img" is invalid: [spec.model.default: Required value, spec.priority: Invalid …]` */
 export function parseRejection(message: string): readonly SpecProblem[] {
   const text = message.replace(/^.*? is invalid: /s, '');
   const list = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;

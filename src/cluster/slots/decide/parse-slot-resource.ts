@@ -7,21 +7,19 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
-/** What is kept of a resource for the next time. */
 export interface ParsedResource {
   readonly name: SlotName;
   readonly uid: string | undefined;
   readonly generation: number;
   readonly document: unknown;
-  /** Problems of the present document. */
   readonly problems: readonly SpecProblem[];
   /** The newest valid text of this object that is known; undefined if there is none. */
   readonly lastGood: LastGood | undefined;
-  /** With the last good spec. */
+  /** The slot with the last good spec. */
   readonly slot: DesiredSlot | undefined;
 }
 
-/** A valid text. The document is kept besides the spec, since a later version of the program may have other defaults. */
+/** A valid text. The document is kept too, since a later version of the program may have other defaults. */
 export interface LastGood {
   readonly generation: number;
   readonly document: unknown;
@@ -31,7 +29,7 @@ export interface LastGood {
 /** Further problems are counted, since nobody reads that many. */
 const MOST_PROBLEMS = 50;
 
-/** Whether the desired state may have changed: another object of this name, an edited spec, or a deletion. A published status changes neither. */
+/** Whether the desired state may have changed: another object, an edited spec, or a deletion; not a new status. */
 export function isDesiredChange(before: KubeObject | undefined, { metadata }: KubeObject): boolean {
   const { uid, generation, deletionTimestamp } = before?.metadata ?? {};
   // The server increments the generation with each change of the spec, and only then.
@@ -40,8 +38,8 @@ export function isDesiredChange(before: KubeObject | undefined, { metadata }: Ku
 }
 
 /**
- * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one stays in force: what `before` has, or
- * what the status of the object records, for a replica that did not see it itself.
+ * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one stays
+ * in force: from `before`, or from the status of the object, for a replica that did not see it itself.
  */
 export function parseSlotResource(name: SlotName, object: KubeObject, before: ParsedResource | undefined): ParsedResource {
   const known = before?.uid === object.metadata.uid ? before : undefined;
@@ -53,7 +51,7 @@ export function parseSlotResource(name: SlotName, object: KubeObject, before: Pa
   return { name, uid, generation, document, problems, lastGood, slot: lastGood && { name, spec: lastGood.spec, generation, problems } };
 }
 
-/** The present text: what is wrong with it, and the text itself as the last good one if nothing is. */
+/** The present text and its problems; without problems, it is the last good one. */
 function readText(name: SlotName, { metadata, spec: document }: KubeObject, known: ParsedResource | undefined) {
   const { generation = 1 } = metadata;
   if (known?.generation === generation && metadata.generation !== undefined) return known;
@@ -75,15 +73,12 @@ const Recorded = z.object({
   lastGood: z.object({ generation: z.int().min(1), spec: z.record(z.string(), z.unknown()) }),
 });
 
-/** What the status of an object says of its last good text, and whether it was written by a leader that had read the present text. */
+/** The last good text in the status of an object, and whether the leader that wrote it had read the present text. */
 interface RecordedLastGood extends LastGood {
   readonly judged: boolean;
 }
 
-/**
- * A record is believed as far as the text of a user is: it is parsed by the same rules. It is of this very object, since a status cannot be taken over by
- * another one, and it can only be of an earlier generation than the present one. Anything else is ignored.
- */
+/** A record is parsed by the same rules as the text of a user, and ignored unless it is from an earlier generation. */
 function recallLastGood(name: SlotName, { metadata, ...object }: KubeObject): RecordedLastGood | undefined {
   const recorded = Recorded.safeParse(object['status']).data;
   const { generation: present } = metadata;
@@ -93,7 +88,7 @@ function recallLastGood(name: SlotName, { metadata, ...object }: KubeObject): Re
   return parsed.ok ? { generation, document, spec: parsed.spec, judged: recorded.observedGeneration === present } : undefined;
 }
 
-/** All replicas must choose the same one: what the leader has put in force beside the present text. Until it has, the newest one that is known. */
+/** All replicas must choose the same: the leader's once it has judged the present text, until then the newest known. */
 function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | undefined): LastGood | undefined {
   if (recorded === undefined || own?.generation === recorded.generation) return own;
   if (own !== undefined && !recorded.judged && own.generation > recorded.generation) return own;
@@ -101,21 +96,20 @@ function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | 
   return lastGood;
 }
 
-/** As the status of the object records it. */
+/** The last good text in the form of the object's status. */
 export interface LastGoodRecord {
   readonly generation: number;
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-/** A status with a larger record might exceed what a server stores of one object (1.5 MiB with etcd's defaults), and would then not be written at all. */
+/** A status with a larger record might exceed etcd's default limit (1.5 MiB), and would not be written at all. */
 const LARGEST_RECORD = 262_144;
 
-/** Returns undefined for a text that is too large: after a restart, it cannot stay in force while the next one has a mistake. */
+/** Undefined for a text that is too large: it cannot outlive a restart while the next one has a mistake. */
 export function recordLastGood({ generation, document }: LastGood): LastGoodRecord | undefined {
   return isTable(document) && JSON.stringify(document).length <= LARGEST_RECORD ? { generation, spec: document } : undefined;
 }
 
-/** Names keys as the resource does. */
 function limitProblems(problems: readonly SpecProblem[]): readonly SpecProblem[] {
   const listed = problems.slice(0, MOST_PROBLEMS);
   const more = problems.length - listed.length;

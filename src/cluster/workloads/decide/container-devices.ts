@@ -1,4 +1,4 @@
-/** How a pod requests a GPU or another device: as an extended resource, through DRA, or as device files of the node. Pure. */
+/** Requests a device for a pod: as an extended resource, through DRA, or as device files of the node. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { backendLabel, revisionedName, type KubeWorkload } from './object-names.ts';
@@ -30,7 +30,7 @@ export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GP
   return { kind: 'resource', resource, count };
 }
 
-/** Returns the DRA device class that corresponds to a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
+/** The DRA device class of a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
 export function deviceClassOf(resource: string): string | undefined {
   const [domain = '', kind] = resource.split('/');
   if (domain.startsWith('gpu.')) return domain;
@@ -38,8 +38,8 @@ export function deviceClassOf(resource: string): string | undefined {
 }
 
 /**
- * The device files of AMD and Intel belong to root and to a group whose id differs from node to node, so only root can open them everywhere; it needs no
- * capability for that. NVIDIA's are open to every user.
+ * Device files of AMD and Intel belong to root and to a group whose id differs between nodes, so only root can open them
+ * everywhere; it needs no capability for that. NVIDIA's are open to every user.
  */
 export function needsRoot(demand: DeviceDemand): boolean {
   if (demand.kind === 'none') return false;
@@ -47,7 +47,7 @@ export function needsRoot(demand: DeviceDemand): boolean {
   return !(demand.kind === 'resource' ? demand.resource : demand.deviceClass).includes('nvidia.com');
 }
 
-/** With an extended resource or DRA the scheduler finds the GPU, so the node label is only a preference; for device files it is the only way. */
+/** With an extended resource or DRA the scheduler finds the GPU, so the node label is only a preference. */
 export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Readonly<Record<string, unknown>> {
   if (demand.kind === 'none') return {};
   const term = { matchExpressions: [{ key: backendLabel(cluster.backend), operator: 'In', values: ['true'] }] };

@@ -1,4 +1,4 @@
-/** What the pods of a workload mount: models, a scratch directory, and device files. Pure. */
+/** The volumes of a workload's pods: models, a scratch directory, and device files. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
 import type { DeviceDemand } from './container-devices.ts';
@@ -6,13 +6,12 @@ import { MODELS_TARGET, slotObjectName, type KubeSettings, type KubeWorkload } f
 
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
-  /** Mounts of the server container. */
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
   /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
-  /** Name of the ConfigMap that the container which fetches the model reads a workflow from. Undefined if the model is none. */
+  /** Name of the ConfigMap from which the fetching container reads a workflow. Undefined if the model is none. */
   readonly workflows: string | undefined;
-  /** The models are in a directory of the node, which kubelet creates for root only. */
+  /** The models are in a directory of the node, which the kubelet creates for root only. */
   readonly modelsOnNode: boolean;
 }
 
@@ -48,12 +47,11 @@ export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, setting
   };
 }
 
-/** A ConfigMap that is missing keeps no pod from starting: the container that looks for the workflow says that it is not there. */
+/** A missing ConfigMap keeps no pod from starting: the container that looks for the workflow reports it. */
 const workflowsVolume = ({ mounts }: KubeWorkload, name: string | undefined) =>
   // Its name is one of those that slots cannot give to their own volumes.
   name === undefined ? [] : [{ name: `mount-${mounts.length}`, configMap: { name, optional: true } }];
 
-/** Whether the controller creates the claim for the slot's models. */
 export const createsClaim = ({ storage }: Pick<ClusterWorkload, 'storage'>): boolean =>
   storage?.claimName === undefined && storage?.hostPath === undefined && (storage?.size ?? storage?.className) !== undefined;
 
@@ -69,5 +67,5 @@ function modelsVolume({ slot, cluster }: KubeWorkload, settings: KubeSettings): 
 const nodePath = (name: string, path: string, mountPath: string) => ({ name, volume: { hostPath: { path } }, mountPath });
 
 const claim = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
-/** Created if absent: the server then reports which model file is missing, which is clearer than a failed mount. */
+/** Created if absent: the server then reports the missing model file, which is clearer than a failed mount. */
 const onNode = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });

@@ -1,44 +1,40 @@
-/** The names and labels of a workload's objects, and the names inside its pods. Pure. */
+/** Names and labels of a workload's objects and in its pods, and the settings that they depend on. Pure. */
 import type { Workload, ClusterWorkload, ImageReference } from '../../../reconciler/ports.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
-import type { ProxyVariables } from './endpoint-proxy.ts';
+import type { ProxyVariables } from './pod-proxy.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The container that runs the model server. */
 export const SERVER_CONTAINER = 'server';
 /** The init container that fetches and verifies the model. */
 export const MODEL_CONTAINER = 'model';
-/** Name of the port, in pods and in the Service. */
 export const PORT_NAME = 'http';
-/** Where pods mount the model store. */
+/** Directory of the model store in pods. */
 export const MODELS_TARGET = '/models';
 
-/** On the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change, whatever a newer version of the program would render. */
+/** Annotation of the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change. */
 export const APPLIED_ANNOTATION = `${LABEL_PREFIX}/applied`;
-/** On pods: the name of their Deployment. Distinguishes two workloads of one slot that have the same revision. */
+/** Label of pods: the name of their Deployment. Distinguishes two workloads of a slot with the same revision. */
 export const INSTANCE_LABEL = 'app.kubernetes.io/instance';
-/** On nodes: `true` where a backend runs well. */
+/** Label of nodes: `true` where a backend runs well. */
 export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backend-${backend}`;
 
 /** Name of the slot's Service and of the claim for its models. */
 export const slotObjectName = (slot: SlotName): string => `svc-slot-${slot}`;
-/** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Each revision has its own, so neither is ever updated. */
+/** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Neither is ever updated. */
 export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revision'>): string => `${name}-${revision}`;
 
-/** Of objects that all revisions of a slot share. */
+/** Labels of objects that all revisions of a slot share. */
 export const slotLabels = (slot: SlotName): Labels => ({ [LABELS.slot]: slot, [LABELS.managedBy]: MANAGER });
 export const revisionLabels = ({ slot, revision }: Workload): Labels => ({ ...slotLabels(slot), [LABELS.revision]: revision });
 /** Selects the pods of one Deployment, and none of another one of the slot. */
 export const podSelector = ({ name, slot, revision }: Pick<Workload, 'name' | 'slot' | 'revision'>): string =>
   `${INSTANCE_LABEL}=${name},${LABELS.revision}=${revision},${LABELS.slot}=${slot}`;
-/** Of the Deployment and its pods, and what the Deployment selects. */
+/** Labels of the Deployment and its pods, and its selector. */
 export const podLabels = (workload: Workload): Labels => ({ ...revisionLabels(workload), [INSTANCE_LABEL]: workload.name });
-
-/** A workload that can run in a cluster, and the settings that its objects depend on. Pure. */
 
 export interface KubeSettings extends Pick<
   Settings,
@@ -60,6 +56,7 @@ export interface KubeSettings extends Pick<
   readonly hubEndpoint?: string;
 }
 
+/** A workload that can run in a cluster. */
 export interface KubeWorkload extends Workload {
   readonly cluster: ClusterWorkload;
   readonly image: ImageReference;
@@ -67,8 +64,7 @@ export interface KubeWorkload extends Workload {
 
 export function parseKubeWorkload(workload: Workload): Result<KubeWorkload> {
   const { name, slot, cluster, image } = workload;
-  if (image === undefined)
-    return fail('stalled', 'ImageUnknown', `Name an image for the slot "${slot}" in the toolbox manifest: pods need an image`);
+  if (image === undefined) return fail('stalled', 'ImageUnknown', `The slot "${slot}" has no image: name one in the toolbox manifest`);
   if (cluster === undefined) return fail('stalled', 'InternalError', `The workload "${name}" was not planned for a cluster`);
   return ok({ ...workload, cluster, image });
 }

@@ -1,44 +1,9 @@
-/** Parses the parts of Pods and Deployments that the program uses, and drops the rest before an object is stored: there may be thousands in RAM. Pure. */
+/** Parses the used parts of Pods and Deployments; the rest is dropped before an object is stored. Pure. */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import { LABELS, FIELD_MANAGER } from '../../../schema/pod/kube-fields.ts';
 import { Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { APPLIED_ANNOTATION, INSTANCE_LABEL, SERVER_CONTAINER } from './object-names.ts';
-
-/** Who else wrote to a Deployment, as its `managedFields` say: enough to name the program that altered a field, and no more, as they take half the size of an object. Pure. */
-
-const Writer = z.object({
-  /** Programs choose their names themselves: `kubectl`, `kube-downscaler`, `HorizontalPodAutoscaler`. */
-  manager: z.string(),
-  /** RFC 3339; empty where the server does not say. */
-  at: z.string(),
-  /** The first part of each field below `spec` and `metadata` that it wrote last: `replicas`, `template`, `labels`. */
-  fields: z.array(z.string()),
-});
-type Writer = z.output<typeof Writer>;
-
-const Fields = z.record(z.string(), z.unknown());
-const ManagedFields = z.array(
-  z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }),
-);
-
-function listWriters(managed: z.output<typeof ManagedFields>): Writer[] {
-  return managed.flatMap(({ manager, time, fieldsV1 }) => {
-    const fields = [...keysOf(fieldsV1['f:spec']), ...keysOf(fieldsV1['f:metadata'])];
-    return manager === FIELD_MANAGER || fields.length === 0 ? [] : [{ manager, at: time ?? '', fields }];
-  });
-}
-
-/** The program that wrote a field last; undefined where it is not known. */
-export function writerOf(writers: readonly Writer[], [first]: readonly string[]): string | undefined {
-  const candidates = writers.filter(({ fields }) => first !== undefined && fields.includes(first));
-  return candidates.toSorted((a, b) => (a.at < b.at ? 1 : -1))[0]?.manager;
-}
-
-function keysOf(fields: unknown): readonly string[] {
-  const table = Fields.safeParse(fields).data ?? {};
-  return Object.keys(table).flatMap((key) => (key.startsWith('f:') ? [key.slice(2)] : []));
-}
 
 const Text = z.string().optional();
 const State = z.object({
@@ -58,7 +23,6 @@ const ContainerStatus = z.object({
   lastState: State.optional(),
 });
 export type ContainerStatus = z.output<typeof ContainerStatus>;
-/** How a container exited. */
 export type ContainerExit = NonNullable<z.output<typeof State>['terminated']>;
 
 const Condition = z.object({ type: z.string(), status: z.string(), reason: Text, message: Text });
@@ -84,7 +48,7 @@ const PodLabels = z.object({
   [LABELS.managedBy]: z.string().exactOptional(),
   [INSTANCE_LABEL]: z.string().exactOptional(),
 });
-/** All labels and owners are kept, since changes of them are drift. */
+/** Keeps all labels and owners, since changes of them are drift. */
 const OwnedMeta = Meta.extend({ labels: StringMap.default({}), ownerReferences: z.array(Owner).default([]) });
 const Annotations = z.object({ [LABELS.generation]: z.string().exactOptional(), [APPLIED_ANNOTATION]: z.string().exactOptional() });
 
@@ -132,7 +96,23 @@ const PodShape = z.object({
 });
 export type PodFacts = z.output<typeof PodShape>;
 
-/** As the server sends it, or as it is stored. */
+/** Another program that wrote to a Deployment, from its `managedFields`, which take half the size of an object. */
+const Writer = z.object({
+  /** Programs choose their names: `kubectl`, `kube-downscaler`, `HorizontalPodAutoscaler`. */
+  manager: z.string(),
+  /** RFC 3339; empty where the server does not say. */
+  at: z.string(),
+  /** The first part of each field below `spec` and `metadata` that it wrote last: `replicas`, `template`, `labels`. */
+  fields: z.array(z.string()),
+});
+type Writer = z.output<typeof Writer>;
+
+const Fields = z.record(z.string(), z.unknown());
+const ManagedFields = z.array(
+  z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }),
+);
+
+/** Metadata in the server's form or in the stored one. */
 const DeploymentMeta = OwnedMeta.extend({
   annotations: Annotations.default({}),
   managedFields: ManagedFields.catch([]).default([]),
@@ -148,9 +128,7 @@ const DeploymentShape = z.object({
 });
 
 /** Undefined if the object does not have the shape of a pod. */
-export function parsePod(object: KubeObject): PodFacts | undefined {
-  return PodShape.safeParse(object).data;
-}
+export const parsePod = (object: KubeObject): PodFacts | undefined => PodShape.safeParse(object).data;
 
 export type DeploymentFacts = Readonly<NonNullable<ReturnType<typeof parseDeployment>>>;
 
@@ -172,11 +150,28 @@ export function parseDeployment(object: KubeObject) {
     labels,
     annotations,
     ownerReferences,
-    /** Other programs that wrote to it. */
     writers,
     spec: shape.spec,
     conditions: shape.status.conditions,
   };
+}
+
+function listWriters(managed: z.output<typeof ManagedFields>): Writer[] {
+  return managed.flatMap(({ manager, time, fieldsV1 }) => {
+    const fields = [...keysOf(fieldsV1['f:spec']), ...keysOf(fieldsV1['f:metadata'])];
+    return manager === FIELD_MANAGER || fields.length === 0 ? [] : [{ manager, at: time ?? '', fields }];
+  });
+}
+
+function keysOf(fields: unknown): readonly string[] {
+  const table = Fields.safeParse(fields).data ?? {};
+  return Object.keys(table).flatMap((key) => (key.startsWith('f:') ? [key.slice(2)] : []));
+}
+
+/** The program that wrote a field last, if known. */
+export function writerOf(writers: readonly Writer[], [first]: readonly string[]): string | undefined {
+  const candidates = writers.filter(({ fields }) => first !== undefined && fields.includes(first));
+  return candidates.toSorted((a, b) => (a.at < b.at ? 1 : -1))[0]?.manager;
 }
 
 const Identity = z
@@ -186,11 +181,8 @@ const Identity = z
 /** Returns which workload the labels name; undefined if they name none. */
 export const parseIdentity = (labels: unknown): z.output<typeof Identity> | undefined => Identity.safeParse(labels).data;
 
-// ---- questions about one pod or Deployment ----
-
 const TemplateShape = z.object({ template: z.object({ spec: z.object({ containers: z.array(Container) }) }) });
 
-/** The port on which the pods of a Deployment serve. */
 export const templatePort = ({ spec }: DeploymentFacts): number | undefined =>
   portIn(TemplateShape.safeParse(spec).data?.template.spec.containers ?? []);
 export const serverPort = (pod: PodFacts): number | undefined => portIn(pod.spec.containers);
@@ -200,13 +192,13 @@ const portIn = (containers: readonly z.output<typeof Container>[]): number | und
 
 export const isTerminating = (pod: PodFacts): boolean => pod.metadata.deletionTimestamp !== undefined;
 export const isReady = (pod: PodFacts): boolean => pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-/** Whether a terminating pod has no running container left. Kubelet may take another half minute to delete the object. */
+/** Whether a terminating pod has no running container. The kubelet may take another half minute to delete it. */
 export const hasEnded = (pod: PodFacts): boolean => {
   const { containerStatuses, initContainerStatuses } = pod.status;
   const isRunning = ({ state }: ContainerStatus): boolean => state?.running !== undefined;
   return isTerminating(pod) && containerStatuses.length > 0 && ![...containerStatuses, ...initContainerStatuses].some(isRunning);
 };
-/** Whether the pod has ended for good, because it was evicted or its node shut down. Its ReplicaSet creates a replacement. */
+/** Whether the pod has ended for good (evicted, node shut down). Its ReplicaSet creates a replacement. */
 export const isOver = (pod: PodFacts): boolean => pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded';
 export const serverStatus = (pod: PodFacts): ContainerStatus | undefined =>
   pod.status.containerStatuses.find(({ name }) => name === SERVER_CONTAINER);
@@ -219,8 +211,7 @@ export function parseTime(text: string | null | undefined): number | undefined {
   return Number.isFinite(at) ? at : undefined;
 }
 
-// ---- what is stored of each kind of object; an object of an unknown shape is stored whole and skipped where it is parsed ----
-
+/** Prunes an object to the stored fields. One of an unknown shape is stored whole and skipped where it is parsed. */
 export const prunePod = (object: KubeObject): KubeObject => PodShape.safeParse(object).data ?? object;
 
 export const pruneDeployment = (object: KubeObject): KubeObject => DeploymentShape.safeParse(object).data ?? object;

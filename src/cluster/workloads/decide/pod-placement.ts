@@ -1,4 +1,4 @@
-/** Answers the question: what is missing on the nodes, and what can the user do? Explains the scheduler's message for a pod that fits no node. Pure. */
+/** Explains the scheduler's message for a pod that fits no node: the cause on each node, and the fix. Pure. */
 import type { PodFacts } from './pod-facts.ts';
 import { backendLabel, SERVER_CONTAINER } from './object-names.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
@@ -36,86 +36,74 @@ function parseCauses(message: string): { readonly total: number; readonly causes
     return { total: 0, causes: isKnown(bare) ? [{ nodes: 0, text: bare }] : [] };
   }
   const [, total = '0', rest = ''] = match;
-  const causes = rest
+  const parts = rest
     .replace(/\.? *preemption:[^]*$/, '')
     .replace(/[. ]+$/, '')
-    .split(/, (?=\d+ )/)
+    .split(/, (?=\d+ )/);
+  const causes = parts
     .map((part) => /^(\d+) ([^]*)$/.exec(part))
     .flatMap((found): Cause[] => (found === null ? [] : [{ nodes: Number(found[1]), text: found[2] ?? '' }]));
   return { total: Number(total), causes };
 }
 
-/** Prefix of the label of nodes that have the device files of a backend. */
-const BACKEND_LABEL = backendLabel('');
-
-interface Known {
-  readonly pattern: RegExp;
-  /** `$1` stands for the first group of the pattern. */
-  readonly why: string;
-  readonly advice: string;
-}
-
-const KNOWN: readonly Known[] = [
-  { pattern: /^Insufficient (memory)$/, why: 'not enough free $1', advice: 'Free memory, add a node, or lower "resources.memory"' },
-  { pattern: /^Insufficient (cpu|ephemeral-storage)$/, why: 'not enough free $1', advice: 'Free some $1 or add a node' },
-  {
-    pattern: /^Insufficient (\S+\/\S+)$/,
-    why: 'no free "$1"',
-    advice: 'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
-  },
-  {
-    pattern: /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
-    why: 'currently not usable ($1)',
-    advice: 'Inspect the node with "kubectl describe node"',
-  },
-  { pattern: /had (?:untolerated )?taint \{([^}]*?):? *\}/, why: 'reserved by the taint "$1"', advice: 'Add it to "tolerations"' },
-  { pattern: /had untolerated taint\(s\)/, why: 'reserved by taints', advice: 'Add them to "tolerations"' },
-  { pattern: /were unschedulable/, why: 'cordoned', advice: 'Allow new pods with "kubectl uncordon NODE"' },
-  {
-    pattern: /^persistentvolumeclaim "([^"]+)" not found$/,
-    why: 'the claim "$1" does not exist',
-    advice: 'Create the claim, or name another one in "storage"',
-  },
-  {
-    pattern: /unbound immediate PersistentVolumeClaims/,
-    why: 'the claim for the models has no volume yet',
-    advice: 'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
-  },
-  {
-    pattern: /volume node affinity conflict|didn't find available persistent volumes/,
-    why: 'the models are on a volume of another node or zone',
-    advice: 'Free resources there, or choose another "storage"',
-  },
-  {
-    pattern: /didn't (?:match pod anti-affinity|satisfy existing pods anti-affinity) rules/,
-    why: 'pods run there that repel the pod',
-    advice: 'Add a node, or change "pod.affinity.podAntiAffinity" of the slots',
-  },
-  {
-    pattern: /didn't match pod affinity(?:\/anti-affinity)? rules/,
-    why: 'no pod runs there that must attract the pod',
-    advice: 'Start that pod, or change "pod.affinity.podAffinity"',
-  },
-  {
-    pattern: /didn't match pod topology spread constraints/,
-    why: 'too many of the pods that "pod.topologySpreadConstraints" counts run there',
-    advice: 'Add a node elsewhere, or set "whenUnsatisfiable" to "ScheduleAnyway"',
-  },
-  { pattern: /^Too many pods$/, why: 'pod limit reached', advice: 'Add a node' },
-  {
-    pattern: /cannot allocate all claims|resourceclaim|resource claim/i,
-    why: 'no free device of the requested class',
-    advice: 'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
-  },
+/** Pattern, cause and fix. `$1` stands for the first group of the pattern. */
+const KNOWN: readonly (readonly [RegExp, string, string])[] = [
+  [/^Insufficient (memory)$/, 'not enough free $1', 'Free memory, add a node, or lower "resources.memory"'],
+  [/^Insufficient (cpu|ephemeral-storage)$/, 'not enough free $1', 'Free some $1 or add a node'],
+  [
+    /^Insufficient (\S+\/\S+)$/,
+    'no free "$1"',
+    'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
+  ],
+  [
+    /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
+    'currently not usable ($1)',
+    'Inspect the node with "kubectl describe node"',
+  ],
+  [/had (?:untolerated )?taint \{([^}]*?):? *\}/, 'reserved by the taint "$1"', 'Add it to "tolerations"'],
+  [/had untolerated taint\(s\)/, 'reserved by taints', 'Add them to "tolerations"'],
+  [/were unschedulable/, 'cordoned', 'Allow new pods with "kubectl uncordon NODE"'],
+  [/^persistentvolumeclaim "([^"]+)" not found$/, 'the claim "$1" does not exist', 'Create the claim, or name another one in "storage"'],
+  [
+    /unbound immediate PersistentVolumeClaims/,
+    'the claim for the models has no volume yet',
+    'See "kubectl describe pvc": the storage class may be missing ("storage.className")',
+  ],
+  [
+    /volume node affinity conflict|didn't find available persistent volumes/,
+    'the models are on a volume of another node or zone',
+    'Free resources there, or choose another "storage"',
+  ],
+  [
+    /didn't (?:match pod anti-affinity|satisfy existing pods anti-affinity) rules/,
+    'pods run there that repel the pod',
+    'Add a node, or change "pod.affinity.podAntiAffinity" of the slots',
+  ],
+  [
+    /didn't match pod affinity(?:\/anti-affinity)? rules/,
+    'no pod runs there that must attract the pod',
+    'Start that pod, or change "pod.affinity.podAffinity"',
+  ],
+  [
+    /didn't match pod topology spread constraints/,
+    'too many of the pods that "pod.topologySpreadConstraints" counts run there',
+    'Add a node elsewhere, or set "whenUnsatisfiable" to "ScheduleAnyway"',
+  ],
+  [/^Too many pods$/, 'pod limit reached', 'Add a node'],
+  [
+    /cannot allocate all claims|resourceclaim|resource claim/i,
+    'no free device of the requested class',
+    'Add a node that has one and its DRA driver, unload another slot, or set "SVC_GPU_ALLOCATION" to "device-plugin"',
+  ],
 ];
 
 const LABELS_MISMATCH = /didn't match (Pod's )?node (affinity\/selector|affinity|selector)/;
 
-const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(({ pattern }) => pattern.test(text));
+const isKnown = (text: string): boolean => LABELS_MISMATCH.test(text) || KNOWN.some(([pattern]) => pattern.test(text));
 
 function explain(text: string, pod: PodFacts): Explanation {
   if (LABELS_MISMATCH.test(text)) return explainLabels(requiredLabels(pod), Object.keys(pod.spec.nodeSelector ?? {}).length > 0);
-  for (const { pattern, why, advice } of KNOWN) {
+  for (const [pattern, why, advice] of KNOWN) {
     const match = pattern.exec(text);
     if (match === null) continue;
     const [, group = ''] = match;
@@ -124,6 +112,9 @@ function explain(text: string, pod: PodFacts): Explanation {
   }
   return { why: truncate(text, LONGEST_CAUSE) };
 }
+
+/** Prefix of the label of nodes that have the device files of a backend. */
+const BACKEND_LABEL = backendLabel('');
 
 /** `selected`: the first label is one of the slot's `nodeSelector`. */
 function explainLabels(labels: readonly string[], selected: boolean): Explanation {
@@ -147,11 +138,10 @@ function requested(pod: PodFacts, resource: string): string {
 /** The labels that a node must have, as `key=value`. */
 function requiredLabels({ spec }: PodFacts): readonly string[] {
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  // Other operators require no label with a certain value.
+  const expressions = terms.flatMap(({ matchExpressions = [] }) => matchExpressions.filter(({ operator }) => operator === 'In'));
   return [
     ...Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`),
-    // Other operators ask for no label with a certain value.
-    ...terms.flatMap(({ matchExpressions = [] }) =>
-      matchExpressions.filter(({ operator }) => operator === 'In').map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
-    ),
+    ...expressions.map(({ key, values }) => `${key}=${values?.[0] ?? ''}`),
   ];
 }

@@ -1,7 +1,4 @@
-/**
- * Answers the question: which Event explains why a scheduled pod does not start? Kubelets report failed mounts and networks in Events only, not in the
- * status of the pod. Pure.
- */
+/** Selects the Event that explains why a scheduled pod does not start, such as a failed mount. Pure. */
 import { z } from 'zod';
 import type { KubeObject } from '../../client/ports.ts';
 import type { WaitingReason } from '../../../reconciler/ports.ts';
@@ -10,13 +7,12 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import { isOver, isTerminating, parseTime, type ContainerStatus, type PodFacts } from './pod-facts.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
 
-/** A warning Event about a pod. */
 export interface PodWarning {
   readonly reason: WarningReason;
   readonly message: string;
 }
 
-/** By the pod's uid. Undefined if there are none. */
+/** Warnings by the pod's uid; undefined if there are none. */
 export type PodWarnings = ReadonlyMap<string, PodWarning> | undefined;
 
 /** Two requests, since running pods have many Events. */
@@ -58,8 +54,8 @@ const EventShape = z.object({
 type EventFacts = z.output<typeof EventShape>;
 
 /**
- * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that only reports a timeout: the cause wins.
- * Returns `previous` itself if nothing changed.
+ * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that only
+ * reports a timeout: the cause wins. Returns `previous` itself if nothing changed.
  */
 export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, previous: PodWarnings): PodWarnings {
   const byPod = new Map<string, EventFacts & PodWarning>();
@@ -76,14 +72,11 @@ export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<
   return isSameValue([...(previous ?? [])], [...found]) ? previous : found;
 }
 
-/** Uids of the pods that the Events are about. */
-export function podsIn(events: readonly KubeObject[]): ReadonlySet<string> {
-  return new Set(events.flatMap((object) => EventShape.safeParse(object).data?.involvedObject.uid ?? []));
-}
+export const podsIn = (events: readonly KubeObject[]): ReadonlySet<string> =>
+  new Set(events.flatMap((object) => EventShape.safeParse(object).data?.involvedObject.uid ?? []));
 
-function isBetter(event: EventFacts, best: EventFacts): boolean {
-  return isTimeout(event) === isTimeout(best) ? lastSeen(event) >= lastSeen(best) : isTimeout(best);
-}
+const isBetter = (event: EventFacts, best: EventFacts): boolean =>
+  isTimeout(event) === isTimeout(best) ? lastSeen(event) >= lastSeen(best) : isTimeout(best);
 
 const isTimeout = ({ message }: EventFacts): boolean => message.startsWith('Unable to attach or mount volumes');
 
@@ -121,14 +114,14 @@ function volumeMessage(node: string, cause: string, pod: PodFacts): string {
   return `${node} cannot mount the pod's volumes and will retry: ${truncate(lastLine(cause))}`;
 }
 
-/** Kubelets name the volume, but users know the claim. A volume of the cluster is that of the only claim; of several, it is not known which. */
+/** Kubelets name the volume, but users know the claim. Empty if several claims could be meant. */
 function claimOf({ spec: { volumes = [] } }: PodFacts, named: string): string {
   const inPod = volumes.filter(({ name }) => name === named);
   const claims = (inPod.length > 0 ? inPod : volumes).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
   return claims.length === 1 ? ` of the claim "${claims[0]}"` : '';
 }
 
-/** The last line that a mount command printed, without paths in kubelet's own directory, which contain the pod's uid. */
+/** The last line of a mount command, without paths in the kubelet's directory, which contain the pod's uid. */
 function lastLine(cause: string): string {
   const line = cause.trim().split('\n').at(-1)?.trim() ?? '';
   return line.replaceAll(/\/\S*\/pods\/[0-9a-f-]{36}\/\S*/g, 'its mount point in the pod');

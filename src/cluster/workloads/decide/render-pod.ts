@@ -1,17 +1,10 @@
-/** Renders the pod template of a workload. Pure. Lists have a fixed order and quantities the server's own form, so that the server stores what was sent. */
+/** Renders the pod template of a workload, in the order and form in which the server stores it. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
 import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './container-devices.ts';
-import {
-  MODEL_CONTAINER,
-  MODELS_TARGET,
-  podLabels,
-  PORT_NAME,
-  revisionedName,
-  SERVER_CONTAINER,
-  type KubeSettings,
-  type KubeWorkload,
-} from './object-names.ts';
+import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './object-names.ts';
+import type { KubeSettings, KubeWorkload } from './object-names.ts';
 import {
   containerSecurity,
   mergeAffinity,
@@ -22,7 +15,7 @@ import {
   pullSecrets,
 } from './apply-overlay.ts';
 import { PIN_KEY, PIN_VARIABLE } from '../../../models/decide/pin.ts';
-import { proxyEntries } from './endpoint-proxy.ts';
+import { proxyEntries } from './pod-proxy.ts';
 import { quantityOfBytes } from '../../client/decide/object-fields.ts';
 import { podVolumes, type PodVolumes } from './model-volumes.ts';
 
@@ -30,7 +23,7 @@ type Part = Readonly<Record<string, unknown>>;
 
 /** Enough, since a fetched model is streamed to disk. */
 const FETCH_MEMORY = '64Mi';
-/** Frequent, since a slot opens when this probe passes. It fails a little later than the reconciler's own timeout, whose message is clearer. */
+/** A slot opens when this probe passes. It fails after the reconciler's timeout, whose message is clearer. */
 const STARTUP_PERIOD_S = 1;
 const STARTUP_MARGIN_S = 15;
 
@@ -51,7 +44,7 @@ export function podTemplate(workload: KubeWorkload, settings: KubeSettings, allo
     spec: {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      ...(cluster.serviceAccountName === undefined ? {} : { serviceAccountName: cluster.serviceAccountName }),
+      ...defined({ serviceAccountName: cluster.serviceAccountName }),
       terminationGracePeriodSeconds: graceSeconds(cluster.drainTimeoutMs),
       ...pullSecrets(pod, settings.SVC_IMAGE_PULL_SECRETS),
       ...podFields(pod, podLabels(workload)),
@@ -71,6 +64,7 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
   const { cluster, port } = workload;
   const { pod = {} } = cluster;
   const [program, ...rest] = workload.argv;
+  const env = proxies(settings, pod.server, Object.keys(workload.env));
   return {
     name: SERVER_CONTAINER,
     image: workload.image.reference,
@@ -78,7 +72,7 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
     // Both are set, so that the entrypoint of the image never adds arguments.
     command: [verbatim(program)],
     args: rest.map(verbatim),
-    ...proxies(settings, pod.server, Object.keys(workload.env)),
+    ...(env.length === 0 ? {} : { env }),
     envFrom: [{ configMapRef: { name: revisionedName(workload) } }],
     ports: [{ name: PORT_NAME, containerPort: port.container, protocol: 'TCP' }],
     resources: resources(workload, demand),
@@ -95,8 +89,8 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
 export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 
 /**
- * Requests the memory that admission counts, but never more than the limit, which the server would reject. A model on a GPU of its own is in the GPU's
- * memory: requesting the same amount of node memory would exclude nodes that can run it.
+ * Requests the memory that admission counts, but at most the limit: the server would reject more. A model on a GPU is in the
+ * GPU's memory: requesting the same amount of node memory would exclude nodes that can run it.
  */
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
   const limit = workload.memoryLimitBytes;
@@ -121,18 +115,13 @@ function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
   return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
 }
 
-/** The container's own variables, if there are proxies. */
-function proxies(
-  { podProxy, SVC_POD_PROXY_SECRET }: KubeSettings,
-  overlay: PodOverlay['server'],
-  taken: readonly string[],
-): { readonly env?: readonly Part[] } {
+/** The container's own variables for proxies. */
+function proxies({ podProxy, SVC_POD_PROXY_SECRET }: KubeSettings, overlay: PodOverlay['server'], taken: readonly string[]) {
   const names = [...taken, ...(overlay?.env ?? []).map(({ name }) => name)];
-  const env = proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
-  return env.length === 0 ? {} : { env };
+  return proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
 }
 
-/** Readiness removes a pod from load balancing quickly. Liveness is tolerant, since a server under full load answers late and a restart loses its requests. */
+/** Readiness removes a pod from load balancing quickly. Liveness is tolerant: a restart would lose requests. */
 function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   const httpGet = { path: readyPath, port: PORT_NAME };
   const startS = Math.ceil(startTimeoutMs / 1000) + STARTUP_MARGIN_S;
@@ -143,10 +132,7 @@ function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   };
 }
 
-/**
- * What a pod needs to fetch the files that the gateway has chosen. The pin is a variable and not a file, since there is nothing to mount then; the token only ever
- * comes from a Secret. A slot may set both variables of the Hub itself.
- */
+/** Variables to fetch the chosen files. The token comes only from a Secret. A slot may set those of the Hub itself. */
 function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_TOKEN_SECRET: secret }: KubeSettings): readonly Part[] {
   if (pinnedBy === undefined) return [];
   const own = new Set((pod?.model?.env ?? []).map(({ name }) => name));
@@ -159,23 +145,20 @@ function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_T
   ];
 }
 
-/** With it, the container looks for the workflow where the gateway does. */
-function workflowsOf({ workflows }: PodVolumes): readonly Part[] {
-  return workflows === undefined ? [] : [{ name: 'SVC_WORKFLOWS_CONFIG_MAP', value: workflows }];
-}
-
 function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings: KubeSettings): Part {
   const { SVC_IMAGE: image } = settings;
   if (image === undefined || volumes.modelMounts === undefined) return {};
   const { pod = {} } = cluster;
-  const { env = [] } = proxies(settings, pod.model, []);
+  const env = proxies(settings, pod.model, []);
+  // With it, the container looks for the workflow where the gateway does.
+  const workflows = volumes.workflows === undefined ? [] : [{ name: 'SVC_WORKFLOWS_CONFIG_MAP', value: volumes.workflows }];
   const fetcher = {
     name: MODEL_CONTAINER,
     image,
     imagePullPolicy: 'IfNotPresent',
     command: ['svcctl', 'model', 'fetch', verbatim(cluster.model)],
     args: [],
-    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...workflowsOf(volumes), ...modelSource(cluster, settings), ...env],
+    env: [{ name: 'SVC_MODELS_DIR', value: MODELS_TARGET }, ...workflows, ...modelSource(cluster, settings), ...env],
     // The reason for a failure is taken from the termination message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     resources: { requests: { memory: FETCH_MEMORY } },
@@ -186,9 +169,7 @@ function initContainers(cluster: ClusterWorkload, volumes: PodVolumes, settings:
   return { initContainers: [overlayContainer(fetcher, pod.model)] };
 }
 
-/** How a pod shuts down: it first waits for the requests in flight, whichever gateway replica sent them. Pure. */
-
-/** How long it may take until every gateway replica has seen that the pod is terminating: the delay of watches on a busy cluster. */
+/** Time for every gateway replica to see that the pod is terminating: the delay of watches on a busy cluster. */
 const ENDPOINT_LAG_S = 2;
 /** Time for the server to exit after its last request. */
 const SHUTDOWN_S = 10;
@@ -199,8 +180,8 @@ export const isImmediate = (graceMs: number): boolean => graceMs < SHUTDOWN_S * 
 const graceSeconds = (drainTimeoutMs: number): number => Math.ceil(drainTimeoutMs / 1000) + ENDPOINT_LAG_S + SHUTDOWN_S;
 
 /**
- * A hook that waits while connections to the port are established (state 01 in `/proc/net/tcp`, the port in hexadecimal). It needs only shell built-ins
- * and `sleep`. In an image without a shell the hook fails, and the server is stopped at once.
+ * Waits for the requests in flight: while connections to the port are established (state 01 in `/proc/net/tcp`, the port in
+ * hexadecimal). Needs only shell built-ins and `sleep`; in an image without a shell the server is stopped at once.
  */
 function preStopHook(port: number): Readonly<Record<string, unknown>> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

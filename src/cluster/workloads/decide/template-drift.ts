@@ -1,22 +1,20 @@
 /**
- * Finds outside changes to the objects of a workload, and what to apply to revert them. The Deployment's `spec` is compared with the last applied one, which
- * is stored in an annotation: a newer version of the program or other settings render a different spec, and must not restart running pods.
- * Pure.
+ * Finds outside changes to the objects of a workload, and what to apply to revert them. Compares the Deployment's `spec`
+ * with the last applied one in an annotation: a newer version of the program or other settings render a different spec,
+ * and must not restart running pods. Pure.
  */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { writerOf, instanceOf, isOver, parseIdentity, templatePort, type DeploymentFacts, type PodFacts } from './pod-facts.ts';
-import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER, podSelector, type KubeWorkload } from './object-names.ts';
-import { configMapManifest, serviceManifest, type DeploymentSpec } from './render-objects.ts';
+import { tablesAt, valueAt } from '../../../schema/pod/kube-fields.ts';
+import { writerOf, type DeploymentFacts } from './pod-facts.ts';
+import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER, type KubeWorkload } from './object-names.ts';
+import { configMapManifest, serviceManifest, type DeploymentSpec } from './render-deployment.ts';
 import { verbatim } from './render-pod.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { isSameQuantity } from './apply-overlay.ts';
-import type { ObservedWorkload } from '../../../reconciler/ports.ts';
-import type { WorkloadId } from '../../../schema/words/names.ts';
-import { derivePhase } from './pod-phase.ts';
-import type { WaitingHints } from './waiting-reason.ts';
+import type { KubeRecord } from './workload-phase.ts';
 
 /** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */
 export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
@@ -24,11 +22,10 @@ export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | 
   return isDeploymentSpec(spec) ? spec : undefined;
 }
 
-function isDeploymentSpec(value: unknown): value is DeploymentSpec {
-  return isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
-}
+const isDeploymentSpec = (value: unknown): value is DeploymentSpec =>
+  isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 
-/** Returns a phrase for each changed field, with the program that changed it where the Deployment names it. `owner` undefined: not known, and not compared. */
+/** A phrase for each changed field, with the program that changed it if known. `owner` undefined: not compared. */
 export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
   const { deployment } = record;
   if (deployment.deleting) return [];
@@ -57,16 +54,15 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
 export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered('', manifest, live).length === 0;
 
 /**
- * Returns our variables that entries of other clients in the server container's own list override. Server-side apply keeps such entries, so `withEnv` must set
- * ours in the same list.
+ * Returns our variables that entries of other clients in the server container's own list override. Server-side apply keeps
+ * such entries, so `withEnv` must set ours in the same list.
  */
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
-  const containers = tables(valueAt(deployment.spec, 'template', 'spec', 'containers'));
-  const server = containers.find(({ name }) => name === SERVER_CONTAINER);
-  // What the overlay sets by name replaces what the provider sets.
+  const server = tablesAt(deployment.spec, 'template', 'spec', 'containers').find(({ name }) => name === SERVER_CONTAINER);
+  // The overlay's variables replace those of the provider.
   const replaced = new Set(wanted.cluster.pod?.server?.env?.map(({ name }) => name));
   const overridden = new Set(
-    tables(server?.['env']).flatMap(({ name, value, valueFrom }) => {
+    tablesAt(server, 'env').flatMap(({ name, value, valueFrom }) => {
       const own = typeof name === 'string' && Object.hasOwn(wanted.env, name) && !replaced.has(name) ? wanted.env[name] : undefined;
       return own === undefined || ((value ?? '') === verbatim(own) && valueFrom === undefined) ? [] : [name];
     }),
@@ -79,9 +75,9 @@ export function withEnv(spec: DeploymentSpec, env: Readonly<Record<string, strin
   const template = spec['template'];
   const podSpec = valueAt(template, 'spec');
   if (Object.keys(env).length === 0 || !isTable(template) || !isTable(podSpec)) return spec;
-  const containers = tables(podSpec['containers']).map((container) => {
+  const containers = tablesAt(podSpec, 'containers').map((container) => {
     if (container['name'] !== SERVER_CONTAINER) return container;
-    const others = tables(container['env']).filter(({ name }) => typeof name !== 'string' || !Object.hasOwn(env, name));
+    const others = tablesAt(container, 'env').filter(({ name }) => typeof name !== 'string' || !Object.hasOwn(env, name));
     return { ...container, env: [...others, ...Object.entries(env).map(([name, value]) => ({ name, value: verbatim(value) }))] };
   });
   return { ...spec, template: { ...template, spec: { ...podSpec, containers } } };
@@ -94,7 +90,7 @@ function findAltered(kind: string, manifest: KubeManifest, live: KubeObject | un
   return [
     // Values of a ConfigMap may be secrets, so they are not named.
     ...(isSameValue(data ?? {}, live['data'] ?? {}) ? [] : [`${what}: data changed`]),
-    // An additional label in a selector makes it select fewer pods, but is no difference by the rules of server-side apply.
+    // An additional label makes a selector select fewer pods, but is no difference by the rules of server-side apply.
     ...(isSameValue(valueAt(manifest, 'spec', 'selector'), valueAt(live, 'spec', 'selector')) ? [] : [`${what}: selector changed`]),
     ...findDifferences(content, live).map((each) => `${what}: ${phraseOf(each)}`),
   ];
@@ -116,16 +112,6 @@ function phraseOf({ path, wanted, found }: Difference): string {
 
 const textOf = (value: unknown): string => truncate(JSON.stringify(value ?? '') ?? '', LONGEST_VALUE);
 
-function valueAt(value: unknown, ...path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, key) => (isTable(inner) ? inner[key] : undefined), value);
-}
-
-function tables(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isTable) : [];
-}
-
-/** Finds where a live object differs from what was applied. Fields that the server or another client added do not count. Pure. */
-
 interface Difference {
   /** Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`. */
   readonly path: readonly string[];
@@ -133,7 +119,7 @@ interface Difference {
   readonly found: unknown;
 }
 
-/** The keys by which server-side apply merges lists; of several, the first whose keys the elements have. Any other list is compared as one value. */
+/** The keys by which server-side apply merges lists. Other lists are compared as one value. */
 const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   containers: [['name']],
   initContainers: [['name']],
@@ -148,7 +134,10 @@ const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ownerReferences: [['uid']],
 };
 
-/** An empty value counts as absent, since servers drop empty values. */
+/**
+ * Finds where a live object differs from the applied one. Fields that the server or another client added do not count; an
+ * empty value counts as absent, since servers drop empty values.
+ */
 export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
   if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];
   if (isTable(wanted)) {
@@ -175,69 +164,16 @@ function listDifferences(wanted: readonly unknown[], found: unknown, path: reado
     const name = keyOf(element, keys);
     const inPath = [...path, `[${name}]`];
     const counterpart = live.find((each) => keyOf(each, keys) === name);
-    return counterpart === undefined
-      ? [{ path: inPath, wanted: element, found: undefined }]
-      : findDifferences(element, counterpart, inPath);
+    if (counterpart === undefined) return [{ path: inPath, wanted: element, found: undefined }];
+    return findDifferences(element, counterpart, inPath);
   });
 }
 
-function keyOf(element: unknown, keys: readonly string[]): string {
-  return isTable(element) ? keys.map((key) => String(element[key])).join(',') : '';
-}
+const keyOf = (element: unknown, keys: readonly string[]): string =>
+  isTable(element) ? keys.map((key) => String(element[key])).join(',') : '';
 
 function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null || value === '') return true;
   if (Array.isArray(value)) return value.length === 0;
   return isTable(value) && Object.values(value).every(isEmpty);
-}
-
-/**
- * Answers the question: what does the reconciler observe of a workload, given its objects? Pure. The other direction is `kube-objects.ts`; which objects
- * belong together is decided in `../kube-observer.ts`.
- *
- *     Deployment  its pods                   observed as
- *     present     any                        one workload, its phase judged by `kube-phase.ts`
- *     gone        some still there           one workload with phase `stopping`, under the Deployment's id
- *     gone        all failed or evicted      nothing: no process is left
- */
-
-/** The objects of a workload beside its pods; drift is looked for in them. */
-export interface KubeRecord {
-  readonly deployment: DeploymentFacts;
-  readonly service: KubeObject | undefined;
-  readonly configMap: KubeObject | undefined;
-  /** Service and ConfigMap are not known, because this replica does not lead. */
-  readonly isPartial: boolean;
-}
-
-/** Drift is found in the objects themselves, by `kube-drift.ts`. */
-const UNKNOWN_CONTAINER = { imageId: undefined, argv: undefined, env: undefined, mounts: undefined, devices: undefined } as const;
-
-/** `pods`: the newest first. */
-export function observeWorkload(record: KubeRecord, pods: readonly PodFacts[], hints: WaitingHints): ObservedWorkload {
-  const { deployment } = record;
-  const { id, name, slot, revision, generation } = deployment;
-  const port = templatePort(deployment);
-  const container = { ...UNKNOWN_CONTAINER, port: port === undefined ? undefined : { host: port, container: port } };
-  const phase = derivePhase(deployment, pods, hints);
-  const replicas = phase.replicas === undefined ? {} : { replicas: { ...phase.replicas, selector: podSelector(deployment) } };
-  return { id, name, slot, revision, generation, ...phase, ...replicas, container, record };
-}
-
-/** Pods whose Deployment is gone. Undefined if nothing of them runs. */
-export function observeOrphanedPods(id: WorkloadId, pods: readonly PodFacts[]): ObservedWorkload | undefined {
-  const [newest] = pods;
-  const identity = parseIdentity(newest?.metadata.labels);
-  if (newest === undefined || identity === undefined || pods.every(isOver)) return undefined;
-  return {
-    ...identity,
-    id,
-    name: instanceOf(newest),
-    generation: 0,
-    phase: 'stopping',
-    startedAt: undefined,
-    endpoints: [],
-    container: { ...UNKNOWN_CONTAINER, port: undefined },
-    replicas: { present: pods.length, ready: 0 },
-  };
 }

@@ -1,12 +1,12 @@
 /**
- * Answers the question: why does no pod of this workload run? Pure.
+ * Derives why no pod of a workload runs. Pure.
  *
  *     Situation                              Reported by the cluster in            `reason`
  *     no node fits the pod                   pod condition `PodScheduled`          Unschedulable, SchedulingGated
  *     the image cannot be pulled             container state `waiting`             ImagePullBackOff, InvalidImageName, …
  *     the container cannot be created        container state `waiting`             CreateContainerConfigError, …
  *     the model cannot be fetched            init container state `terminated`     ModelPullFailed, InitContainerFailed
- *     a volume or the network is not ready   Events only (`kube-pod-warnings.ts`)  FailedMount, NetworkNotReady, …
+ *     a volume or the network is not ready   Events only (`pod-warnings.ts`)       FailedMount, NetworkNotReady, …
  *     the pod cannot be created              Deployment condition `ReplicaFailure` QuotaExceeded, PodForbidden, …
  *     the node ended the pod                 pod phase `Failed`                    Evicted, OutOfmemory, …
  */
@@ -19,9 +19,9 @@ import { truncate } from '../../client/decide/object-fields.ts';
 import { MODELS_VOLUME } from './model-volumes.ts';
 import { placementMessage } from './pod-placement.ts';
 
-/** What is known beside the objects themselves. */
+/** Facts that are not in the objects themselves. */
 export interface WaitingHints {
-  /** The last published reason: kubelets alternate between the cause of a failed pull and a message without a cause. */
+  /** The last published reason: kubelets alternate between the cause of a failed pull and a message without one. */
   readonly previous?: WaitingReason | undefined;
   readonly warnings?: PodWarnings;
   readonly fetched?: FetchProgress;
@@ -87,7 +87,7 @@ function waitingContainer(pod: PodFacts, status: ContainerStatus, previous: Wait
   const cause = status.state?.waiting?.message ?? '';
   if (reason === 'InvalidImageName') {
     const detail = cause === '' ? '' : ` (${lastPart(cause)})`;
-    const message = `Correct the image name "${imageOf(pod, status)}" in the toolbox manifest: it is not valid${detail}`;
+    const message = `The image name "${imageOf(pod, status)}" is not valid${detail}: correct it in the toolbox manifest`;
     return { kind: 'image', reason, message };
   }
   const ofImage = IMAGE_REASONS.find((known) => known === reason);
@@ -123,7 +123,7 @@ function pullAdvice(cause: string): string {
   return `: ${truncate(cause)}`;
 }
 
-/** How the names of the controller's objects begin. */
+/** Prefixes of the names of the controller's objects. */
 const OWN_OBJECTS = /^svc-(slot|model)-/;
 
 function configMessage(cause: string, container: string): string {
@@ -143,7 +143,7 @@ function configMessage(cause: string, container: string): string {
   return `The container "${container}" cannot be created: ${truncate(cause.replace(/ \(pod: "[^"]*", container: [^)]*\)/, ''))}`;
 }
 
-/** Also between two attempts, when only the last state holds the container's message. */
+/** Between two attempts, only the last state holds the container's message. */
 function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
@@ -170,7 +170,7 @@ function fetchOutOfMemory(pod: PodFacts): string {
   return `the container that fetches it ran out of memory: ${advice}`;
 }
 
-/** Explains which volume a path inside the pod belongs to, so that users know where to put a file. */
+/** Names the volume of a path inside the pod, so that users know where to put a file. */
 function modelsLocation(output: string, { spec }: PodFacts): string {
   if (!output.includes(`"${MODELS_TARGET}/`)) return '';
   const volume = spec.volumes?.find(({ name }) => name === MODELS_VOLUME);
@@ -192,7 +192,7 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
   }
   const account = /serviceaccount "([^"]+)" not found/.exec(cause);
   if (account !== null) {
-    const message = `Create the service account "${account[1]}", or change "serviceAccountName": the namespace has no such service account`;
+    const message = `The namespace has no service account "${account[1]}": create it, or change "serviceAccountName"`;
     return { kind: 'other', reason: 'ServiceAccountMissing', message };
   }
   const security = /^violates PodSecurity "([^"]+)": (.*)$/.exec(cause);
@@ -228,15 +228,14 @@ function imageOf(pod: PodFacts, status: ContainerStatus): string {
 
 /** The last two links of a chain of causes, which name the actual error. */
 const lastPart = (cause: string): string => truncate(cause.split(': ').slice(-2).join(': '));
+
 /** The end of a container's output, on one line and short enough for a condition. */
 function logTail(message: string): string {
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' / ');
   return line.length > 500 ? `…${line.slice(-500)}` : line;
 }
 
-/** Answers the question: how far is a pod with fetching its model? Its init container writes a line per tenth; `kube-fetch-poller.ts` reads the last one. Pure. */
-
-/** The pod's uid → what it has fetched: `1.2 GiB of 6.1 GiB (20 %)`. Undefined if nothing is known of any pod. */
+/** Progress of each pod, by uid: `1.2 GiB of 6.1 GiB (20 %)`. Undefined if no pod has any. */
 export type FetchProgress = ReadonlyMap<string, string> | undefined;
 
 /** Whether the pod's init container runs, which fetches and verifies the model. */
@@ -245,7 +244,7 @@ export const isFetching = (pod: PodFacts): boolean =>
   !isOver(pod) &&
   pod.status.initContainerStatuses.some(({ name, state }) => name === MODEL_CONTAINER && state?.running !== undefined);
 
-/** As `transferText()` writes it behind the name of the file. */
+/** The format of `transferText()`, behind the name of the file. */
 const TRANSFER = /: (\d+(?:\.\d+)? (?:B|[KMGT]iB)(?: of \d+(?:\.\d+)? (?:B|[KMGT]iB) \(\d{1,3} %\))?)$/;
 const LONGEST_LINE = 2000;
 

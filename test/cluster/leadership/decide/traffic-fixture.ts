@@ -1,5 +1,5 @@
 /** Short notation for traffic: `{ chat: [waiting, lastAskedAt] }` and `{ w1: [inFlight, lastUsedAt] }`; in reports, ages instead of times. */
-import type { TrafficReport } from '../../../../src/cluster/leadership/decide/merge-traffic.ts';
+import type { TrafficReport } from '../../../../src/cluster/leadership/decide/traffic-report.ts';
 import type { TrafficFacts } from '../../../../src/platform/decide/sum-traffic.ts';
 import { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-objects.ts';
+import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { parseKubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import { gguf } from '../../../../src/providers/gguf/gguf.ts';
 import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/facts/workload.ts';
@@ -13,7 +13,7 @@ import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
 import { parseSlot, SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import type { PodOverlay } from '../../../../src/schema/pod/pod-overlay.ts';
 import { RICH_OVERLAY } from '../../../schema/rich-overlay.ts';
-import { context } from '../kube-fixtures.ts';
+import { context } from '../workload-fixtures.ts';
 
 type Effect = 'restart' | 'pods' | 'in place' | 'controller';
 

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { fetchingText, isFetching, readFetchLine } from '../../../../src/cluster/workloads/decide/waiting-reason.ts';
 import { parsePod, type PodFacts } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { transferText } from '../../../../src/cli/output/slot-progress.ts';
-import { kubeWorkload, podOf, type PodChoice } from '../kube-fixtures.ts';
+import { kubeWorkload, podOf, type PodChoice } from '../workload-fixtures.ts';
 
 const init = (state: object, name = 'model'): PodChoice => ({
   ready: false,
