@@ -1,5 +1,6 @@
 /** Remembers the last inference requests that have failed or were slow, in memory: what they contained is not kept. */
 import type { FinishedRequest, ReportRequest } from '../../gateway/exchange-deps.ts';
+import { createRingBuffer } from '../../platform/ring-buffer.ts';
 
 /** A few kilobytes. A client that fails in a loop pushes older ones out. */
 const MOST_KEPT = 200;
@@ -18,15 +19,13 @@ export interface RequestRecord {
 }
 
 export function createRequestRecord(wallNow: () => number): RequestRecord {
-  const kept: RecordedRequest[] = [];
+  const kept = createRingBuffer<RecordedRequest>(MOST_KEPT);
   return {
     note(finished) {
       const because = judgeRequest(finished);
-      if (because === undefined) return;
-      if (kept.length === MOST_KEPT) kept.shift();
-      kept.push({ ...finished, at: wallNow(), because });
+      if (because !== undefined) kept.push({ ...finished, at: wallNow(), because });
     },
-    list: () => kept.toReversed(),
+    list: () => kept.items().reverse(),
   };
 }
 
