@@ -1,10 +1,9 @@
 /** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import { Registry } from 'prom-client';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
-import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import { CONTENT_TYPE, createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { createRequestSeries } from './request-series.ts';
 import { registerSlotSeries, type SlotSources } from './slot-series.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -25,8 +24,7 @@ interface MetricsDeps extends SlotSources {
 }
 
 export function createMetrics(deps: MetricsDeps) {
-  const registry = new Registry();
-  const factory = createMetricFactory(registry, deps.breather);
+  const factory = createMetricFactory(deps.breather);
   const requests = createRequestSeries(factory);
   const reconcile = createReconcileSeries(factory);
   const cluster = createClusterSeries(factory, deps.cluster);
@@ -43,7 +41,7 @@ export function createMetrics(deps: MetricsDeps) {
     reconcile,
     cluster,
     workers,
-    contentType: registry.contentType,
+    contentType: CONTENT_TYPE,
     async text() {
       ofProcess.sample();
       return await factory.text();
@@ -130,13 +128,13 @@ function createWorkerSeries({ counter, gauge }: MetricFactory) {
   return {
     workerStarted(worker: number) {
       known.add(worker);
-      starts.inc({ worker });
-      requests.inc({ worker }, 0);
+      starts.increment({ worker: String(worker) });
+      requests.increment({ worker: String(worker) }, 0);
     },
     /** `finished`: requests since the last report. */
     workerReported(worker: number, facts: WorkerFacts, finished: number) {
-      cpu.inc({ worker }, Math.max(0, facts.cpuSeconds - (running.get(worker)?.cpuSeconds ?? 0)));
-      requests.inc({ worker }, finished);
+      cpu.increment({ worker: String(worker) }, Math.max(0, facts.cpuSeconds - (running.get(worker)?.cpuSeconds ?? 0)));
+      requests.increment({ worker: String(worker) }, finished);
       running.set(worker, facts);
     },
     workerEnded: (worker: number) => void running.delete(worker),
@@ -161,29 +159,29 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
   function begin(slot: SlotName): Map<string, Transition> {
     const ofSlot = new Map<string, Transition>();
     seen.set(slot, ofSlot);
-    drift.inc({ slot }, 0);
+    drift.increment({ slot }, 0);
     return ofSlot;
   }
 
   return {
     passFinished({ seconds, result }: { readonly seconds: number; readonly result: string }) {
-      passes.inc({ result });
-      passSeconds.observe(seconds);
+      passes.increment({ result });
+      passSeconds.observe({}, seconds);
     },
-    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.inc({ action, result }),
+    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.increment({ action, result }),
     /** `bytes`: received since the last call, of a model or an image. */
     bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
-      if (bytes > 0) pulled.inc({ what }, bytes);
+      if (bytes > 0) pulled.increment({ what }, bytes);
     },
     /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
     write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
       for (const { kind, slot } of entries) {
         if (!seen.has(slot)) begin(slot);
-        if (kind === 'drift') drift.inc({ slot });
+        if (kind === 'drift') drift.increment({ slot });
       }
       for (const { slot, from, to } of moves) {
         const ofSlot = seen.get(slot) ?? begin(slot);
-        transitions.inc({ slot, from, to });
+        transitions.increment({ slot, from, to });
         ofSlot.set(`${from} ${to}`, { from, to });
       }
     },
