@@ -9,7 +9,6 @@ import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
-import type { Authorize } from '../auth/create-authorize.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
@@ -178,10 +177,3 @@ export interface Manage {
   }>;
   completeInstall(): Promise<void>;
 }
-
-/** The access check, which runs before anything else on every route. The rules are in `auth/`; `wiring/create-api.ts` passes the check in. */
-
-/** The check of a service without authentication: everyone may do everything. */
-export const allowEveryone: Authorize = () => EVERYONE;
-
-const EVERYONE = { ok: true, caller: { identity: 'anyone', scope: 'admin' } } as const;

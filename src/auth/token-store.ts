@@ -11,6 +11,7 @@ import { writeFileAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import {
   compareTokens,
   HEADER,
@@ -20,6 +21,8 @@ import {
   type Tokens,
   type TokenTables,
 } from './decide/token-file-text.ts';
+
+export const tokenFileOf = ({ SVC_CONFIG_DIR }: Pick<Settings, 'SVC_CONFIG_DIR'>): string => join(SVC_CONFIG_DIR, 'tokens.toml');
 
 export interface TokenStore {
   /** The tokens that are valid now, by id. */

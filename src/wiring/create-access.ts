@@ -1,13 +1,12 @@
 /** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
 import { join } from 'node:path';
 import type { LocalSocket } from '../api/server/local-socket.ts';
-import { createProxyMatcher, type Authorize } from '../auth/create-authorize.ts';
+import { createProxyMatcher, createTokenCheck, type Authorize } from '../auth/check-token.ts';
 import type { StoreChange } from '../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
-import { createTokenStore } from '../auth/token-store.ts';
+import { createTokenStore, tokenFileOf } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
-import { createCheck, tokenFileOf } from './create-check.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export interface AccessControl {
@@ -53,7 +52,7 @@ export async function createAccess(
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const timer = setInterval(() => void use.flush(), FLUSH_MS);
   timer.unref();
-  const authorize = createCheck(settings, { store, isLocal, isReady, onUse: use.note });
+  const authorize = createTokenCheck(settings, { store, isLocal, isReady, onUse: use.note });
   return {
     authorize,
     tokens: createTokenManager({ store, lastUses: use.lastUses, wallNow }),

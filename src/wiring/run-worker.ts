@@ -1,7 +1,7 @@
 /** Joins the parts of a worker in a process of its own, which ends with its controller. */
 import type { Socket } from 'node:net';
 import { createSiteGuard } from '../api/server/site-guard.ts';
-import type { Authorize } from '../auth/create-authorize.ts';
+import type { Authorize } from '../auth/check-token.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { FromWorker, ToWorker, WorkerStart } from '../turbo/workers/messages.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
 import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createTokenVerifier } from '../../src/auth/check-token.ts';
 
 let directory: string;
 let path: string;

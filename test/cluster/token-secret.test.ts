@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../../src/auth/shared-token-store.ts';
 import type { TokenStore } from '../../src/auth/token-store.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createTokenVerifier } from '../../src/auth/check-token.ts';
 import { SECRETS } from '../../src/cluster/client/decide/resource-path.ts';
 import { createTokenSecret, type TokenSecret } from '../../src/cluster/token-secret.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';

@@ -20,6 +20,8 @@ export type AccessDecision =
 export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
 
 export const ALLOWED: AccessDecision = { ok: true };
+/** The caller of a service without authentication. */
+export const ANYONE: AccessDecision = { ok: true, caller: { identity: 'anyone', scope: 'admin' } };
 
 export const REQUIRED: AccessDecision = {
   ok: false,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 import { openProfiles, type WorldProfiles } from './world-profiles.ts';

@@ -1,7 +1,7 @@
 /** Who may open a session of `/v1/realtime`, what becomes of bad input, and when sessions end. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createAuthorize } from '../../../../src/auth/create-authorize.ts';
+import { createTokenCheck } from '../../../../src/auth/check-token.ts';
 import { startUpstream, sendJson, type FakeUpstream } from '../../../gateway/support/fake-upstream.ts';
 import { publish } from '../../../gateway/support/board-fixture.ts';
 import { raw } from '../../../gateway/support/client.ts';
@@ -57,12 +57,14 @@ describe('with authentication', () => {
   let valid: Set<string>;
   beforeEach(async () => {
     valid = new Set(['good']);
-    const authorize = createAuthorize({
-      verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },
-      isProxy: () => false,
-      matchesSecret: () => true,
-      onUse: () => undefined,
-    });
+    const authorize = createTokenCheck(
+      { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined },
+      {
+        store: { current: () => new Map() },
+        verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },
+        onUse: () => undefined,
+      },
+    );
     await start({ authorize, settings: { SVC_REALTIME_IDLE: '1s' } });
   });
 
