@@ -21,6 +21,7 @@ import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
+import { createAccelerator } from '../turbo/accelerator.ts';
 import { takeOver } from '../turbo/workers/hand-over.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -95,6 +96,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault: logFaults(log),
+    accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));

@@ -11,7 +11,7 @@ import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import type { OnFault } from './error-handler.ts';
 import { newRequestId, type RawRequest, type Route } from './route.ts';

@@ -15,12 +15,12 @@ import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/requ
 import { isDeeperThan, readForm, type Form } from './read-form.ts';
 import { createAllowedMethods, createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { ApiError } from './answer.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
-import { createHttpServer, type HttpLimits } from './http-server.ts';
+import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
 import { requestIdOf, type Route } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
@@ -39,6 +39,8 @@ export interface ServerDeps {
   readonly onFault?: OnFault;
   /** Number of connections of other processes that count as well. Default: none. */
   readonly connectionsElsewhere?: () => number;
+  /** Default: none. */
+  readonly accelerator?: Accelerator;
 }
 
 export interface HttpApi {
@@ -84,6 +86,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     serves: hotPath.serves,
     upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
     connectionsElsewhere: deps.connectionsElsewhere,
+    accelerator: deps.accelerator,
   });
   const app = fastify({
     serverFactory(handler) {
@@ -112,9 +115,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
-    leave() {
-      leaving = true;
-    },
+    leave: () => void (leaving = true),
     async close(graceMs, parkedMs = 0, others) {
       leaving = true;
       const closed = server.listening ? closeListener(server) : Promise.resolve();

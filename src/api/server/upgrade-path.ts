@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import { writeError, type OnFault } from './error-handler.ts';
 import { newRequestId, type Route, type UpgradeRequest } from './route.ts';

@@ -3,14 +3,7 @@
  * the HTTP server. So there is one management API, and one parser that decides unusual cases.
  */
 import { createServer, type Socket } from 'node:net';
-import {
-  answerClientError,
-  refuseConnection,
-  REQUEST_TIMEOUT,
-  KEEP_ALIVE_MS,
-  REQUEST_MS,
-  createOpenConnections,
-} from '../../api/server/connections.ts';
+import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
 import { createFastPath, type FastPathDeps } from '../fast-path/fast-path.ts';
 import type { HttpLimits } from '../../api/server/http-server.ts';
 import { handOver, type SendSocket } from './hand-over.ts';
@@ -36,14 +29,7 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
     });
   }
 
-  const fastPath = createFastPath({
-    rules,
-    listener,
-    handOver: passOn,
-    refuse: (socket, error, headersSent) =>
-      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, limits),
-    limits: { keepAliveMs: KEEP_ALIVE_MS, requestMs: limits.SVC_PARK_TIMEOUT + REQUEST_MS },
-  });
+  const fastPath = createFastPath({ rules, listener, handOver: passOn, limits });
   const connections = createOpenConnections(fastPath.isBusy);
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     connections.add(socket);
