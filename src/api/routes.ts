@@ -34,15 +34,11 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
   ];
   let document: z.output<typeof OpenApi> | undefined;
   routes.push(
-    defineRoute({
-      method: 'GET',
-      path: '/api/openapi.json',
-      access: 'read',
+    defineRoute('GET', '/api/openapi.json', 'read', {
       tag: 'system',
       summary: 'Describes this API as an OpenAPI document',
       input: NoInput,
       answers: { 200: json('An OpenAPI 3.1 document', OpenApi) },
-      errors: [],
       handler: () => ({ status: 200, body: (document ??= openApiDocument(routes, deps.manage.version)) }),
     }),
   );

@@ -33,10 +33,7 @@ const ApplyBody = z.strictObject({
 export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { editor, preview } = deps.manage;
   return [
-    defineRoute({
-      method: 'POST',
-      path: '/api/plan',
-      access: 'admin',
+    defineRoute('POST', '/api/plan', 'admin', {
       tag: 'changes',
       summary: 'Shows what these documents would change, without executing anything',
       input: z.object({ body: PlanBody }),
@@ -50,10 +47,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
         return { status: 200, body: { text, changes } };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      path: '/api/apply',
-      access: 'admin',
+    defineRoute('POST', '/api/apply', 'admin', {
       tag: 'changes',
       summary: 'Writes these documents after all of them have been validated',
       input: z.object({ body: ApplyBody }),

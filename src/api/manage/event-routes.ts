@@ -22,10 +22,7 @@ const EventsHeaders = z.object({ 'last-event-id': z.string().optional().describe
 
 export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/events',
-      access: 'read',
+    defineRoute('GET', '/api/events', 'read', {
       tag: 'events',
       summary:
         'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped, and "progress" while images are drawn',
@@ -36,7 +33,6 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
           'text/event-stream; charset=utf-8',
         ),
       },
-      errors: [],
       handler({ query, headers }, { onClose }) {
         const stream = createEventStream(deps.manage.events, {
           after: lastEventId(headers['last-event-id'] ?? query.last_event_id),

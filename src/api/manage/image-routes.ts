@@ -26,10 +26,7 @@ const HEADERS = {
 
 export function createImageRoutes(images: ImageSource): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/images/cache/:file',
-      access: 'any',
+    defineRoute('GET', '/api/images/cache/:file', 'any', {
       tag: 'inference',
       summary: 'Returns an image that was drawn with `response_format` "url"',
       input: Input,

@@ -38,10 +38,7 @@ const PullBody = z
 
 export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/models/:id',
-      access: 'read',
+    defineRoute('GET', '/api/models/:id', 'read', {
       tag: 'inventory',
       summary: 'One model: its files, its licence, and what it needs',
       input: z.object({ params: ModelParams }),
@@ -53,10 +50,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 200, body: viewModelDetail(found.value) };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      path: '/api/models/:id/pull',
-      access: 'admin',
+    defineRoute('POST', '/api/models/:id/pull', 'admin', {
       tag: 'changes',
       summary: 'Downloads a model into the store',
       input: z.object({ params: ModelParams, body: PullBody }),
@@ -68,10 +62,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 202, body: { id } };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      path: '/api/fit',
-      access: 'read',
+    defineRoute('GET', '/api/fit', 'read', {
       tag: 'inventory',
       summary: 'Whether a model would fit into the memory of this machine; writes nothing',
       input: z.object({ query: FitQuery }),
@@ -83,10 +74,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 200, body: viewFit(query.model, query.context, fit.value) };
       },
     }),
-    defineRoute({
-      method: 'DELETE',
-      path: '/api/models/:id',
-      access: 'admin',
+    defineRoute('DELETE', '/api/models/:id', 'admin', {
       tag: 'changes',
       summary: 'Removes a model from the store, and ends its download',
       input: z.object({ params: ModelParams }),

@@ -42,10 +42,7 @@ export function createProfileRoutes(deps: ManageDeps): readonly DocumentedRoute[
 }
 
 function listRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/profiles',
-    access: 'read',
+  return defineRoute('GET', '/api/profiles', 'read', {
     tag: 'profiles',
     summary: 'The profiles, which of them is in force, and what a switch to each would do',
     input: NoInput,
@@ -59,10 +56,7 @@ function listRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function readRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: PATH,
-    access: 'read',
+  return defineRoute('GET', PATH, 'read', {
     tag: 'profiles',
     summary: 'One profile with the documents of its slots',
     input: z.object({ params: ProfileParams }),
@@ -73,10 +67,7 @@ function readRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function saveRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'PUT',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('PUT', PATH, 'admin', {
     tag: 'profiles',
     summary: 'Saves all slots as they are now, or the given documents, as a profile ("If-None-Match: *": creates only)',
     input: z.object({ params: ProfileParams, headers: IfNoneMatch, body: SaveBody }),
@@ -108,10 +99,7 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function applyRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: `${PATH}/apply`,
-    access: 'admin',
+  return defineRoute('POST', `${PATH}/apply`, 'admin', {
     tag: 'profiles',
     summary: 'Switches to a profile: changes all slots that differ at once, and disables those that it does not have',
     input: z.object({ params: ProfileParams, headers: IfMatch, body: ApplyBody }),
@@ -133,10 +121,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function deleteRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('DELETE', PATH, 'admin', {
     tag: 'profiles',
     summary: 'Deletes a profile; no slot changes',
     input: z.object({ params: ProfileParams }),

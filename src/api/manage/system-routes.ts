@@ -30,15 +30,11 @@ function open<const Declared extends Answers>(
   answers: Declared,
   handler: (request: FastifyRequest) => ReplyTo<Declared> | Promise<ReplyTo<Declared>>,
 ): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path,
-    access: 'open',
+  return defineRoute('GET', path, 'open', {
     tag: 'system',
     summary,
     input: NoInput,
     answers,
-    errors: [],
     handler: (_input, { request }) => handler(request),
   });
 }

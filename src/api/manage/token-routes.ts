@@ -28,15 +28,11 @@ export function createTokenRoutes(tokens: TokenManager): readonly DocumentedRout
 }
 
 function listRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/auth/tokens',
-    access: 'admin',
+  return defineRoute('GET', '/api/auth/tokens', 'admin', {
     tag: 'auth',
     summary: 'Tokens without their secrets, oldest first',
     input: NoInput,
     answers: { 200: json('Tokens, oldest first', Tokens) },
-    errors: [],
     handler: () => ({
       status: 200,
       body: {
@@ -53,10 +49,7 @@ function listRoute(tokens: TokenManager): DocumentedRoute {
 }
 
 function createRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: '/api/auth/tokens',
-    access: 'admin',
+  return defineRoute('POST', '/api/auth/tokens', 'admin', {
     tag: 'auth',
     summary: 'Creates a token and returns it, once',
     input: z.object({ body: z.strictObject({ label: Label, scope: ScopeField }) }),
@@ -77,10 +70,7 @@ function createRoute(tokens: TokenManager): DocumentedRoute {
 }
 
 function revokeRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: '/api/auth/tokens/:id',
-    access: 'admin',
+  return defineRoute('DELETE', '/api/auth/tokens/:id', 'admin', {
     tag: 'auth',
     summary: 'Revokes a token; it is refused from the next request on',
     input: z.object({ params: TokenParams }),

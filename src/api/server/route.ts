@@ -62,15 +62,15 @@ export interface Route {
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }
 
-/** A route that says what it reads and answers. The OpenAPI document is made of such routes. */
+/** A route that says what it reads and answers. The OpenAPI document is generated from such routes. */
 export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors'>>;
 
-/** Creates a route of the framework from schemas and a handler. The compiler refuses a handler that reads or answers anything else than the schemas say. */
-
-interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<Route, 'raw' | 'handler'> {
+interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<
+  Route,
+  'method' | 'path' | 'access' | 'raw' | 'handler'
+> {
   readonly input: Input;
   readonly answers: Declared;
-  readonly errors: DocumentedRoute['errors'];
   /** Gets the parsed input. A thrown `ApiError` is answered in the documented shape. */
   handler(input: z.output<Input>, context: RouteContext): ReplyTo<Declared> | Promise<ReplyTo<Declared>>;
 }
@@ -79,49 +79,51 @@ interface RouteContext {
   readonly request: FastifyRequest;
   /** Undefined on open routes of a service with authentication. */
   readonly caller: Caller | undefined;
-  /** Calls the listener when the answer is complete or the client has left. */
+  /** Calls the listener when the answer is complete or the client has disconnected. */
   readonly onClose: (listener: () => void) => void;
 }
 
-/** How messages call the parts of a request. */
+/** How messages name the parts of a request. */
 const PARTS: Readonly<Record<string, string>> = { params: 'path', query: 'query', headers: 'headers', body: 'body' };
 
 /** The input of a route that reads nothing. */
 export const NoInput = z.object({});
 
+/** The compiler refuses a handler that reads or answers anything other than its schemas. */
 export function defineRoute<Input extends z.ZodObject, const Declared extends Answers>(
-  definition: RouteDefinition<Input, Declared>,
+  method: RouteMethod,
+  path: string,
+  access: Access,
+  { handler, errors = [], ...route }: RouteDefinition<Input, Declared>,
 ): DocumentedRoute {
-  const { handler, ...route } = definition;
   return {
+    method,
+    path,
+    access,
+    errors,
     ...route,
     async handler(request, reply) {
-      const result = await handler(parseInput(route.input, request), {
-        request,
-        caller: request.caller,
-        onClose: (listener) => void reply.raw.once('close', listener),
-      });
+      const onClose = (listener: () => void): void => void reply.raw.once('close', listener);
+      const result = await handler(parseInput(route.input, request), { request, caller: request.caller, onClose });
       return await send(reply, route.answers, result);
     },
   };
 }
 
-function send(
-  reply: FastifyReply,
-  answers: Answers,
-  {
-    status,
-    body,
-    headers = {},
-  }: { readonly status: PropertyKey; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> },
-): FastifyReply {
+interface Result {
+  readonly status: PropertyKey;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function send(reply: FastifyReply, answers: Answers, { status, body, headers = {} }: Result): FastifyReply {
   const answer = answers[Number(status)];
   void reply.code(Number(status)).headers(headers);
   if (answer?.kind === 'text') void reply.type(answer.mediaType);
   return reply.send(body);
 }
 
-/** Returns the parsed input; a missing body counts as `{}`. Throws `request.invalid` with the name of the first wrong field. */
+/** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */
 function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: FastifyRequest): z.output<Input> {
   const parsed = schema.safeParse({ params, query, headers, body: body ?? {} });
   if (parsed.success) return parsed.data;
@@ -133,15 +135,14 @@ function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, h
   throw new ApiError('request.invalid', `Correct "${param}": ${issue.message}`, { param });
 }
 
-/** The request id in answers, logs and the upstream's log: the client's own if it is well-formed, else a new one. */
-
-const ID_BYTES = 16;
-/** Random bytes for many ids, since asking for them each time costs more than the rest of an id. */
-const POOL_BYTES = 256 * ID_BYTES;
-
+/** The client's own request id if it is well-formed, otherwise a new one. */
 export function requestIdOf(req: IncomingMessage): string {
   return parseRequestHead(req.rawHeaders).requestId ?? newRequestId();
 }
+
+const ID_BYTES = 16;
+/** Random bytes for many ids, because asking for them each time costs more than the rest of an id. */
+const POOL_BYTES = 256 * ID_BYTES;
 
 export const newRequestId = createRequestIds();
 

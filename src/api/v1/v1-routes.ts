@@ -21,22 +21,15 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
   return [
     ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
     ...createVoiceRoutes(deps),
-    defineRoute({
-      method: 'GET',
-      path: '/v1/models',
-      access: 'open',
+    defineRoute('GET', '/v1/models', 'open', {
       cors: true,
       summary: 'Lists the models of all slots by id and alias',
       tag: 'models',
       input: NoInput,
       answers: { 200: json('The models', ModelList) },
-      errors: [],
       handler: () => ({ status: 200, body: listModels(board.current(), startedAt) }),
     }),
-    defineRoute({
-      method: 'GET',
-      path: '/v1/models/*',
-      access: 'v1',
+    defineRoute('GET', '/v1/models/*', 'v1', {
       cors: true,
       summary: 'Describes one model by id, alias or slot name',
       tag: 'models',

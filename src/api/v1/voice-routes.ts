@@ -32,10 +32,7 @@ export function createVoiceRoutes(deps: VoiceRoutesDeps): readonly DocumentedRou
 }
 
 function listRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: PATH,
-    access: 'v1',
+  return defineRoute('GET', PATH, 'v1', {
     cors: true,
     summary: 'Lists the voices of the slots that speak, also of those that are not loaded, and the stored ones',
     tag: 'models',
@@ -57,10 +54,7 @@ function listRoute(deps: VoiceRoutesDeps): DocumentedRoute {
 
 /** It changes what the requests of all users sound like, so it needs the scope of other changes. */
 function createRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('POST', PATH, 'admin', {
     multipart: true,
     bodyLimit: RECORDING_BYTES + AROUND_RECORDING_BYTES,
     summary: 'Stores the recording of a voice under a name that `/v1/audio/speech` then accepts, with models that imitate voices',
@@ -84,10 +78,7 @@ function createRoute(deps: VoiceRoutesDeps): DocumentedRoute {
 }
 
 function deleteRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: `${PATH}/:name`,
-    access: 'admin',
+  return defineRoute('DELETE', `${PATH}/:name`, 'admin', {
     summary: 'Deletes a stored voice with its recording',
     tag: 'models',
     input: z.object({ params: VoiceParams }),
