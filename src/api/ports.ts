@@ -1,4 +1,7 @@
-/** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
+/**
+ * The API's interfaces to the rest of the program, besides the board and the gateway. `wiring/create-api.ts` implements
+ * them.
+ */
 import type { Readable } from 'node:stream';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { Failure, Result } from '../schema/words/failure.ts';
@@ -28,7 +31,7 @@ export interface EventFeed {
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
 }
 
-/** What a plan would do. */
+/** Result of a dry run of the planner. */
 interface PlanPreview {
   /** The output of `explain(plan)`. */
   readonly text: string;
@@ -62,9 +65,9 @@ export interface ModelListing {
   readonly memoryBytes: number | undefined;
   readonly minMemoryBytes: number | undefined;
   readonly minVramBytes: number | undefined;
-  /** In tokens. */
+  /** Tokens. */
   readonly context: number | undefined;
-  /** What its files say, as far as they are known here. */
+  /** Read from the model's files, if they are known here. */
   readonly quantization: string | undefined;
   readonly parameters: number | undefined;
   readonly pooling: string | undefined;
@@ -72,7 +75,7 @@ export interface ModelListing {
   readonly abilities: readonly ModelAbility[] | undefined;
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
-  /** Whether the files were downloaded and compared with the catalogue. Undefined for a model that is not in it. */
+  /** The files match the checksums of the catalogue. Undefined for a model that is not in it. */
   readonly verified: boolean | undefined;
   readonly selectable: boolean;
   readonly reason: string | undefined;
@@ -97,20 +100,20 @@ export interface ModelDetail extends ModelListing {
 export interface PullListing {
   readonly id: string;
   readonly progress: Progress | undefined;
-  /** Why a pull that was asked for has ended without the model. */
+  /** Why a requested pull has ended without the model. */
   readonly failure: Failure | undefined;
 }
 
 interface PullOptions {
   readonly acceptLicense: boolean;
-  /** With `sha256`: fetch the model from there. */
+  /** Download address; requires `sha256`. */
   readonly url: string | undefined;
   readonly sha256: string | undefined;
 }
 
 export interface FitRequest {
   readonly model: ModelId;
-  /** In tokens. Default: that of the model. */
+  /** Tokens. Default: the model's. */
   readonly context: number | undefined;
   /** Default: the best one that this machine can run. */
   readonly backend: Backend | undefined;
@@ -121,7 +124,7 @@ export interface FitListing {
   readonly backend: Backend;
   readonly fits: boolean;
   readonly fitsNow: boolean;
-  /** What it needs, by where it would be. */
+  /** Bytes needed per memory. */
   readonly placement: Readonly<Record<string, number>>;
   /** Undefined where there is no limit. */
   readonly roomBytes: number | undefined;
@@ -140,13 +143,13 @@ export interface FitListing {
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
-  /** On the clock of the loop. */
+  /** The loop's clock. */
   readonly startedAt: number;
   readonly editor: SlotEditor;
   /** Undefined in a cluster. */
   readonly profiles: ProfileStore | undefined;
   readonly events: EventFeed;
-  /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
+  /** Plans as if these documents replaced the current ones (undefined: removed), without executing anything. */
   preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
   /** Resolves to undefined if the slot has no workload. */
   logs(
@@ -166,7 +169,7 @@ export interface Manage {
   pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
   /** Removes a model unless a slot wants or uses it. */
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
-  /** Whether a model would fit here. Fails if nothing is known of the model. */
+  /** Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
   hardware(): Promise<HostFacts>;
   /** Undefined if the service does not run in a cluster. */

@@ -1,11 +1,11 @@
 /**
- * The check of every request, in the controller and in each worker: which caller sends it, and may that caller use the route? The rules are in
- * `decide/decide-access.ts`.
+ * The check of every request, in the controller and in each worker: who is the caller, and may the caller use the
+ * route? The rules are in `decide/decide-access.ts`.
  *
- *   authentication is off ─► everyone may do everything
- *   no credential ─► the local socket, or refused
+ *   authentication off ─► everyone may do everything
+ *   no credential ─► refused, except on the local socket
  *   an e-mail address from a trusted proxy ─► scope "admin"
- *   a token ─► compared with its hash, at most once ─► its scope
+ *   a token ─► compared with its hash, then remembered ─► its scope
  */
 import { createHash, hash as digestOf, timingSafeEqual } from 'node:crypto';
 import { BlockList, isIPv6, type Socket } from 'node:net';
@@ -44,7 +44,7 @@ export interface TokenCheckDeps {
   readonly store: Pick<TokenStore, 'current'>;
   /** Called with the id of each accepted token. */
   readonly onUse: (id: string) => void;
-  /** Whether a connection came through the local socket, which only root and the service's own user can open. Default: none. */
+  /** The connection came through the local socket, which only root and the service's user can open. Default: none. */
   readonly isLocal?: (socket: Socket) => boolean;
   /** False until the tokens were read. Default: always true. */
   readonly isReady?: () => boolean;
@@ -122,8 +122,8 @@ export type TokenVerdict = VerifiedToken | 'busy' | undefined;
 
 export interface TokenVerifier {
   /**
-   * Returns at once for a token that was checked before. `connection`: where it came from. The next request there with the same token costs no digest,
-   * and the token stays in memory as long as the connection. Default: none.
+   * Returns at once for a known token. `connection`: the next request there with the same token costs no digest, and
+   * the token stays in memory as long as the connection. Default: none.
    */
   verify(token: string, connection?: object): TokenVerdict | Promise<TokenVerdict>;
 }
@@ -135,12 +135,12 @@ interface Remembered {
 }
 
 /**
- * Limits of concurrent and pending checks. Unknown ids have their own, so that invented tokens never delay the first use of a real one. Together they
- * leave one thread of libuv's pool to everything else.
+ * Limits of concurrent and pending checks. Unknown ids have their own, so that invented tokens never delay real ones.
+ * Together they leave one thread of libuv's pool to everything else.
  */
 const KNOWN = { running: 2, waiting: 64 };
 const UNKNOWN = { running: 1, waiting: 32 };
-/** Concurrent checks of different secrets for one id, so that guessing the secret of one token does not delay the others. */
+/** Concurrent checks per id, so that guessing the secret of one token does not delay the others. */
 const MOST_PER_ID = 4;
 /** Each digest takes about 200 bytes. */
 const MOST_REMEMBERED = 20_000;
@@ -152,8 +152,8 @@ interface VerifierOptions {
 }
 
 /**
- * Compares tokens with their hashes, which takes tens of milliseconds of CPU in a thread pool. Results are remembered by a digest of the token, together
- * with the row's hash: a revoked or replaced row invalidates them.
+ * Compares tokens with their hashes, which takes tens of milliseconds in a thread pool. Results are remembered by a
+ * digest of the token, with the row's hash: a revoked or replaced row invalidates them.
  */
 export function createTokenVerifier({ store, matches = matchesHash }: VerifierOptions): TokenVerifier {
   const remembered = new Map<string, Remembered>();

@@ -1,4 +1,4 @@
-/** When each token was last used, kept in the state directory so that uses never touch a file that people edit. Written now and then, and at the end. */
+/** When each token was last used, in the state directory, so that uses never touch a file that people edit. */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeJsonAtomically } from '../files/write-file.ts';
@@ -16,7 +16,7 @@ export interface TokenUse {
   flush(): Promise<void>;
 }
 
-/** By id, ISO 8601 in UTC. */
+/** Id → ISO 8601 in UTC. */
 const Uses = z.record(z.string().regex(TOKEN_ID), z.iso.datetime());
 
 /** A file that cannot be read counts as empty: it says nothing that anything depends on. */

@@ -1,4 +1,6 @@
-/** The wing's part of the HTTP server: the fast path of connections (`SVC_FAST_PATH`), and requests whose memory is freed as soon as it was read. */
+/**
+ * The wing's part of the HTTP server: the fast path (`SVC_FAST_PATH`), and requests that free their memory once read.
+ */
 import { IncomingMessage } from 'node:http';
 import type { Accelerator } from '../api/server/http-server.ts';
 import type { ClientRequest } from '../gateway/client-exchange.ts';
@@ -9,7 +11,7 @@ export function createAccelerator({ SVC_FAST_PATH: isFast }: Pick<Settings, 'SVC
   return { Request: FreeingRequest, ...(isFast ? { readConnections: readFast } : {}) };
 }
 
-/** Node's parser copies each piece of a body into memory of its own. Memory that is larger than its piece holds other bytes as well, and stays. */
+/** Node's parser gives each piece of a body its own memory. Larger memory holds other bytes too, and stays. */
 export class FreeingRequest extends IncomingMessage implements ClientRequest {
   free({ buffer, byteLength }: Buffer): void {
     if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);

@@ -1,4 +1,4 @@
-/** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
+/** Authentication: the tokens of the host or of the cluster, and the check of requests. */
 import { join } from 'node:path';
 import type { LocalSocket } from '../api/server/local-socket.ts';
 import { createProxyMatcher, createTokenCheck, type Authorize } from '../auth/check-token.ts';
@@ -12,7 +12,7 @@ import type { ServiceOptions, World } from './world.ts';
 export interface AccessControl {
   readonly authorize: Authorize;
   readonly tokens: TokenManager;
-  /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
+  /** The address is one of `SVC_TRUSTED_PROXIES`. */
   isProxy(address: string | undefined): boolean;
   /** False while the tokens were not read yet, so that none can be accepted. */
   isReady(): boolean;
@@ -25,7 +25,7 @@ export interface AccessControl {
 const FLUSH_MS = 60_000;
 
 interface AccessParts {
-  /** What the replicas of a cluster have in place of a file. */
+  /** The token text of a cluster's replicas. Undefined on a host, which has a file. */
   readonly shared: World['tokens'];
   readonly isLocal: LocalSocket['isLocal'];
 }
@@ -71,7 +71,7 @@ export async function createAccess(
   };
 }
 
-/** For changes by hand and by `svcctl`, of which the service knows no more. */
+/** Changes by hand and by `svcctl`; the service knows no more about them. */
 function describeChange(change: StoreChange): string {
   const parts = (['added', 'removed', 'edited'] as const).flatMap((what) =>
     change[what].length === 0 ? [] : `${what} ${change[what].join(', ')}`,

@@ -103,7 +103,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   return api;
 }
 
-/** What workers report counts as what this process does itself. */
+/** Reports of workers count like the work of this process. */
 function listenersOf(
   { log }: ServiceOptions,
   { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
@@ -185,7 +185,7 @@ function openImageCache(
   return {
     async keep(next, status) {
       if (status !== 200)
-        return { ok: false, problem: `Read the log of the slot: the image server answered ${status} when it was asked for the image` };
+        return { ok: false, problem: `The image server answered ${status} when it was asked for the image: read the log of the slot` };
       const kept = await cache.keep(next);
       return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
     },

@@ -1,4 +1,4 @@
-/** Changes to several slots at once: shows what a set of documents would change, or writes them. All are validated before the first is written. */
+/** Changes to several slots at once. All documents are validated before the first is written. */
 import { z } from 'zod';
 import { toCamelCase } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
@@ -65,14 +65,14 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
 
 async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>) {
   if (body.prune && body.slots.length === 0) {
-    throw new ApiError('request.invalid', 'List at least one slot in "slots": pruning with an empty list would remove every slot', {
+    throw new ApiError('request.invalid', 'Pruning with an empty list would remove every slot: list at least one in "slots"', {
       param: 'slots',
     });
   }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
   const names = new Set<SlotName>();
   const wanted = body.slots.map(({ name, spec, resource_version: ifMatch }, index) => {
-    if (names.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    if (names.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     names.add(name);
     return { name, document: validate(name, spec), ifMatch, stored: stored.get(name) };
   });

@@ -86,7 +86,9 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         if (removed.value === 'absent') throw new ApiError('model.not_found', `The model store has no "${id}"`, { param: 'id' });
         if (typeof removed.value === 'object') {
           const slots = removed.value.usedBy.map((slot) => `"${slot}"`).join(', ');
-          throw new ApiError('model.in_use', `Give the slot ${slots} another model first: it uses "${id}"`, { param: 'id' });
+          throw new ApiError('model.in_use', `The model "${id}" is used by the slot ${slots}: give it another model first`, {
+            param: 'id',
+          });
         }
         return { status: 204, body: undefined };
       },

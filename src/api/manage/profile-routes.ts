@@ -1,4 +1,4 @@
-/** Profiles over HTTP: named sets of slots, kept on the host, which are exchanged as a whole. A switch edits the slots as any other edit does, and nothing is started or stopped directly. */
+/** Profiles over HTTP: named sets of slots on the host. A switch edits the slots as any other edit does. */
 import { z } from 'zod';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import { toCamelCase, isTable, toSnakeCase } from '../../schema/words/key-case.ts';
@@ -82,11 +82,11 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
         case 'saved':
           return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name), caller) };
         case 'exists':
-          throw new ApiError('profile.conflict', `Choose another name, or replace the profile: "${name}" exists already`, {
+          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, {
             param: 'name',
           });
         case 'full':
-          throw new ApiError('profile.unsupported', `Delete a profile first: there can be ${saved.limit} at most`);
+          throw new ApiError('profile.unsupported', `There can be ${saved.limit} profiles at most: delete one first`);
         case 'invalid':
           throw invalid('save', name, saved.problems);
         case 'failed':
@@ -112,7 +112,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
       if (ifMatch !== '*' && ifMatch !== profile.resourceVersion) throw changedMeanwhile(name);
       if (profile.problems.length > 0) throw invalid('switch to', name, profile.problems);
       const plan = await manage.preview(overlayOf(profile));
-      // What is applied is what was planned here.
+      // Applies exactly what was planned here.
       if (!body.dry_run) await apply(store, profile);
       const { slots } = viewProfile(profile);
       return { status: 200, body: { dry_run: body.dry_run, name, resource_version: profile.resourceVersion, slots, plan } };
@@ -163,11 +163,14 @@ function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
 
 type SentSlots = NonNullable<z.output<typeof SaveBody>['slots']>;
 
-/** What comes through the API is checked as an edit of the slot would be. What is in a profile was written by hand, was in force, or has passed this check. */
+/**
+ * Documents from the API are checked like an edit of the slot. Profiles on disk were written by hand, were in force, or
+ * have passed this check.
+ */
 async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots) {
   const documents = new Map<SlotName, Readonly<Record<string, unknown>>>();
   for (const [index, { name, spec }] of slots.entries()) {
-    if (documents.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    if (documents.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     const document = toCamelCase(spec);
     unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
     documents.set(name, toTable(document));
@@ -183,7 +186,7 @@ function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
   if (profiles !== undefined) return profiles;
   throw new ApiError(
     'profile.unsupported',
-    'Keep several manifests, or overlays of Kustomize, and apply one of them with "kubectl apply": in a cluster, slots are resources and no files, so there are no profiles',
+    'There are no profiles in a cluster, where slots are resources: keep several manifests or Kustomize overlays, and apply one of them with "kubectl apply"',
   );
 }
 
@@ -200,13 +203,13 @@ async function noSuchProfile(store: ProfileStore, name: ProfileName): Promise<Ap
 }
 
 function changedMeanwhile(name: ProfileName): ApiError {
-  const message = `Look at the plan of the profile "${name}" again and repeat the switch: the profile or a slot has changed meanwhile`;
+  const message = `The profile "${name}" or a slot has changed meanwhile: look at its plan again and repeat the switch`;
   return new ApiError('profile.conflict', message, { param: 'If-Match' });
 }
 
 function invalid(action: string, name: ProfileName, problems: readonly SpecProblem[]): ApiError {
   const text = problems.map((problem) => formatProblem(problem)).join('; ');
-  return new ApiError('profile.invalid', `Correct this first, to ${action} the profile "${name}" (nothing was changed): ${text}`);
+  return new ApiError('profile.invalid', `Cannot ${action} the profile "${name}", and nothing was changed: ${text}`);
 }
 
 function detailOf(profile: Profile, caller: Caller | undefined) {

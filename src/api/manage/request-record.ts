@@ -36,10 +36,9 @@ export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest 
   };
 }
 
-/** Which inference requests people look for afterwards: those that have failed, and those that somebody waited for. Pure. */
-
+/** Selects the requests that people look for afterwards. Pure. */
 const LEAST_FAILED_STATUS = 400;
-/** Until the first byte of an answer that was streamed. People begin to wonder after about ten seconds. https://www.nngroup.com/articles/response-times-3-important-limits/ */
+/** Time to the first byte of a stream. https://www.nngroup.com/articles/response-times-3-important-limits/ */
 const SLOW_FIRST_SECONDS = 10;
 /** An answer in one piece takes as long as it is. */
 const SLOW_WHOLE_SECONDS = 60;

@@ -132,7 +132,7 @@ function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
 
 async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
   if ((await deps.manage.editor.read(name)) === undefined) return;
-  throw new ApiError('slot.conflict', `Choose another name, or edit the slot: slot "${name}" exists already`, { param: 'name' });
+  throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
 }
 
 function isAdmin(caller: Caller | undefined): boolean {

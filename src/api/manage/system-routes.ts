@@ -1,4 +1,4 @@
-/** The routes that need no credential even if authentication is on: they reveal no secret, and change nothing but the mark that installation is complete. */
+/** The open routes. They reveal no secret, and change only the mark that the installation is complete. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
@@ -16,7 +16,6 @@ const LEAST_STALE_MS = 60_000;
 /** A login form may send anything; it is not read. */
 const LoginInput = z.object({ body: z.unknown().describe('Ignored') });
 
-/** How programs and people behind a proxy authenticate. */
 const METHODS = ['bearer', 'forwarded-email'] as const;
 
 export function createSystemRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
@@ -62,7 +61,7 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         const age = Math.round(ageMs / 1000);
         const facts = { version: manage.version, uptime_seconds: uptimeSeconds(deps), last_pass_age_seconds: age };
         if (alive) return { status: 200, body: { status: 'ok', ...facts } };
-        const message = `Read the log and restart the service: the reconcile loop has not finished a pass for ${age} s`;
+        const message = `The reconcile loop has not finished a pass for ${age} s: read the log and restart the service`;
         return { status: 503, body: { status: 'failing', ...facts, ...errorBody('server.stalled', message) } };
       },
     ),
@@ -74,8 +73,8 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         const isKnown = board.current().version > 0;
         if (isKnown && accessIsReady()) return { status: 200, body: { status: 'ok' } };
         const message = isKnown
-          ? 'Try again in a moment, or read the log: the tokens were not read yet'
-          : 'Try again in a moment: the service has just been started';
+          ? 'The tokens have not been read yet: try again in a moment, or read the log'
+          : 'The service has just started: try again in a moment';
         return { status: 503, body: { status: 'starting', ...errorBody('server.starting', message) } };
       },
     ),
@@ -132,7 +131,8 @@ function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly 
           secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
           authEnabled: settings.SVC_AUTH_ENABLED,
         });
-        if (urls === undefined) throw new ApiError('request.invalid', 'Send a host name or address in "Host"', { param: 'Host' });
+        if (urls === undefined)
+          throw new ApiError('request.invalid', '"Host" is invalid: send a host name or an address', { param: 'Host' });
         return { status: 200, body: urls };
       },
     ),

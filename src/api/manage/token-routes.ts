@@ -1,4 +1,7 @@
-/** Creates, lists and revokes tokens. They exist with authentication off too, so that programs can get theirs before it is turned on. */
+/**
+ * Creates, lists and revokes tokens, also with authentication off, so that programs can get theirs before it is turned
+ * on.
+ */
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
@@ -79,7 +82,7 @@ function revokeRoute(tokens: TokenManager): DocumentedRoute {
     async handler({ params: { id } }) {
       const revoked = await tokens.revoke(id);
       if (!revoked.ok) throw new ApiError('server.internal', revoked.message);
-      if (!revoked.value) throw new ApiError('token.not_found', `List the tokens with "svcctl token list": there is no token "${id}"`);
+      if (!revoked.value) throw new ApiError('token.not_found', `There is no token "${id}": list the tokens with "svcctl token list"`);
       return { status: 204, body: undefined };
     },
   });

@@ -1,6 +1,5 @@
 /**
- * The metrics of a cluster: requests to the API server, the local copies of its objects, the writes of statuses and Events, and the leader. What is counted is
- * reported while it happens; what is a size or an age is read when Prometheus scrapes.
+ * Cluster metrics: requests to the API server, local copies of its objects, writes of statuses and Events, leadership.
  */
 import type { MetricFactory } from './metric-factory.ts';
 
@@ -11,7 +10,7 @@ interface Copy {
 }
 
 export interface ClusterSources {
-  /** How many writes are due and not done yet. */
+  /** Number of pending writes. */
   waiting(): Readonly<Record<'status' | 'event', number>>;
   /** Undefined while this replica has not seen who leads. */
   leaderTransitions(): number | undefined;

@@ -1,4 +1,7 @@
-/** Creates the metrics of `metric-table.ts`. They are plain numbers that become text when Prometheus scrapes; gauges are read at that moment. */
+/**
+ * Creates the metrics of `metric-table.ts`: plain numbers that become text at each scrape. Gauges are read at that
+ * moment.
+ */
 import { createBreather, type Breather } from '../../platform/slices.ts';
 import { bucketOf, writeHead, writeHistogram, writeLabels, writeSample, type Labels, type MetricHead } from './decide/metric-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
@@ -26,7 +29,7 @@ export interface HistogramSeries extends Series {
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** `breather`: creates what is called between two metrics, so that requests do not wait for a scrape with many slots. */
+/** `breather`: creates the pause between two metrics, so that requests do not wait for a scrape with many slots. */
 export function createMetricFactory(breather: () => Breather = createBreather) {
   const writers: (() => string)[] = [];
 
@@ -59,7 +62,7 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
     histogram(name: MetricName<'histogram'>) {
       const { buckets, labels: labelNames } = METRICS[name];
       const { series, find } = createFamily({ name, ...METRICS[name] }, (shown, labels) => new Observed(shown, labels, buckets));
-      // Without labels there is one series, which is shown from the start.
+      // A histogram without labels is one series, shown from the start.
       if (labelNames.length === 0) find({}).show();
       return { series, observe: (labels: Labels, value: number) => find(labels).observe(value) };
     },
@@ -121,7 +124,7 @@ class Counted implements CounterSeries {
   }
 }
 
-/** Likewise. */
+/** A class for speed. Shown from its first event on. */
 class Observed implements HistogramSeries {
   readonly #shown: Set<Series>;
   readonly #labels: string;

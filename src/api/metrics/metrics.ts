@@ -1,4 +1,4 @@
-/** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
+/** The metrics of the service. A slot has series only while it is on the board, so their number is bounded. */
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board } from '../../reconciler/board.ts';
@@ -15,7 +15,7 @@ interface MetricsDeps extends SlotSources {
   readonly version: string;
   readonly runtime: string;
   readonly board: Pick<Board, 'current' | 'subscribe'>;
-  /** Whether this replica is the leader, which executes plans. */
+  /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
   /** Undefined on a host. */
   readonly cluster?: ClusterSources | undefined;
@@ -106,8 +106,7 @@ function delaySeconds(interval: number): number {
   return Number.isFinite(interval) ? Math.max(0, interval / 1e9 - RESOLUTION_MS / 1000) : 0;
 }
 
-/** The metrics of workers: processes that forward requests beside that of the controller. None has a sample where there are none. */
-
+/** Worker processes. There are no samples without workers. */
 interface WorkerFacts {
   readonly connections: number;
   readonly cpuSeconds: number;
@@ -141,8 +140,10 @@ function createWorkerSeries({ counter, gauge }: MetricFactory) {
   };
 }
 
-/** The metrics that the reconciler reports. Every method is cheap and never throws; each names its labels, because callers may pass objects with more fields. */
-
+/**
+ * Metrics that the reconciler reports. Methods are cheap and never throw. Each names its labels, because callers may
+ * pass more fields.
+ */
 type Transition = Omit<StateMove, 'slot'>;
 
 function createReconcileSeries({ counter, histogram }: MetricFactory) {

@@ -1,4 +1,7 @@
-/** The metrics of requests. Series are bound once per slot, route and status, so that a request costs a few map lookups and additions. */
+/**
+ * Request metrics. Series are bound once per slot, route and status, so a request costs a few map lookups and
+ * additions.
+ */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { CounterSeries, HistogramSeries, MetricFactory } from './metric-factory.ts';
@@ -32,7 +35,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   const perToken = histogram('gen_ai_server_time_per_output_token_seconds');
   const tokensPerSecond = histogram('svc_output_tokens_per_second');
   const tokens = histogram('gen_ai_client_token_usage');
-  /** By slot; undefined for requests that reached none. */
+  /** Key: slot; undefined for requests that reached none. */
   const bound = new Map<SlotName | undefined, OfSlot>();
 
   function bindSlot(name: SlotName | undefined): OfSlot {

@@ -24,7 +24,7 @@ export function answerSchema(schema: z.ZodType): JsonSchema {
   return reference(ANSWERS, schema) ?? inline(schema, 'output');
 }
 
-/** Like `answerSchema`, for what a client sends: fields with a default are optional. */
+/** Like `answerSchema`, for requests: fields with a default are optional. */
 export function requestSchema(schema: z.ZodType): JsonSchema {
   return reference(REQUESTS, schema) ?? inline(schema, 'input');
 }
@@ -62,7 +62,7 @@ function optionsOf(io: Direction) {
   } as const;
 }
 
-/** Without the keys that only a document of its own has. */
+/** Drops the keys that only a standalone schema has. */
 function bare(schema: object): JsonSchema {
   return isTable(schema)
     ? Object.fromEntries(Object.entries(schema).filter(([key]) => !['$schema', '$id', 'id', '~standard'].includes(key)))

@@ -120,12 +120,12 @@ function bareType(mediaType: string): string {
   return mediaType.split(';', 1)[0] ?? mediaType;
 }
 
-/** For instance `If-Match` for `if-match`. */
+/** `if-match` → `If-Match` */
 function headerName(key: string): string {
   return key.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 }
 
-/** For instance `getApiSlotsByName`. Unique, because method and path are. */
+/** `getApiSlotsByName`. Unique, because method and path are. */
 function operationId(method: RouteMethod, path: string): string {
   return method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
 }

@@ -8,7 +8,7 @@ import type { DocumentedRoute } from '../server/route.ts';
 interface ErrorGroup {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
-  /** Whether a model server can answer the same status, with any code. */
+  /** A model server can answer the same status, with any code. */
   readonly upstream: boolean;
   readonly dialect: Dialect;
 }
@@ -18,13 +18,13 @@ const NAMES: ReadonlyMap<Dialect, string> = new Map([
   [ANTHROPIC, 'Messages'],
   [COHERE, 'Rerank'],
 ]);
-/** What a model server says of retries is passed on. */
+/** A model server's retry headers are passed on. */
 const PASSED_HEADERS = {
   'Retry-After': 'Seconds after which to try again, if that can help',
   'x-should-retry': '"false" if trying again cannot help',
 };
 
-/** One answer for each status, which lists its codes. A status that the route declares with a body of its own is left out. */
+/** One response per status, which lists its codes. Statuses that the route declares itself are left out. */
 export function errorAnswersOf(route: DocumentedRoute): Readonly<Record<string, object>> {
   const entries = groupsOf(route)
     .filter(({ status }) => !(status in route.answers))
@@ -49,7 +49,7 @@ function isPassed({ answers }: DocumentedRoute): boolean {
   return Object.values(answers).some(({ kind }) => kind === 'passed');
 }
 
-/** For instance `AuthRequiredOrAuthInvalid`. */
+/** `AuthRequiredOrAuthInvalid` */
 function nameOf({ codes, upstream, dialect }: ErrorGroup): string {
   return (NAMES.get(dialect) ?? '') + [...codes.map((code) => pascalCase(code)), ...(upstream ? ['Upstream'] : [])].join('Or');
 }
@@ -88,12 +88,10 @@ function contentOf(schema: object): object {
   return { content: { 'application/json': { schema } } };
 }
 
-/** Which error codes a route can answer. */
-
 const BODY_CODES: ReadonlySet<string> = new Set<ErrorCode>(['request.too_large', 'request.media_type']);
 const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);
 
-/** Returns the codes that the route declares, and those that any route can answer: about the request itself, its credential, and faults. Pure. */
+/** The codes that the route declares, and those of all routes: the request, its credential, and faults. Pure. */
 export function errorCodesOf(route: DocumentedRoute): readonly ErrorCode[] {
   return Object.keys(ERROR_CODES)
     .filter(isErrorCode)

@@ -17,7 +17,7 @@ interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
 
 interface TextAnswer extends AnswerFacts {
   readonly kind: 'text';
-  /** With its parameters: `text/plain; charset=utf-8`. */
+  /** `text/plain; charset=utf-8` */
   readonly mediaType: string;
 }
 
@@ -40,7 +40,7 @@ export type Answers = Readonly<Record<number, Answer>>;
 type BodyOf<Declared> =
   Declared extends JsonAnswer<infer Schema> ? Immutable<z.output<Schema>> : Declared extends TextAnswer ? string | Readable : undefined;
 
-/** What a handler returns: one of the declared statuses with a body of the type declared for it. */
+/** A declared status, with a body of the type declared for it. */
 export type ReplyTo<Declared extends Answers> = {
   readonly [Status in keyof Declared]: {
     readonly status: Status;
@@ -75,8 +75,7 @@ export function empty(description: string, headers: Readonly<Record<string, stri
   return { kind: 'empty', description, headers };
 }
 
-/** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
-
+/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */
   readonly param?: string | null;

@@ -35,8 +35,8 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
       for (const socket of open.items()) socket.destroy();
     },
     /**
-     * Closes connections that have been idle for a moment; to be called repeatedly. Node's own method closes them at once, even if a client that relies on
-     * keep-alive is just sending a request.
+     * Closes connections that have been idle for a moment; call it repeatedly. Node's own method would close a keep-
+     * alive connection on which a request is just arriving.
      */
     closeIdle() {
       const now = performance.now();
@@ -81,26 +81,26 @@ export function answerClientError(
       writeError(
         socket,
         'request.headers_too_large',
-        `Send smaller headers: the limit is ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT")`,
+        `The headers exceed ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT"): send smaller ones`,
       );
       return;
     case REQUEST_TIMEOUT:
-      writeError(socket, 'request.timeout', 'Send the complete request sooner: it timed out');
+      writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
       return;
     default:
-      writeError(socket, 'request.invalid', 'Send a well-formed HTTP/1.1 request');
+      writeError(socket, 'request.invalid', 'The request is malformed: send valid HTTP/1.1');
   }
 }
 
 export function refuseConnection(socket: Duplex, { SVC_MAX_CONNECTIONS: most }: Pick<Settings, 'SVC_MAX_CONNECTIONS'>): void {
-  writeError(socket, 'server.overloaded', `Try again later: ${most} connections are open ("SVC_MAX_CONNECTIONS")`);
+  writeError(socket, 'server.overloaded', `${most} connections are open ("SVC_MAX_CONNECTIONS"): try again later`);
 }
-
-/** How long connections and requests may take, on either way of reading them. */
 
 /** Headers that take longer indicate an attack or a dead connection. */
 export const HEADERS_MS = 30_000;
 /** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */
 export const REQUEST_MS = 300_000;
-/** Longer than common proxies keep idle connections, so that the proxy closes them and no request is sent on a closing connection. */
+/**
+ * Longer than common proxies keep idle connections, so the proxy closes them, and no request is sent on a closing one.
+ */
 export const KEEP_ALIVE_MS = 75_000;

@@ -1,4 +1,4 @@
-/** Node's HTTP server with the limits of the service, and errors in the documented shape where Node would answer in its own way or hang up. */
+/** Node's HTTP server with the limits of the service, and errors in the documented shape where Node has its own. */
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -33,7 +33,7 @@ export interface ConnectionReader {
   accept(socket: Socket): void;
   /** Leaves a new connection to Node's HTTP server. */
   pass(socket: Socket): void;
-  /** Whether one of its own requests is in progress on a connection. */
+  /** One of its own requests is in progress on the connection. */
   isBusy(socket: Socket): boolean;
 }
 
@@ -43,7 +43,7 @@ export interface HttpListeners {
   readonly listener: (req: IncomingMessage, res: ServerResponse) => void;
   /** Answers an inference request that the accelerator has read. */
   readonly fastListener: ReaderOptions['listener'];
-  /** Whether `fastListener` answers a POST to this path. */
+  /** `fastListener` answers a POST to this path. */
   readonly serves: (path: string) => boolean;
   /** Takes connections that change to another protocol. */
   readonly upgrades: UpgradePath;
@@ -83,13 +83,13 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   server.on('checkContinue', listener);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const facts = { param: 'Expect', requestId: newRequestId() };
-    answerError(req, res, errorAnswer('request.invalid', 'Send no other expectation than "100-continue"', facts));
+    answerError(req, res, errorAnswer('request.invalid', 'Unsupported expectation: send only "100-continue"', facts));
   });
   server.on('upgrade', (req: IncomingMessage, socket, leftover) => {
     upgraded.add(socket);
     upgrades.enter(req, leftover);
   });
-  server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'Use another method: "CONNECT" is not supported'));
+  server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'The method "CONNECT" is not supported'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>
     answerClientError(error.code, { socket, headersSent: responseOn(socket)?.headersSent === true }, limits),
   );

@@ -21,11 +21,11 @@ export interface UpgradeRequest {
   /** Bytes that came after the head. */
   readonly leftover: Buffer;
   readonly requestId: string;
-  /** Whether the credentials would still be accepted. */
+  /** The credentials would still be accepted. */
   readonly isAllowed: () => Promise<boolean>;
   /** Answers with an error and closes the connection. */
   readonly refuse: (code: ErrorCode, message: string, param?: string | null) => void;
-  /** To be called once, when a connection that was taken has ended. */
+  /** Call this once, when the connection has ended. */
   readonly done: () => void;
 }
 
@@ -34,7 +34,10 @@ export interface Route {
   /** Fastify's pattern: `/v1/models/:id`, `/v1/models/*`. */
   readonly path: string;
   readonly access: Access;
-  /** The route changes and reveals nothing, so requests from pages of any site, and under any name, are answered. Default: false. */
+  /**
+   * Answers requests from pages of any site and under any name, because the route reveals and changes nothing. Default:
+   * false.
+   */
   readonly anySite?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
@@ -42,7 +45,7 @@ export interface Route {
   readonly summary: string;
   /** Groups routes in the documentation. */
   readonly tag: string;
-  /** What the handler reads, as an object of `params`, `query`, `headers` and `body`. `defineRoute` parses requests with it. */
+  /** Schema of the input: an object of `params`, `query`, `headers` and `body`. */
   readonly input?: z.ZodObject;
   /** The answers of the route other than errors, by status. */
   readonly answers?: Answers;
@@ -50,13 +53,13 @@ export interface Route {
   readonly errors?: readonly ErrorCode[];
   /** Media types other than JSON that the route accepts. */
   readonly consumes?: readonly string[];
-  /** The route accepts a form (`multipart/form-data`) and nothing else. Unless it is raw, its body is what `read-form.ts` makes of the form. */
+  /** Accepts only a form (`multipart/form-data`). Unless the route is raw, its body is parsed by `read-form.ts`. */
   readonly multipart?: true;
   /** The largest body in bytes. Default: `SVC_BODY_LIMIT`. */
   readonly bodyLimit?: number;
   /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
-  /** Takes the connection of a request that asks for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
+  /** Takes connections that ask for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
   readonly upgrade?: (request: UpgradeRequest) => void;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
@@ -83,7 +86,7 @@ interface RouteContext {
   readonly onClose: (listener: () => void) => void;
 }
 
-/** How messages name the parts of a request. */
+/** Names of the parts of a request in messages. */
 const PARTS: Readonly<Record<string, string>> = { params: 'path', query: 'query', headers: 'headers', body: 'body' };
 
 /** The input of a route that reads nothing. */
@@ -128,11 +131,11 @@ function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, h
   const parsed = schema.safeParse({ params, query, headers, body: body ?? {} });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  if (issue === undefined) throw new ApiError('request.invalid', 'Correct the request');
+  if (issue === undefined) throw new ApiError('request.invalid', 'The request is invalid');
   const [part = '', ...inPart] = issue.path;
   const path = [...inPart, ...(issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].map(String).join('.');
   const param = path === '' ? (PARTS[String(part)] ?? 'request') : path;
-  throw new ApiError('request.invalid', `Correct "${param}": ${issue.message}`, { param });
+  throw new ApiError('request.invalid', `Invalid "${param}": ${issue.message}`, { param });
 }
 
 /** The client's own request id if it is well-formed, otherwise a new one. */

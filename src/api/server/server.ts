@@ -1,4 +1,4 @@
-/** The HTTP server of the service: the route table with one access check and one shape of errors. It does not listen until `listen` is called. */
+/** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import {
@@ -51,8 +51,8 @@ export interface HttpApi {
   /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
   leave(): void;
   /**
-   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). Until `others` resolves,
-   * other processes may pass connections on. Default: none does.
+   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
+   * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
    */
   close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
 }
@@ -132,7 +132,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
   };
 }
 
-/** Resolves when the last connection is closed. The HTTP server's own `close` would cut connections that are idle at this moment. */
+/** Resolves when the last connection is closed. The HTTP server's own `close` would cut idle connections now. */
 async function closeListener(server: Server): Promise<void> {
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
 }
@@ -152,13 +152,13 @@ function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, parseForm);
 }
 
-/** An empty body counts as missing even with a content type, since clients send "application/json" with a bare DELETE. */
+/** An empty body counts as missing, because clients send "application/json" with a bare DELETE. */
 function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   const parse = app.getDefaultJsonParser('error', 'ignore');
   return (request, body, done) => {
     if (body === '') done(null, undefined);
     else if (isDeeperThan(MOST_LEVELS, body)) {
-      done(new ApiError('request.invalid', `Send JSON with at most ${MOST_LEVELS} levels of nested arrays and objects`));
+      done(new ApiError('request.invalid', `The JSON is nested too deeply: send at most ${MOST_LEVELS} levels of arrays and objects`));
     } else void parse(request, body, done);
   };
 }
@@ -179,7 +179,7 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
-      done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
+      done(new ApiError('request.invalid', 'Exactly one "Host" header is required', { param: 'Host' }));
     } else if (request.is404) {
       // Answered before the unwanted body is read.
       const methods = allowedMethods(request.url);
@@ -203,9 +203,10 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: r
   const allow = methods.join(', ');
   if (method === 'OPTIONS' && url === '*') void reply.code(204).header('allow', allow).send();
   else if (methods.length === 0) {
-    const message = `Use a known path instead of "${url.slice(0, 200)}": "/api/openapi.json" lists them`;
+    const message = `There is no path "${url.slice(0, 200)}": "/api/openapi.json" lists all`;
     sendError(reply, { code: 'route.not_found', message });
-  } else sendError(reply, { code: 'route.method', message: `Use one of ${allow} instead of "${method}"`, headers: { allow } });
+  } else
+    sendError(reply, { code: 'route.method', message: `The method "${method}" is not allowed: use one of ${allow}`, headers: { allow } });
 }
 
 interface OptionsFacts {
@@ -256,7 +257,7 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
 function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
   if (encoding.toLowerCase() !== 'identity') {
-    throw new ApiError('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', {
+    throw new ApiError('request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', {
       param: 'Content-Encoding',
     });
   }
@@ -265,18 +266,18 @@ function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];
   if ((route.multipart !== true && isJsonType(type)) || types.includes(bare)) return;
   const accepted = types.map((name) => `"${name}"`).join(' or ');
-  throw new ApiError('request.media_type', `Send the body as ${accepted}`, { param: 'Content-Type' });
+  throw new ApiError('request.media_type', `Unsupported media type: send the body as ${accepted}`, { param: 'Content-Type' });
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who sends it, once the access check has run. */
+    /** Set by the access check. */
     caller: Caller | undefined;
   }
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;
-    /** Of bytes of a body, where it is another one than that of the settings. */
+    /** Overrides `SVC_BODY_LIMIT`. */
     readonly bodyLimit?: number;
   }
 }

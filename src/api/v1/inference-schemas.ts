@@ -1,6 +1,6 @@
 /**
- * What inference requests and answers look like, for the OpenAPI document. The gateway passes both on unchanged, so these schemas name only what every model
- * server of this project understands and sends; everything else is allowed. No request is checked against them.
+ * Inference requests and answers in the OpenAPI document. The gateway passes both on unchanged and checks neither, so
+ * the schemas name only fields that all model servers know, and allow others.
  */
 import { z } from 'zod';
 
@@ -111,7 +111,7 @@ const Images = z.looseObject({
   data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
 });
 
-/** By the name of the component in the document. */
+/** Key: name of the component in the document. */
 export const REQUESTS = {
   InferenceRequest,
   ChatCompletionRequest,

@@ -63,7 +63,7 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
 
 type ModelBody = Immutable<z.output<typeof Model>>;
 
-/** Returns one entry for each model id and alias. Disabled slots are left out, so that clients do not offer models that cannot answer. */
+/** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */
 function listModels(view: BoardView, startedAt: number): Immutable<z.output<typeof ModelList>> {
   const entries = new Map<string, ModelBody>();
   for (const slot of view.slots.values()) {

@@ -1,9 +1,9 @@
 /**
- * One connection of the fast path: it reads requests of the ordinary form, one after the other, and leaves the connection to Node's HTTP server, with all that was read, at the
- * first one that is not.
+ * One connection of the fast path. It reads ordinary requests one after the other, and leaves the connection to Node's
+ * HTTP server, with all bytes read, at the first request that is not.
  *
  *   idle ── bytes ─► scan ─┬─► a request: read its body, wait for its answer ─► idle
- *                          └─► anything else, or a head that is not complete: handed over, for good
+ *                          └─► anything else, or an incomplete head: handed over for good
  */
 import type { Socket } from 'node:net';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
@@ -25,11 +25,11 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
 }
 
 export interface ConnectionLimits {
-  /** How long a connection may stay open without a request. */
+  /** Longest time without a request. */
   readonly keepAliveMs: number;
-  /** How long a new connection may send nothing before it is handed over, so that Node's time limit applies. */
+  /** Longest silence of a new connection before Node's time limit applies. */
   readonly silentMs: number;
-  /** How long the whole body may take. */
+  /** Longest time for a whole body. */
   readonly requestMs: number;
 }
 
@@ -42,11 +42,14 @@ export class FastConnection {
   readonly #socket: Socket;
   #request: FastRequest | undefined;
   #response: FastResponse | undefined;
-  /** What came after the body of the present request. */
+  /** Bytes after the body of the current request. */
   #rest: Buffer[] = [];
   #restBytes = 0;
   #hasServed = false;
-  /** When `checkTimeouts` first saw the present request, or that there is none: about a second late at most, and no request has to read the clock. */
+  /**
+   * When `checkTimeouts` first saw the current request or its absence: at most a second late, without a clock per
+   * request.
+   */
   #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
   readonly #onDrain = (): void => this.#response?.onDrain();
@@ -69,7 +72,7 @@ export class FastConnection {
     return this.#request !== undefined;
   }
 
-  /** To be called about once a second. */
+  /** Call this about once a second. */
   checkTimeouts(now: number, limits: ConnectionLimits): void {
     this.#since ??= now;
     const ms = now - this.#since;

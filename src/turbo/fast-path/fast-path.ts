@@ -1,6 +1,6 @@
 /**
- * Reads inference requests of the ordinary form without Node's HTTP server, because its parser, objects and streams cost more than what the gateway does with such a request. It
- * decides nothing about a request: the same listener gets it as from Node's HTTP server. `SVC_FAST_PATH=0` switches it off (ADR 0095).
+ * Reads ordinary inference requests without Node's HTTP server, whose parser, objects and streams cost more than the
+ * gateway's work. It decides nothing: the listener is the same. `SVC_FAST_PATH=0` switches it off (ADR 0095).
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listen
 const SILENT_MS = 1000;
 const SWEEP_MS = 1000;
 
-/** Reads the connections of Node's HTTP server, which still listens and gets the connections that the fast path does not serve. */
+/** Reads connections of Node's HTTP server, which still listens and serves all other requests. */
 export function readFast(server: Server, { limits, serves, listener }: ReaderOptions): ConnectionReader {
   const listeners = server.listeners('connection');
   server.removeAllListeners('connection');
@@ -70,7 +70,7 @@ export function createFastPath({ rules, listener, handOver, limits: all }: FastP
       connections.set(socket, connection);
       sweeper ??= setInterval(sweep, SWEEP_MS).unref();
     },
-    /** Whether a request of the fast path is in progress on this connection. */
+    /** A request of the fast path is in progress. */
     isBusy: (socket: Socket) => connections.get(socket)?.isBusy === true,
   };
 }

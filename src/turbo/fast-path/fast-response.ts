@@ -1,4 +1,7 @@
-/** The answer to a request of the fast path. It behaves like Node's own `ServerResponse` in all that `ClientResponse` has, and sends the same bytes. */
+/**
+ * The response of the fast path. It implements `ClientResponse` as Node's `ServerResponse` does, and sends the same
+ * bytes.
+ */
 import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * What listens in a worker: the fast path alone. Each connection on which something else arrives than an inference request of the ordinary form is passed on to the controller, which has
- * the HTTP server. So there is one management API, and one parser that decides unusual cases.
+ * A worker's server: the fast path alone. Connections with anything but an ordinary inference request go to the
+ * controller, so there is one management API and one parser for unusual cases.
  */
 import { createServer, type Socket } from 'node:net';
 import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
@@ -48,7 +48,7 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
         });
       });
     },
-    /** Stops listening at once, and closes idle connections until `finished` resolves, or all at the end of `graceMs`. */
+    /** Stops listening, closes idle connections until `finished` resolves, and all of them after `graceMs`. */
     async close(graceMs: number, finished: Promise<void>) {
       server.close();
       const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);

@@ -171,7 +171,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       },
       pulls: () => world.pulls,
       async pullModel(id) {
-        if (id === 'none') return fail('stalled', 'ModelMissing', 'Use a name such as "hf:owner/repo": nothing provides "none"');
+        if (id === 'none') return fail('stalled', 'ModelMissing', 'Nothing provides "none": use a name such as "hf:owner/repo"');
         return id === 'away' ? fail('retry', 'ModelPullFailed', 'The server does not answer') : ok(undefined);
       },
       async removeModel(id) {

@@ -89,7 +89,7 @@ type Body = Immutable<z.output<typeof Cluster>>;
 interface Question {
   /** Only pods of this slot. Default: of all slots. */
   readonly slot?: string | undefined;
-  /** How many pods to list at most. */
+  /** Maximum number of pods. */
   readonly limit: number;
 }
 
@@ -111,7 +111,7 @@ export function viewCluster(listing: ClusterListing | undefined, { slot, limit }
   };
 }
 
-/** What does not work must not be beyond the limit. */
+/** Pods that do not work come first, so that the limit never hides them. */
 function byNeed(one: PodListing, other: PodListing): number {
   return rankOf(one) - rankOf(other) || compareTexts(one.slot ?? '', other.slot ?? '') || compareTexts(one.name, other.name);
 }

@@ -1,4 +1,4 @@
-/** How memory was shared out, as `GET /api/slots/{name}/explain` returns it, and whether a model fits. Pure. */
+/** Memory shares as `GET /api/slots/{name}/explain` returns them, and whether a model fits. Pure. */
 import type { z } from 'zod';
 import type { BoardSlot } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../server/answer.ts';

@@ -1,16 +1,16 @@
 /**
- * Finds where somebody speaks, from the loudness of short frames of sound: OpenAI's `server_vad` without a model. It notices voices in quiet and in evenly noisy
- * rooms; music and other people's voices count as speech. Pure.
+ * Detects speech by the loudness of short frames, like OpenAI's `server_vad`, without a model. It works in quiet and
+ * evenly noisy rooms; music and voices in the background count as speech. Pure.
  */
 
 export const FRAME_MS = 20;
 
 export interface TurnDetection {
-  /** From 0 to 1. Higher means that only louder sound is speech; 0.5 is three times the noise. */
+  /** 0 to 1. Only sound louder than this is speech; 0.5 is three times the noise floor. */
   readonly threshold: number;
   /** Sound from before the speech that belongs to it. */
   readonly prefixMs: number;
-  /** How long it must be quiet after speech. */
+  /** Silence that ends speech. */
   readonly silenceMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface Hearing {
 
 export type HeardFrame = Hearing & { readonly change: 'started' | 'stopped' | undefined };
 
-/** Sound is louder than this factor times the noise at a threshold of 0.5, but the limit stays between the two levels. */
+/** Speech is louder than this factor times the noise floor at a threshold of 0.5, between the two levels. */
 const OVER_NOISE = 3;
 const QUIETEST = 0.0015;
 const LOUDEST = 0.01;
