@@ -15,7 +15,6 @@ import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts'
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
-/** The images that clients fetch by URL. */
 export interface ImageSource {
   /** Undefined: it does not exist. `read` closes the file at its end, `close` without reading. */
   open(id: string): Promise<{ readonly sizeBytes: number; read(from: number, to: number): Readable; close(): Promise<void> } | undefined>;
@@ -24,16 +23,13 @@ export interface ImageSource {
 export interface EventFeed {
   /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */
   since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean };
-  /** Returns the last `seq` assigned. */
   last(): number;
   subscribe(listener: (entry: TimelineEntry) => void): () => void;
   /** Reads the newest `limit` entries of a slot's timeline from its file, oldest first. */
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
 }
 
-/** Result of a dry run of the planner. */
 interface PlanPreview {
-  /** The output of `explain(plan)`. */
   readonly text: string;
   readonly changes: readonly {
     readonly slot: SlotName;
@@ -81,7 +77,6 @@ export interface ModelListing {
   readonly reason: string | undefined;
 }
 
-/** All that is known of one model. */
 export interface ModelDetail extends ModelListing {
   readonly files: readonly {
     /** Relative to the root of the store. */
@@ -96,7 +91,6 @@ export interface ModelDetail extends ModelListing {
   readonly sources: readonly string[];
 }
 
-/** A download of a model, with or without slots that wait for it. */
 export interface PullListing {
   readonly id: string;
   readonly progress: Progress | undefined;
@@ -157,7 +151,6 @@ export interface Manage {
     options: { readonly tail: number; readonly follow: boolean },
     signal: AbortSignal,
   ): Promise<AsyncIterable<{ readonly text: string }> | undefined>;
-  /** Milliseconds since the last finished pass. */
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;

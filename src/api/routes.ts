@@ -17,7 +17,6 @@ import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
 
-/** Returns the OpenAI routes as given, everything under `/api`, and the document that describes both. */
 export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): readonly DocumentedRoute[] {
   const routes: DocumentedRoute[] = [
     ...v1,

@@ -42,7 +42,6 @@ export type Authorize = (access: Access, request: CheckedRequest) => AccessDecis
 
 export interface TokenCheckDeps {
   readonly store: Pick<TokenStore, 'current'>;
-  /** Called with the id of each accepted token. */
   readonly onUse: (id: string) => void;
   /** The connection came through the local socket, which only root and the service's user can open. Default: none. */
   readonly isLocal?: (socket: Socket) => boolean;

@@ -1,7 +1,6 @@
 /** The tokens that the replicas in a cluster share. The adapter is `cluster/token-secret.ts`. */
 import type { Result } from '../schema/words/failure.ts';
 
-/** The text of the tokens, as `decide/token-file-text.ts` reads and writes it. */
 export interface SharedText {
   /** Empty where nothing was stored yet. */
   readonly text: string;

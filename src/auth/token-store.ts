@@ -25,13 +25,11 @@ import {
 export const tokenFileOf = ({ SVC_CONFIG_DIR }: Pick<Settings, 'SVC_CONFIG_DIR'>): string => join(SVC_CONFIG_DIR, 'tokens.toml');
 
 export interface TokenStore {
-  /** The tokens that are valid now, by id. */
   current(): Tokens;
   /** Keeps comments and order. Other processes wait. Fails if the file is invalid or cannot be written. */
   change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
 }
 
-/** The message says why nothing was changed, and what to do. */
 export type TokenChange = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
 export interface TokenStoreOptions {
@@ -148,7 +146,7 @@ async function withLock(path: string, work: () => Promise<TokenChange>): Promise
     const answer = await lockDirectory({ directory: dirname(path), name: `.${basename(path)}`, since: Date.now(), ...owner });
     if (answer.kind === 'locked') return await work().finally(() => answer.lock.release());
     if (answer.kind === 'unusable') return refuse(`Cannot write to "${dirname(path)}": ${answer.message}`);
-    if (performance.now() > deadline) return refuse(`"${path}" is being changed by ${answer.holder}: try again`);
+    if (performance.now() > deadline) return refuse(`"${path}" is locked, because ${answer.holder} is changing it: try again`);
     await sleep(LOCK_POLL_MS);
   }
 }

@@ -8,7 +8,6 @@ import type { Log } from '../platform/log.ts';
 import { TOKEN_ID } from './decide/token-file-text.ts';
 
 export interface TokenUse {
-  /** Notes a use; costs one write to a map. */
   note(id: string): void;
   /** Unix milliseconds by id. */
   lastUses(): ReadonlyMap<string, number>;
@@ -26,7 +25,6 @@ export async function readTokenUse(path: string): Promise<ReadonlyMap<string, nu
 }
 
 export async function createTokenUse(options: {
-  /** `<state>/token-use.json` */
   readonly path: string;
   /** Unix milliseconds. */
   readonly wallNow: () => number;

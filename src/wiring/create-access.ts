@@ -12,11 +12,9 @@ import type { ServiceOptions, World } from './world.ts';
 export interface AccessControl {
   readonly authorize: Authorize;
   readonly tokens: TokenManager;
-  /** The address is one of `SVC_TRUSTED_PROXIES`. */
   isProxy(address: string | undefined): boolean;
   /** False while the tokens were not read yet, so that none can be accepted. */
   isReady(): boolean;
-  /** A worker has accepted a token. */
   tokenUsed(id: string): void;
   /** Writes when tokens were last used. */
   stop(): Promise<void>;

@@ -165,8 +165,6 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
   };
 }
 
-/** Opens the cache of images: where translations put them, where clients fetch them, and what removes the old ones. */
-
 /** An image may outlive its time by this much on disk; nobody gets it then. */
 const TIDY_MS = 3_600_000;
 
@@ -192,8 +190,6 @@ function openImageCache(
     source: cache,
   };
 }
-
-/** Opens the stored voices: where the routes change them, and where requests for speech find them. */
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */
 export function openVoices(

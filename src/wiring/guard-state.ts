@@ -22,7 +22,6 @@ interface GuardStateOptions {
 }
 
 interface StateGuard {
-  /** Stops watching and releases the lock. */
   close(): void;
 }
 
@@ -133,6 +132,6 @@ export async function lockDirectories(settings: LockSettings, since: number, log
 }
 
 function inUse(key: keyof LockSettings, directory: string, holder: string): Result<never> {
-  const message = `The directory "${directory}" is already used by ${holder}: stop that service first, or set "${key}" to another directory`;
+  const message = `The directory "${directory}" is locked, because ${holder} already uses it: stop that service first, or set "${key}" to another directory`;
   return fail('stalled', 'SettingUnusable', message);
 }

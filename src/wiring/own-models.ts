@@ -17,7 +17,6 @@ export interface OwnModelDeps {
   readonly providers: ProviderRegistry;
   /** Those that run on this machine itself; undefined where workloads run in images. */
   readonly programs: readonly OwnProgram[] | undefined;
-  /** Runs the images. */
   readonly runtime: Pick<Runtime, 'observe' | 'print'>;
   readonly imagesOf: (provider: Provider) => readonly ImageReference[];
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -60,7 +60,6 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
 }
 
 export interface Listening extends ListenFacts {
-  /** The bound address. */
   readonly bound: Settings['SVC_LISTEN'];
 }
 

@@ -20,7 +20,6 @@ import { watchDirectory } from '../files/watch-directory.ts';
 import type { CatalogueSource } from '../models/catalogue/catalogue-source.ts';
 import { ok } from '../schema/words/failure.ts';
 
-/** Inputs of the service, and so of every world. */
 export interface ServiceOptions {
   readonly settings: Settings;
   readonly version: string;
@@ -33,7 +32,6 @@ export interface ServiceOptions {
   readonly providers: ProviderRegistry;
 }
 
-/** A program that slots run without containers. */
 export interface OwnProgram extends HostProgram {
   readonly kind: ProviderKind;
   readonly name: string;
@@ -44,12 +42,10 @@ export interface World {
   /** Undefined where workloads run in images. */
   readonly programs?: readonly OwnProgram[];
   readonly source: SlotSource;
-  /** The images as of the last read of the source. */
   readonly toolboxes: () => ToolboxImages;
   /** The source returns no slots from now on. */
   wantNothing(): void;
   readonly models: ModelStore;
-  /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
   /** The models of a cluster. Undefined on a host. */
   readonly clusterModels?: ClusterModelStore;
@@ -68,15 +64,12 @@ export interface World {
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
-  /** Cluster metrics. Undefined on a host. */
   readonly cluster?: ClusterSources;
-  /** Cluster facts for users. Undefined on a host. */
   readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */
   start(observer: KubeObserver): void;
   /** Gives up leadership. Everything else continues. */
   resign(): Promise<void>;
-  /** Stops everything that `start` has started. */
   stop(): Promise<void>;
 }
 

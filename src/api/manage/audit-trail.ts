@@ -35,7 +35,6 @@ type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
 
 export interface AuditDeps {
   readonly log: Pick<Log, 'info'>;
-  /** Adds an entry to the timeline of a slot. */
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 

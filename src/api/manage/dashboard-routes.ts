@@ -81,8 +81,6 @@ function listFiles(directory: string): readonly string[] {
   }
 }
 
-/** The headers with which the files of the dashboard are sent. Pure. */
-
 /**
  * The page may load and reach only the service itself. Nothing turns text into markup or code, so output of models and
  * logs stays text. `data:` and `blob:` are images. https://www.w3.org/TR/CSP3/
@@ -124,7 +122,6 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
-/** Undefined for files that are not served. */
 function mediaTypeOf(path: string): string | undefined {
   return TYPES[path.slice(path.lastIndexOf('.') + 1)];
 }

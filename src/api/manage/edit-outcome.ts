@@ -9,7 +9,6 @@ import type { ManageDeps } from './manage-deps.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;
 
-/** Returns the result of a successful edit; throws an `ApiError` for any other. */
 export function unwrapEdit(name: SlotName, result: EditResult): Done {
   switch (result.kind) {
     case 'done':
@@ -49,9 +48,6 @@ export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps,
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
 }
 
-/** Parts of requests that several routes read. */
-
-/** The slot in the path. */
 export const SlotParams = z.object({ name: SlotName });
 
 /** The version that an edit is based on. */

@@ -71,7 +71,6 @@ const MISSED_HEARTBEATS = 4;
 interface EventStreamOptions {
   /** The last id that the client has received; undefined: only new entries. */
   readonly after: number | undefined;
-  /** Only this slot's entries. */
   readonly slot: string | undefined;
   readonly signal: AbortSignal;
   readonly watchProgress: GatewayTraffic['watchProgress'];
@@ -84,7 +83,6 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
   let position = ahead ? 0 : (options.after ?? feed.last());
   let hasRoom = false;
   let missed = 0;
-  /** Not sent yet. */
   const progressOf = new Map<string, SlotTraffic['progress']>();
   const stream = new Readable({
     read() {

@@ -21,7 +21,6 @@ export interface ManageDeps {
   readonly isProxy: (address: string | undefined) => boolean;
   /** False while no token can be accepted, since the tokens were not read yet. Default: always true. */
   readonly accessIsReady?: () => boolean;
-  /** Features that this build and host support. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Milliseconds on the clock of the loop. */
   readonly now: () => number;

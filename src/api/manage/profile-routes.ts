@@ -155,7 +155,6 @@ async function apply(store: ProfileStore, { name, resourceVersion }: Profile): P
   }
 }
 
-/** The slots that a switch changes. They were parsed, so their documents have the right form. */
 function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
   const isDocument = (slot: ProfileSlot): slot is ProfileSlot & { readonly after: SlotDocument } => slot.change !== 'unchanged';
   return new Map(slots.filter(isDocument).map(({ name, after }) => [name, after]));
@@ -217,8 +216,6 @@ function detailOf(profile: Profile, caller: Caller | undefined) {
   return { body, headers: { etag: `"${profile.resourceVersion}"` } };
 }
 
-/** A profile as the API shows it. Pure. */
-
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
 function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
@@ -230,7 +227,6 @@ function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
   };
 }
 
-/** `showsSecrets`: with the values of environment variables. */
 function viewProfileDetail(profile: Profile, { showsSecrets }: { readonly showsSecrets: boolean }): Body<typeof ProfileDetail> {
   return {
     ...viewProfile(profile),

@@ -14,7 +14,6 @@ export interface RecordedRequest extends FinishedRequest {
 export interface RequestRecord {
   /** Allocates nothing for a request that was answered in time. */
   readonly note: ReportRequest;
-  /** The newest first. */
   list(): readonly RecordedRequest[];
 }
 
@@ -29,7 +28,6 @@ export function createRequestRecord(wallNow: () => number): RequestRecord {
   };
 }
 
-/** Reports each request to several listeners. */
 export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest {
   return (finished) => {
     for (const listener of listeners) listener(finished);

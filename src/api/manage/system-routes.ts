@@ -13,7 +13,6 @@ import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls
 const MISSED_RESYNCS = 4;
 const LEAST_STALE_MS = 60_000;
 
-/** A login form may send anything; it is not read. */
 const LoginInput = z.object({ body: z.unknown().describe('Ignored') });
 
 const METHODS = ['bearer', 'forwarded-email'] as const;
@@ -22,7 +21,6 @@ export function createSystemRoutes(deps: ManageDeps): readonly DocumentedRoute[]
   return [...livenessRoutes(deps), ...stateRoutes(deps), ...discoveryRoutes(deps), ...installRoutes(deps), ...authRoutes(deps)];
 }
 
-/** A route that anyone may read. */
 function open<const Declared extends Answers>(
   path: string,
   summary: string,

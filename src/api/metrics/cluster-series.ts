@@ -3,14 +3,12 @@
  */
 import type { MetricFactory } from './metric-factory.ts';
 
-/** A local copy of objects of the API server. */
 interface Copy {
   readonly resource: string;
   ageMs(): number;
 }
 
 export interface ClusterSources {
-  /** Number of pending writes. */
   waiting(): Readonly<Record<'status' | 'event', number>>;
   /** Undefined while this replica has not seen who leads. */
   leaderTransitions(): number | undefined;

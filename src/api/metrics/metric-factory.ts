@@ -14,7 +14,6 @@ type AddSample = (labels: Labels, value: number) => void;
 /** One series. Hot paths bind it once, so that an event costs no lookup. */
 interface Series {
   text(name: string): string;
-  /** The last call: the series is no longer shown. */
   remove(): void;
 }
 
@@ -73,7 +72,6 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
     gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
       writers.push(() => writeRead({ name, ...METRICS[name] }, read));
     },
-    /** All metrics in the text format of Prometheus. */
     async text(): Promise<string> {
       const breathe = breather();
       let text = '';
@@ -124,7 +122,6 @@ class Counted implements CounterSeries {
   }
 }
 
-/** A class for speed. Shown from its first event on. */
 class Observed implements HistogramSeries {
   readonly #shown: Set<Series>;
   readonly #labels: string;

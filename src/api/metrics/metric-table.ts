@@ -8,14 +8,12 @@ interface MetricFacts {
   /** The values of each label are bounded: slots on the board, routes of the table, or words of the program. */
   readonly labels: readonly string[];
   readonly unit: string;
-  /** One sentence, shown by Prometheus and in the reference. */
   readonly help: string;
   /**
    * How to combine the values of several replicas. `replica`: each has its own; add them up. `same`: each reports the
    * same thing; take the maximum. `leader`: only the leader counts; add them up.
    */
   readonly scope: 'replica' | 'same' | 'leader';
-  /** Upper bounds of a histogram's buckets, in the unit of the metric. */
   readonly buckets?: readonly number[];
 }
 
@@ -171,7 +169,6 @@ export const METRICS = {
 
 type Metrics = typeof METRICS;
 
-/** The names of all metrics of one type. */
 export type MetricName<Type extends MetricFacts['type']> = {
   [Name in keyof Metrics]: Metrics[Name] extends { readonly type: Type } ? Name : never;
 }[keyof Metrics];

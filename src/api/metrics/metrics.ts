@@ -17,9 +17,7 @@ interface MetricsDeps extends SlotSources {
   readonly board: Pick<Board, 'current' | 'subscribe'>;
   /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
-  /** Undefined on a host. */
   readonly cluster?: ClusterSources | undefined;
-  /** Makes what is called between two metrics of a text. Default: `createBreather`. */
   readonly breather?: () => Breather;
 }
 
@@ -54,8 +52,6 @@ function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, lea
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }
-
-/** The metrics of the process: memory, CPU, and how busy its event loop is. */
 
 /** Time between the timers that measure the delay. Fifty a second cost nothing that can be measured. */
 const RESOLUTION_MS = 20;

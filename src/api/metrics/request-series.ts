@@ -6,7 +6,6 @@ import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { CounterSeries, HistogramSeries, MetricFactory } from './metric-factory.ts';
 
-/** The series of a slot on one route. */
 interface OfRoute {
   readonly seconds: HistogramSeries;
   readonly firstToken: HistogramSeries;

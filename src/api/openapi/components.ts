@@ -14,12 +14,10 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 
-/** Returns all named schemas by name. */
 export function namedSchemas(): Readonly<Record<string, JsonSchema>> {
   return { ...convert(ANSWERS, 'output'), ...convert(REQUESTS, 'input') };
 }
 
-/** Returns a reference to a named schema; any other schema is converted. */
 export function answerSchema(schema: z.ZodType): JsonSchema {
   return reference(ANSWERS, schema) ?? inline(schema, 'output');
 }
@@ -55,7 +53,6 @@ function optionsOf(io: Direction) {
     unrepresentable: 'any',
     override({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) {
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-      // Every integer of JavaScript is below this.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
     },

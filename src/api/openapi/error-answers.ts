@@ -4,7 +4,6 @@ import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { DocumentedRoute } from '../server/route.ts';
 
-/** The errors of a route with one status. */
 interface ErrorGroup {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
@@ -35,7 +34,6 @@ export function errorAnswersOf(route: DocumentedRoute): Readonly<Record<string, 
   return { ...Object.fromEntries(entries), ...(isPassed(route) ? { default: other } : {}) };
 }
 
-/** The components to which `errorAnswersOf` refers. */
 export function errorResponses(routes: readonly DocumentedRoute[]): Readonly<Record<string, object>> {
   return Object.fromEntries(routes.flatMap(groupsOf).map((group) => [nameOf(group), errorResponse(group)]));
 }
@@ -107,8 +105,6 @@ function isCommon(code: ErrorCode, { method, access }: DocumentedRoute): boolean
 function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERROR_CODES, code);
 }
-
-/** Small parts of the document. */
 
 /** Headers with their meanings, and the one that every answer has. */
 export function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, object>> {

@@ -4,7 +4,6 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 interface AnswerFacts {
-  /** One sentence for the documentation. */
   readonly description: string;
   /** Headers besides `x-request-id`, with their meanings. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -25,7 +24,6 @@ interface EmptyAnswer extends AnswerFacts {
   readonly kind: 'empty';
 }
 
-/** The answer of a model server, which the gateway passes on unchanged. */
 export interface PassedAnswer extends AnswerFacts {
   readonly kind: 'passed';
   /** Media type → what the body is expected to be. */
@@ -34,7 +32,6 @@ export interface PassedAnswer extends AnswerFacts {
 
 type Answer = JsonAnswer | TextAnswer | EmptyAnswer | PassedAnswer;
 
-/** Status → answer. */
 export type Answers = Readonly<Record<number, Answer>>;
 
 type BodyOf<Declared> =

@@ -54,14 +54,11 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
   };
 }
 
-/** Answers a request that cannot be read, in the documented shape, and closes its connection. */
-
 /** Node's code for a request that was not complete in time. */
 export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 interface BrokenRequest {
   readonly socket: Duplex;
-  /** An answer to it has begun. */
   readonly headersSent: boolean;
 }
 

@@ -7,7 +7,6 @@ import { ApiError, type ApiErrorOptions } from './answer.ts';
 import { newRequestId, type Route } from './route.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 
-/** Logs a fault of the service itself. */
 export type OnFault = (error: unknown, requestId: string) => void;
 
 type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
@@ -27,7 +26,6 @@ export function sendError(reply: FastifyReply, { code, message, param, headers }
   return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
-/** Fastify's own errors, with messages for the client instead of for the programmer. */
 const FRAMEWORK_ERRORS: Readonly<Record<string, AnsweredError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: { code: 'request.too_large', message: 'The body exceeds "SVC_BODY_LIMIT": send a smaller one' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
@@ -86,10 +84,7 @@ function pathOf(url: string): string {
   }
 }
 
-/** Writes an error in the documented shape to a connection that has no answer of an HTTP server, and closes it. */
-
 interface ErrorOptions {
-  /** Default: a new one. */
   readonly requestId?: string;
   readonly param?: string | null;
 }

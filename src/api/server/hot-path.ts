@@ -83,7 +83,6 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
   }
 
   return {
-    /** `tryHandle` handles a POST to this path. */
     serves: (path: string) => known.has(path),
     /** Returns false, and leaves the request untouched, if the path is not a raw route. */
     tryHandle(req: ClientRequest, res: ClientResponse) {

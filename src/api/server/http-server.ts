@@ -33,7 +33,6 @@ export interface ConnectionReader {
   accept(socket: Socket): void;
   /** Leaves a new connection to Node's HTTP server. */
   pass(socket: Socket): void;
-  /** One of its own requests is in progress on the connection. */
   isBusy(socket: Socket): boolean;
 }
 
@@ -41,9 +40,7 @@ const NODE_READS: ConnectionReader = { accept: () => undefined, pass: () => unde
 
 export interface HttpListeners {
   readonly listener: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Answers an inference request that the accelerator has read. */
   readonly fastListener: ReaderOptions['listener'];
-  /** `fastListener` answers a POST to this path. */
   readonly serves: (path: string) => boolean;
   /** Takes connections that change to another protocol. */
   readonly upgrades: UpgradePath;

@@ -8,7 +8,6 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
 export interface LocalSocket {
-  /** The connection came through the socket. */
   isLocal(socket: Socket): boolean;
   /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
   listen(path: string, server: HttpServer): Promise<void>;

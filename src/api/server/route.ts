@@ -18,12 +18,10 @@ export type RawRequest = Omit<ExchangeRequest, 'path'>;
 /** A request to change the protocol of its connection, which has passed the checks of site and access. */
 export interface UpgradeRequest {
   readonly req: IncomingMessage;
-  /** Bytes that came after the head. */
   readonly leftover: Buffer;
   readonly requestId: string;
   /** The credentials would still be accepted. */
   readonly isAllowed: () => Promise<boolean>;
-  /** Answers with an error and closes the connection. */
   readonly refuse: (code: ErrorCode, message: string, param?: string | null) => void;
   /** Call this once, when the connection has ended. */
   readonly done: () => void;
@@ -41,13 +39,10 @@ export interface Route {
   readonly anySite?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
-  /** One sentence for the documentation. */
   readonly summary: string;
-  /** Groups routes in the documentation. */
   readonly tag: string;
   /** Schema of the input: an object of `params`, `query`, `headers` and `body`. */
   readonly input?: z.ZodObject;
-  /** The answers of the route other than errors, by status. */
   readonly answers?: Answers;
   /** The codes of the errors that this route answers, besides those that any route can answer. */
   readonly errors?: readonly ErrorCode[];
@@ -74,7 +69,6 @@ interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> e
 > {
   readonly input: Input;
   readonly answers: Declared;
-  /** Gets the parsed input. A thrown `ApiError` is answered in the documented shape. */
   handler(input: z.output<Input>, context: RouteContext): ReplyTo<Declared> | Promise<ReplyTo<Declared>>;
 }
 
@@ -82,7 +76,6 @@ interface RouteContext {
   readonly request: FastifyRequest;
   /** Undefined on open routes of a service with authentication. */
   readonly caller: Caller | undefined;
-  /** Calls the listener when the answer is complete or the client has disconnected. */
   readonly onClose: (listener: () => void) => void;
 }
 

@@ -28,9 +28,7 @@ import { createUpgradePath } from './upgrade-path.ts';
 export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
-  /** Ends the inference requests in progress. */
   readonly gateway: Pick<Gateway, 'close'>;
-  /** Refuses pages of other sites. */
   readonly site: SiteGuard;
   readonly authorize: Authorize;
   /** Runs the handler of a route in the name of its caller, for the audit trail. Default: nothing is recorded. */
@@ -39,14 +37,12 @@ export interface ServerDeps {
   readonly onFault?: OnFault;
   /** Number of connections of other processes that count as well. Default: none. */
   readonly connectionsElsewhere?: () => number;
-  /** Default: none. */
   readonly accelerator?: Accelerator;
 }
 
 export interface HttpApi {
   readonly app: FastifyInstance;
   readonly server: Server;
-  /** Resolves with the actual port. */
   listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
   /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
   leave(): void;

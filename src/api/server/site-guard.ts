@@ -21,7 +21,6 @@ const MAX_HOSTS = 256;
 const MAX_HOST_LENGTH = 260;
 
 export function createSiteGuard(policy: SitePolicy): SiteGuard {
-  /** Values of `Host` with which requests have been accepted. */
   const accepted = new Set<string>();
 
   function remember(host: string | undefined): void {

@@ -34,7 +34,6 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
     /** `enter` takes the request. Node answers others as if they had asked for no other protocol. */
     serves: (req: IncomingMessage) =>
       req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket' && routeOf(req) !== undefined,
-    /** `leftover`: bytes that came after the head. */
     enter(req: IncomingMessage, leftover: Buffer): void {
       const { socket } = req;
       const route = routeOf(req);

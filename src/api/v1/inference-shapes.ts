@@ -8,7 +8,6 @@ import { AnyObject, ANSWERS, InferenceRequest, REQUESTS } from './inference-sche
 interface InferenceShape {
   readonly request: z.ZodObject;
   readonly answer: z.ZodType;
-  /** Answers of other media types. */
   readonly others?: Readonly<Record<string, z.ZodType>>;
   /** Effect of "stream": true; undefined where answers are never streamed. */
   readonly stream?: string;

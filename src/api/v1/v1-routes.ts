@@ -59,8 +59,6 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
   };
 }
 
-/** Lists models in OpenAI's format from the board, so it never waits for a load. */
-
 type ModelBody = Immutable<z.output<typeof Model>>;
 
 /** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */

@@ -19,7 +19,6 @@ export interface VoiceRoutesDeps {
   readonly board: Pick<Board, 'current'>;
   /** The slot's model speaks with recorded voices. Default: none does. */
   readonly imitates?: ((slot: BoardSlot) => boolean) | undefined;
-  /** Undefined where voices cannot be stored. */
   readonly voices?: VoiceStore | undefined;
 }
 
@@ -108,8 +107,6 @@ function diskFailed(error: unknown): never {
     `The voices cannot be changed (${why}): make room in the state directory, and let the service write to it`,
   );
 }
-
-/** Lists the voices of slots from the board, so it never waits for a load, and the stored ones. */
 
 type Voices = Immutable<z.output<typeof VoiceList>>;
 

@@ -58,15 +58,11 @@ export function decideScope(access: Access, caller: Caller): AccessDecision {
   return { ok: false, code: 'auth.scope', message: `The token has the scope "${scope}": use one with ${able.join(' or ')}` };
 }
 
-/** Finds the credential of a request in its raw headers. Pure. */
-
 type Credential =
   | { readonly kind: 'none' }
-  /** As presented; it may have any form. */
   | { readonly kind: 'bearer'; readonly token: string }
   /** Two different credentials, of which none may be preferred. */
   | { readonly kind: 'ambiguous' }
-  /** A proxy has authenticated this user. */
   | { readonly kind: 'email'; readonly email: string };
 
 interface ProxyTrust {

@@ -22,9 +22,7 @@ export const TOKEN_ID = /^[0-9a-f]{8}$/;
 export const SECRET_BYTES = 32;
 export const ID_BYTES = 4;
 
-/** Undefined if the text is no token. */
 export function parseToken(text: string): TokenParts | undefined {
-  // A longer text is not searched.
   const match = text.length > 64 ? null : TOKEN.exec(text);
   const [, id, secret] = match ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
@@ -34,7 +32,6 @@ export function formatToken({ id, secret }: TokenParts): string {
   return `svc_${id}.${secret}`;
 }
 
-/** A stored token. */
 export interface TokenRow {
   readonly label: string;
   readonly scope: (typeof SCOPES)[number];
@@ -54,7 +51,6 @@ type TokenText =
   /** Each problem says where it is and how to fix it. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** First lines of a new file. */
 export const HEADER =
   '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 

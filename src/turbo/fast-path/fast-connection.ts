@@ -18,9 +18,7 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
   readonly listener: (req: ClientRequest, res: ClientResponse) => void;
   /** Leaves the connection to Node's HTTP server. What was read is at the front of the socket again. */
   readonly handOver: (socket: Socket) => void;
-  /** Answers a request that cannot be completed and closes the connection. */
   readonly refuse: (socket: Socket, error: ConnectionError, headersSent: boolean) => void;
-  /** The connection is closed or handed over. */
   readonly onGone: (connection: FastConnection) => void;
 }
 
@@ -36,7 +34,6 @@ export interface ConnectionLimits {
 /** Bytes after the body that may wait for the end of the answer; then the connection is paused. */
 const REST_BYTES = 64 * 1024;
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastConnection {
   readonly #deps: FastConnectionDeps;
   readonly #socket: Socket;
@@ -67,7 +64,6 @@ export class FastConnection {
     socket.on('close', this.#onClose);
   }
 
-  /** A request is being read or answered. */
   get isBusy(): boolean {
     return this.#request !== undefined;
   }

@@ -63,14 +63,12 @@ export function createFastPath({ rules, listener, handOver, limits: all }: FastP
   };
 
   return {
-    /** Takes a new connection. */
     accept(socket: Socket) {
       const connection = new FastConnection(socket, deps);
       members.set(connection, open.add(connection));
       connections.set(socket, connection);
       sweeper ??= setInterval(sweep, SWEEP_MS).unref();
     },
-    /** A request of the fast path is in progress. */
     isBusy: (socket: Socket) => connections.get(socket)?.isBusy === true,
   };
 }

@@ -10,7 +10,6 @@ import type { ScannedRequest } from './decide/scan-request.ts';
 const WAITING_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastRequest implements ClientRequest {
   readonly method = 'POST';
   readonly httpVersionMajor = 1;

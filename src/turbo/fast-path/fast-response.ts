@@ -17,7 +17,6 @@ export interface FastResponseDeps {
   readonly onSent: (last: boolean) => void;
 }
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [] }> implements ClientResponse {
   shouldKeepAlive = true;
   /** The fast path never frames a body itself. */
@@ -82,7 +81,6 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
     if (!this.#ended) this.emit('drain');
   }
 
-  /** The connection is closed. */
   onClose(): void {
     if (this.destroyed) return;
     this.destroyed = true;

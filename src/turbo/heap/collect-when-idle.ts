@@ -10,7 +10,6 @@ import type { Log } from '../../platform/log.ts';
 const CHECK_MS = 10_000;
 
 interface CollectorOptions {
-  /** Returns the gateway's present activity. */
   readonly activity: () => ReturnType<Traffic['read']>;
   readonly log: Pick<Log, 'debug'>;
   readonly checkMs?: number;
@@ -68,7 +67,6 @@ async function collect(): Promise<void> {
   }
 }
 
-/** Measurements since the last check. */
 export interface IdleSample {
   /** Share of one core, from 0 to 1. */
   readonly cpuShare: number;

@@ -29,7 +29,6 @@ export function handOver(socket: Socket, send: SendSocket, onDone: () => void): 
   send({ kind: 'connection', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array() }, socket, onDone);
 }
 
-/** Takes a connection that a worker has passed on. */
 export function takeOver(server: Server, socket: Socket, bytes: Uint8Array): void {
   // As those that the server accepts itself.
   socket.allowHalfOpen = true;

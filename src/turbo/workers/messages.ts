@@ -7,12 +7,10 @@ import type { RequestBatch } from './decide/request-batch.ts';
 export interface WorkerStart {
   /** With the worker's share of each limit. */
   readonly settings: Settings;
-  /** The service's address. */
   readonly host: string;
   readonly port: number;
   /** Requests with larger bodies go to the controller. */
   readonly mostBodyBytes: number;
-  /** The whole board. */
   readonly board: BoardChange | undefined;
 }
 
@@ -60,10 +58,8 @@ export interface WorkerReport extends TrafficRows {
   /** A pass is needed: a request waits, the last one has left a workload that drains, or an upstream has failed. */
   readonly isUrgent: boolean;
   readonly requests: RequestBatch;
-  /** Ids of the tokens that were used. */
   readonly tokens: readonly string[];
   readonly connections: number;
-  /** Since the worker started. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;
 }

@@ -15,7 +15,6 @@ export interface SharedTrafficDeps {
   readonly board: Board;
   /** Monotonic milliseconds, as in `local`. */
   readonly now: () => number;
-  /** Ends the requests of all workers on a workload. */
   readonly abort: (workload: WorkloadId) => void;
   /** Resolves when each worker has reported, after it did all that it was sent before; or has ended. */
   readonly sync: () => Promise<void>;

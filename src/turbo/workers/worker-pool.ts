@@ -36,12 +36,10 @@ export interface WorkerPoolStart {
   readonly env: Readonly<Record<string, string>>;
   readonly host: string;
   readonly port: number;
-  /** A worker's settings. */
   readonly settings: Settings;
   readonly mostBodyBytes: number;
 }
 
-/** Receivers of the workers' reports. */
 export interface WorkerPoolListeners {
   /** A request of the gateway of a worker has ended. */
   readonly finished: ReportRequest;
@@ -54,7 +52,6 @@ export interface WorkerPoolListeners {
 
 export interface WorkerPool {
   readonly traffic: SharedTraffic;
-  /** Open connections of all workers. */
   connections(): number;
   /** Call this once, before `start`. */
   listen(listeners: WorkerPoolListeners): void;
@@ -62,9 +59,7 @@ export interface WorkerPool {
   start(start: WorkerPoolStart): Promise<void>;
   /** Resolves when each worker has reported, or has ended. */
   sync(): Promise<void>;
-  /** Each connection is closed after its next answer. */
   leave(): void;
-  /** Resolves when all workers have ended. */
   close(graceMs: number, parkedMs: number): Promise<void>;
 }
 

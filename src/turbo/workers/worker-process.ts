@@ -8,7 +8,6 @@ import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages
 interface WorkerProcessDeps {
   /** The worker's number, from 1. */
   readonly number: number;
-  /** The file that it runs. */
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
   readonly start: () => WorkerStart;
@@ -21,7 +20,6 @@ interface WorkerProcessDeps {
   readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
-/** A class, because it is a resource with a lifetime. */
 export class WorkerProcess {
   readonly #deps: WorkerProcessDeps;
   readonly #ended = Promise.withResolvers<void>();
@@ -130,8 +128,6 @@ export class WorkerProcess {
 function isSocket(handle: unknown): handle is Socket {
   return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
 }
-
-/** When a worker that has ended is started again. Pure. */
 
 const FIRST_MS = 100;
 /** Starting takes a third of a second of CPU, which is little in this time. */

@@ -75,12 +75,8 @@ function isSameDemand(one: Demand | undefined, other: Demand): boolean {
   return one?.waiting === other.waiting && one.waitingSince === other.waitingSince && one.lastAskedAt === other.lastAskedAt;
 }
 
-/** When a worker reports, and what: its traffic, the requests that have ended, and what it costs. */
-
 interface WorkerReportSources {
-  /** Changes since the last call. */
   readonly takeRows: () => TrafficRows;
-  /** Number of requests in progress. */
   readonly active: () => number;
   readonly connections: () => number;
   readonly send: (report: WorkerReport) => void;
@@ -93,7 +89,6 @@ const URGENT_MS = 5;
 /** Requests per report. */
 const MOST_REQUESTS = 2000;
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class WorkerReports {
   readonly #sources: WorkerReportSources;
   readonly #tokens = new Set<string>();
@@ -129,7 +124,6 @@ export class WorkerReports {
     this.#report();
   }
 
-  /** The last report. */
   close(): void {
     this.#report();
     clearTimeout(this.#timer);

@@ -30,7 +30,6 @@ interface WorkerDeps {
   readonly site: SiteGuard;
   /** `onUse`: called with the id of each token that was accepted. */
   readonly authorizeWith: (onUse: (id: string) => void) => Authorize;
-  /** Called with each request, when it has ended. */
   readonly onRequest: () => void;
   /** As `process.send()`. */
   readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
@@ -98,7 +97,6 @@ interface RequestParts {
   readonly now: () => number;
 }
 
-/** Connections, access check and gateway. */
 function serveRequests(
   { start, providers, site, authorizeWith, onRequest, send }: WorkerDeps,
   { board, traffic, reports, now }: RequestParts,
@@ -138,8 +136,6 @@ function serveRequests(
   });
   return { gateway, server, leave: () => void (leaving = true) };
 }
-
-/** The board of a worker, which follows that of the controller. */
 
 interface BoardCopy extends RoutedBoard {
   change(change: BoardChange): void;

@@ -124,7 +124,7 @@ describe('/api/profiles', () => {
     const refused = await apply('coding');
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'profile.invalid' } } });
     expect(refused.body.error.message).toMatch(
-      /nothing was changed\): .*\/coding\/embed\.toml:2:1: model\.default: Write a string in quotes, not 5$/,
+      /nothing was changed: .*\/coding\/embed\.toml:2:1: model\.default: Write a string in quotes, not 5$/,
     );
     expect(textOf(PRIMARY)).toBe(A);
     const [listed] = (await send('GET', '/api/profiles')).body.profiles;

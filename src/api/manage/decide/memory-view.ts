@@ -34,7 +34,6 @@ export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<type
   };
 }
 
-/** As `GET /api/fit` returns it. */
 export function viewFit(model: string, context: number | undefined, fit: FitListing): Immutable<z.output<typeof FitAnswer>> {
   const placement = Object.entries(fit.placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
   return {

@@ -116,7 +116,6 @@ function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {
   };
 }
 
-/** Returns null if nothing is being downloaded. Pure. */
 export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof Progress> | null {
   if (progress === undefined) return null;
   const { what, doneBytes, totalBytes, bytesPerSecond } = progress;
@@ -135,7 +134,6 @@ function viewCondition(condition: Condition): Body<typeof ConditionBody> {
   return { type, status, reason, message, last_transition_at: isoTime(lastTransitionAt), observed_generation: observedGeneration };
 }
 
-/** Pure. */
 export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
   const key = pathToSnakeCase(path).join('.');
   return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
@@ -166,9 +164,6 @@ export function isoTime(at: number): string | null {
   return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
 }
 
-/** A timeline entry as JSON of the API. */
-
-/** Pure. */
 export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
   return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
 }

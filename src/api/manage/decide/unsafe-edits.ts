@@ -93,7 +93,6 @@ function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): r
 
 interface Group {
   readonly flag: string;
-  /** The flag with the values after it. */
   readonly text: string;
 }
 

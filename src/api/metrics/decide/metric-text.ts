@@ -8,7 +8,6 @@ export interface MetricHead {
   readonly type: 'counter' | 'gauge' | 'histogram';
 }
 
-/** The numbers of one histogram. */
 export interface HistogramNumbers {
   /** Values per bucket, not cumulative, without the last bucket, which has no upper bound. */
   readonly buckets: readonly number[];

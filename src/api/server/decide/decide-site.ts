@@ -40,7 +40,6 @@ export type SiteDecision =
 type Refusal = Extract<SiteDecision, { kind: 'refuse' }>;
 
 export const OWN: SiteDecision = { kind: 'own' };
-/** Longer values are cut in messages. */
 const SHOWN = 120;
 /** `none`: actions of the user. `same-site` is not among them: it includes other ports of the same machine. */
 const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin']);

@@ -3,7 +3,6 @@
  * page away, so addresses are always accepted, and names only if they are known.
  */
 
-/** Sources of the service's names. */
 export interface NameFacts {
   /** The host name as the system reports it, with or without a domain. */
   readonly hostname: string;
@@ -13,9 +12,7 @@ export interface NameFacts {
   readonly resolverFile: string;
   /** The host in `SVC_LISTEN`, which may be a name. */
   readonly listenHost: string;
-  /** `SVC_PUBLIC_URL`. */
   readonly publicUrl: string | undefined;
-  /** `SVC_ALLOWED_HOSTS`. */
   readonly allowed: readonly string[];
   /** The Service in front of the gateway, in a cluster. */
   readonly service: { readonly name: string; readonly namespace: string } | undefined;
@@ -38,7 +35,6 @@ const CLUSTER_DOMAIN = 'cluster.local';
 const AUTHORITY = /^(?:(\[[0-9A-Fa-f:.]{2,45}(?:%[0-9A-Za-z%._~-]{1,64})?\])|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})))(?::([0-9]{1,5}))?$/;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** Collects all names of the service. Pure. */
 export function collectHostNames(facts: NameFacts): HostNames {
   const wildcards = facts.allowed.filter((name) => name.startsWith('*'));
   const names = [
@@ -66,7 +62,6 @@ export function parseAuthority(text: string): { readonly host: string; readonly 
   return host === undefined ? undefined : { host: normalise(host), port: found?.[3] };
 }
 
-/** `host` as `parseAuthority` returns it. Pure. */
 export function isKnownHost(host: string, { names, suffixes, any }: HostNames): boolean {
   return any || host.startsWith('[') || IPV4.test(host) || names.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
 }

@@ -16,7 +16,6 @@ const FORMAT_BYTES = 16;
 /** PCM, numbers with a point, and both in the extensible form. */
 const UNCOMPRESSED: readonly number[] = [1, 3, 0xfffe];
 
-/** Undefined: nothing is wrong. */
 export function checkRecording(bytes: Buffer): RecordingProblem | undefined {
   if (bytes.length > RECORDING_BYTES) {
     return {

@@ -3,7 +3,7 @@ import { bytesPerSecond, type AudioFormat } from './decide/audio-format.ts';
 import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, ONSET_MS, type TurnDetection } from './decide/detect-speech.ts';
 
 interface HeardSoundOwner {
-  /** `atMs`: when speech began, with the sound before it that belongs to it, since the begin of the session. */
+  /** `atMs`: when speech began, with the sound before it that belongs to it, since the session began. */
   onSpeechStarted(atMs: number): void;
   /** The owner takes the sound now. */
   onSpeechStopped(atMs: number): void;
@@ -52,12 +52,10 @@ export function createHeardSound(owner: HeardSoundOwner) {
       for (; at + frameBytes <= data.length; at += frameBytes) hear(data.subarray(at, at + frameBytes), format, turns);
       rest = Buffer.from(data.subarray(at));
     },
-    /** Bytes in memory. */
     bytes: () => sound.bytes + rest.length,
     pendingMs: (format: AudioFormat) => msOf(sound.bytes, format),
     isSpeech: () => hearing.speaking,
     copy: () => sound.copy(),
-    /** Returns the sound and keeps nothing. */
     take() {
       forgetSpeech();
       return sound.take();
@@ -84,13 +82,9 @@ const FIRST_BYTES = 64 * 1024;
 interface SoundBuffer {
   readonly bytes: number;
   add(pcm: Buffer): void;
-  /** Forgets everything but the last bytes. */
   keepLast(bytes: number): void;
-  /** Returns a copy of everything. */
   copy(): Buffer;
-  /** Returns everything, and keeps no memory. */
   take(): Buffer;
-  /** Keeps no memory. */
   clear(): void;
 }
 

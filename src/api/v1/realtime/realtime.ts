@@ -151,14 +151,12 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
  * answer pings or does not read, when its credentials are no longer valid, after an hour, or when the service stops.
  */
 interface ServedSession {
-  /** Lets the session transcribe what it has, then ends it. */
   finish(): void;
 }
 
 interface ServeOptions {
   readonly model: string | undefined;
   readonly idleMs: number;
-  /** The credentials are still accepted. */
   readonly isAllowed: () => Promise<boolean>;
   readonly onEnd: () => void;
 }

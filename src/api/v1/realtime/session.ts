@@ -96,7 +96,6 @@ export class Session {
     }
   }
 
-  /** Says to the client why the session ends, or what it did wrong. */
   sendError(error: { readonly type: string; readonly code: string; readonly message: string }): void {
     this.#sendError({ ...error, param: null }, undefined);
   }
@@ -108,7 +107,6 @@ export class Session {
     if (!this.#queue.isBusy()) callback();
   }
 
-  /** Ends all requests and returns all memory. */
   dispose(): void {
     this.#ended.abort(new Error('The client has left'));
     this.#words.end();

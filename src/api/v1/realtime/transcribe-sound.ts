@@ -83,7 +83,6 @@ interface InnerRequest {
   readonly contentType: string;
   readonly body: readonly Buffer[];
   readonly requestId: string;
-  /** The session's client. */
   readonly socket: Socket;
 }
 

@@ -9,7 +9,6 @@ import type { Settings } from '../../../schema/settings/settings.ts';
 interface Utterance {
   readonly item: string;
   readonly pcm: Buffer;
-  /** Hertz. */
   readonly rate: number;
   /** Undefined: it is not transcribed. */
   readonly transcription: Transcription | undefined;
@@ -19,7 +18,6 @@ interface Utterance {
 
 interface UtteranceQueueOptions extends TranscribeDeps {
   readonly send: (event: object) => void;
-  /** Called after each utterance. */
   readonly onDone: () => void;
   /** Ends the session. */
   readonly signal: AbortSignal;
@@ -29,7 +27,6 @@ const SAMPLE_BYTES = 2;
 
 export interface UtteranceQueue {
   add(utterance: Utterance): void;
-  /** Sound whose transcript is pending. */
   bytes(): number;
   isBusy(): boolean;
 }
@@ -91,7 +88,6 @@ interface EarlyWordsOptions extends TranscribeDeps {
 
 interface Words {
   readonly sent: string;
-  /** The last transcript. */
   readonly before: string;
   readonly askedMs: number;
   readonly tookMs: number;

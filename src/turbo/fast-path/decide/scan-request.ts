@@ -5,11 +5,9 @@
 
 export interface ScannedRequest {
   readonly kind: 'request';
-  /** The target as sent: a known path, perhaps with a query. */
   readonly url: string;
   /** Names and values in turn, as Node gives them. */
   readonly rawHeaders: readonly string[];
-  /** Offset of the body. */
   readonly headBytes: number;
   /** Undefined without the header; then there is no body. */
   readonly contentLength: string | undefined;
@@ -70,9 +68,7 @@ const BY_LENGTH: readonly (readonly string[] | undefined)[] = Array.from({ lengt
 const MORE = { kind: 'more' } as const;
 
 export interface ScanRules {
-  /** `SVC_HEADER_LIMIT`. */
   readonly headerLimit: number;
-  /** A POST to this path, without its query, is an inference request. */
   readonly serves: (path: string) => boolean;
   /** A request with a larger body is handed over. Default: none is. */
   readonly mostBodyBytes?: number;

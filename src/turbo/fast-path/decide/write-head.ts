@@ -2,7 +2,6 @@
 
 export interface HeadFacts {
   readonly status: number;
-  /** The text after the status. */
   readonly reason: string;
   /** Names and values in turn that were set earlier. One of the same name in `headers` replaces them. */
   readonly own: readonly string[];
@@ -19,7 +18,6 @@ export interface ConnectionFacts {
 
 export interface WrittenHead {
   readonly text: string;
-  /** The connection is closed after the answer. */
   readonly isLast: boolean;
   readonly hasBody: boolean;
 }

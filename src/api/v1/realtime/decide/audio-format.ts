@@ -14,14 +14,12 @@ export const SAMPLE_BYTES = 2;
 const G711_RATE = 8000;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Hertz. */
 export const rateOf = (format: AudioFormat): number => (format.type === 'audio/pcm' ? format.rate : G711_RATE);
 
 export const bytesPerSecond = (format: AudioFormat): number => rateOf(format) * SAMPLE_BYTES;
 
 export type DecodedAudio = { readonly ok: true; readonly pcm: Buffer } | { readonly ok: false; readonly message: string };
 
-/** Returns little-endian samples of 16 bits. */
 export function decodeAudio(base64: string, format: AudioFormat): DecodedAudio {
   if (base64.length % 4 !== 0 || !BASE64.test(base64))
     return { ok: false, message: 'The sound in "audio" is not valid Base64: send it with its padding' };

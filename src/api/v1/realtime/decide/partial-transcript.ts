@@ -4,7 +4,6 @@
  */
 
 export interface PartialFacts {
-  /** Milliseconds of sound that is pending now. */
   readonly soundMs: number;
   /** Pending sound at the last request; 0 before. */
   readonly askedMs: number;

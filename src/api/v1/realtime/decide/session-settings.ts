@@ -28,7 +28,7 @@ type SettingsUpdate =
 const USUAL_TURNS: TurnDetection = { threshold: 0.5, prefixMs: 300, silenceMs: 500 };
 const LONGEST_PREFIX_MS = 5000;
 const LONGEST_SILENCE_MS = 60_000;
-/** Those of the form fields that they become. */
+/** The limits of the form fields that they become. */
 const MODEL_CHARACTERS = 200;
 const LANGUAGE_CHARACTERS = 35;
 const PROMPT_CHARACTERS = 8192;
@@ -135,8 +135,6 @@ export function describeSession({ format, transcription, turns }: SessionSetting
     include: null,
   };
 }
-
-/** Reads the events that clients of `/v1/realtime` send. Pure. */
 
 type ClientEvent =
   | { readonly type: 'session.update'; readonly session?: unknown }
