@@ -39,7 +39,6 @@ async function loadPodman() {
   return {
     ...(await import('../host/podman/podman-runtime.ts')),
     ...(await import('../host/podman/podman-api.ts')),
-    ...(await import('../host/podman/podman-api.ts')),
   };
 }
 

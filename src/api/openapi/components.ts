@@ -1,16 +1,14 @@
 /** The named schemas of the OpenAPI document: every schema of an answer that has a name in the program keeps it. */
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
-import * as errors from '../manage/system-answers.ts';
 import * as manage from '../../schema/status/answers.ts';
 import * as profiles from '../../schema/status/resource-answers.ts';
 import * as system from '../manage/system-answers.ts';
 import * as inference from '../v1/inference-schemas.ts';
-import * as models from '../v1/model-schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...manage, ...profiles, ...models, ...inference.ANSWERS };
+const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...system, ...manage, ...profiles, ...inference.ANSWERS };
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 

@@ -7,6 +7,7 @@ import { writeError } from './error-handler.ts';
 
 /** Longer than a request takes from the client to the service. */
 const LINGER_MS = 250;
+const IDLE_CHECK_MS = 50;
 
 /** `isBusy`: a request is in progress on a connection. */
 export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
@@ -21,6 +22,17 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
     if (open.size === 0) onEmpty?.();
   }
 
+  /** Node's own method would close a connection on which a request is just arriving. */
+  function closeIdle(): void {
+    const now = performance.now();
+    for (const socket of open.items()) {
+      const seen = quiet.get(socket);
+      if (isBusy(socket)) quiet.delete(socket);
+      else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
+      else if (now - seen.since >= LINGER_MS) socket.destroy();
+    }
+  }
+
   return {
     get size() {
       return open.size;
@@ -31,25 +43,15 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
     },
     /** The connection belongs to another process now. */
     remove,
-    closeAll() {
-      for (const socket of open.items()) socket.destroy();
-    },
-    /**
-     * Closes connections that have been idle for a moment; call it repeatedly. Node's own method would close a keep-
-     * alive connection on which a request is just arriving.
-     */
-    closeIdle() {
-      const now = performance.now();
-      for (const socket of open.items()) {
-        const seen = quiet.get(socket);
-        if (isBusy(socket)) quiet.delete(socket);
-        else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
-        else if (now - seen.since >= LINGER_MS) socket.destroy();
-      }
-    },
-    /** Resolves once none is open. To be called once. */
-    async empty() {
+    /** Closes idle connections, and all of them after `graceMs`. Resolves once `finished` has and none is open. */
+    async drain(graceMs: number, finished: Promise<unknown>) {
+      // Repeated, because connections become idle during the wait.
+      const idle = setInterval(closeIdle, IDLE_CHECK_MS);
+      const cut = setTimeout(() => open.items().forEach((socket) => socket.destroy()), graceMs);
+      await finished;
       if (open.size > 0) await new Promise<void>((resolve) => (onEmpty = resolve));
+      clearInterval(idle);
+      clearTimeout(cut);
     },
   };
 }

@@ -61,7 +61,6 @@ const noSchemas = (): never => {
 
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
-const IDLE_CHECK_MS = 50;
 /** No body of the management API has more than ten; code that reads JSON recursively stands a few thousand. */
 const MOST_LEVELS = 100;
 
@@ -115,14 +114,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     async close(graceMs, parkedMs = 0, others) {
       leaving = true;
       const closed = server.listening ? closeListener(server) : Promise.resolve();
-      // Repeated, because connections become idle during the wait.
-      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(connections.closeAll, graceMs);
-      await gateway.close(graceMs, parkedMs, others);
-      await Promise.all([closed, others]);
-      await connections.empty();
-      clearInterval(idle);
-      clearTimeout(cut);
+      await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));
       await app.close();
     },
   };

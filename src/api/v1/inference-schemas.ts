@@ -3,6 +3,9 @@
  * the schemas name only fields that all model servers know, and allow others.
  */
 import { z } from 'zod';
+import { CAPABILITIES } from '../../schema/slot/provider-kinds.ts';
+import { SLOT_STATES } from '../../schema/status/slot-status.ts';
+import { SlotName } from '../../schema/words/names.ts';
 
 const ModelField = z.string().optional().describe('A model id, an alias or the name of a slot; default: the default slot of the path');
 const Stream = z.boolean().optional().describe('Answer with server-sent events');
@@ -111,6 +114,18 @@ const Images = z.looseObject({
   data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
 });
 
+export const Model = z.object({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.int().describe('Unix seconds at which the service started'),
+  owned_by: z.string(),
+  slot: SlotName.describe('The slot that serves the model'),
+  state: z.enum(SLOT_STATES),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+});
+
+export const ModelList = z.object({ object: z.literal('list'), data: z.array(Model) });
+
 /** Key: name of the component in the document. */
 export const REQUESTS = {
   InferenceRequest,
@@ -138,4 +153,6 @@ export const ANSWERS = {
   SortedRanking,
   Transcription,
   Images,
+  Model,
+  ModelList,
 };

@@ -6,7 +6,7 @@ import { json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { rawInferenceRoute } from './raw-inference-route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
-import { Model, ModelList } from './model-schemas.ts';
+import { Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 

@@ -13,8 +13,6 @@ export interface WorkerServerDeps extends Pick<FastPathDeps, 'listener' | 'rules
   readonly send: SendSocket;
 }
 
-const IDLE_CHECK_MS = 50;
-
 export function createWorkerServer({ limits, rules, listener, send }: WorkerServerDeps) {
   /** Connections that are on their way to the controller. */
   const leaving = new Set<Socket>();
@@ -51,12 +49,7 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
     /** Stops listening, closes idle connections until `finished` resolves, and all of them after `graceMs`. */
     async close(graceMs: number, finished: Promise<void>) {
       server.close();
-      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(connections.closeAll, graceMs);
-      await finished;
-      await connections.empty();
-      clearInterval(idle);
-      clearTimeout(cut);
+      await connections.drain(graceMs, finished);
       if (leaving.size > 0) await new Promise<void>((resolve) => (onLeft = resolve));
     },
   };

@@ -1,8 +1,8 @@
 /**
  * Decides whether a web page of another site may have sent a request. Without authentication, everyone on the network
  * may use the service, but not the pages that they open in a browser. Three headers tell: `Host` after DNS rebinding,
- * `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else. Programs send neither `Origin` nor `Sec-
- * Fetch-*`.
+ * `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else. Programs send neither `Origin` nor
+ * `Sec-Fetch-*`.
  */
 import type { RequestHead } from '../../../gateway/upstream/decide/request-head.ts';
 import { isKnownHost, parseAuthority, type HostNames } from './host-names.ts';
