@@ -1,7 +1,7 @@
 /**
  * Finds unsafe edits through the API: environment variables and arguments with which a server loads code or accesses
- * files of the editor's choice, and what a pod may reach in a cluster. Whoever may edit slot files or SlotSpecs can run
- * programs anyway; whoever merely reaches the API may not.
+ * files of the editor's choice, and what a pod may reach in a cluster. Editors of slot files and SlotSpecs can run
+ * programs anyway; callers of the API may not.
  */
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
