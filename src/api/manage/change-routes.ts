@@ -21,7 +21,7 @@ const Slots = z
   )
   .max(1000);
 const PlanBody = z.strictObject({
-  slots: Slots.default([]).describe('Documents that replace the current ones; none: what the controller would do now'),
+  slots: Slots.default([]).describe('Documents that replace the current ones. Default: none, which plans for the current ones'),
   prune: z.boolean().default(false).describe('Treat slots that are not listed as removed'),
 });
 const ApplyBody = z.strictObject({
@@ -37,7 +37,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
       tag: 'changes',
       summary: 'Shows what these documents would change, without executing anything',
       input: z.object({ body: PlanBody }),
-      answers: { 200: json('What would change, as text and as a list', Plan) },
+      answers: { 200: json('The changes, as text and as a list', Plan) },
       errors: ['slot.invalid'],
       async handler({ body }) {
         const { wanted, pruned } = await resolveChangeSet(editor, body);
@@ -51,7 +51,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
       tag: 'changes',
       summary: 'Writes these documents after all of them have been validated',
       input: z.object({ body: ApplyBody }),
-      answers: { 200: json('What was done with each slot', Applied) },
+      answers: { 200: json('The result for each slot', Applied) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
       async handler({ body }) {
         const changes = await resolveChangeSet(editor, body);

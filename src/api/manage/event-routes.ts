@@ -18,7 +18,7 @@ const EventsQuery = z.strictObject({
     .describe('Same as the header "Last-Event-ID", for clients that cannot set it; 0: all retained events'),
 });
 
-const EventsHeaders = z.object({ 'last-event-id': z.string().optional().describe('The last id that the client has received') });
+const EventsHeaders = z.object({ 'last-event-id': z.string().optional().describe('Last id that the client has received') });
 
 export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
@@ -69,7 +69,7 @@ const HEARTBEAT_MS = 15_000;
 const MISSED_HEARTBEATS = 4;
 
 interface EventStreamOptions {
-  /** The last id that the client has received; undefined: only new entries. */
+  /** Last id that the client has received; undefined: only new entries. */
   readonly after: number | undefined;
   readonly slot: string | undefined;
   readonly signal: AbortSignal;

@@ -32,7 +32,7 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
       input: Input,
       answers: {
         200: text('The image', PNG, HEADERS),
-        206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'Which part it is' }),
+        206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'The range of bytes' }),
         304: empty('The client has the image', { etag: HEADERS.etag }),
       },
       errors: ['image.not_found', 'request.range'],

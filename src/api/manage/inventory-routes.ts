@@ -14,7 +14,7 @@ export function createInventoryRoutes({ manage, board, requests }: ManageDeps): 
       models: (await manage.models()).map(viewModel),
     })),
     list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
-    list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
+    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () => ({
       providers: (await manage.providers()).map(viewProvider),
     })),
     list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({

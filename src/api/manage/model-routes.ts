@@ -15,7 +15,7 @@ const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/
 const FitQuery = z.strictObject({
   model: ModelId.describe('The name of the model, as in a slot'),
   context: z.coerce.number().int().min(64).max(16_777_216).optional().describe('Context in tokens. Default: that of the model'),
-  backend: z.enum(BACKENDS).optional().describe('What it would compute with. Default: the best that this machine can run'),
+  backend: z.enum(BACKENDS).optional().describe('Default: the best one that this machine can run'),
 });
 
 const PullBody = z

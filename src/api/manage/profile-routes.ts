@@ -28,7 +28,7 @@ const SaveBody = z.strictObject({
     .min(1)
     .max(1000)
     .optional()
-    .describe('What the profile contains. Default: all slots as they are now'),
+    .describe('Contents of the profile. Default: all slots as they are now'),
 });
 const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Show what the switch would do and write nothing'),
@@ -44,7 +44,7 @@ export function createProfileRoutes(deps: ManageDeps): readonly DocumentedRoute[
 function listRoute({ manage }: ManageDeps): DocumentedRoute {
   return defineRoute('GET', '/api/profiles', 'read', {
     tag: 'profiles',
-    summary: 'The profiles, which of them is in force, and what a switch to each would do',
+    summary: 'The profiles, the active one, and the effect of a switch to each',
     input: NoInput,
     answers: { 200: json('The profiles in the order of their names', Profiles) },
     errors: ['profile.unsupported'],
@@ -103,7 +103,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
     tag: 'profiles',
     summary: 'Switches to a profile: changes all slots that differ at once, and disables those that it does not have',
     input: z.object({ params: ProfileParams, headers: IfMatch, body: ApplyBody }),
-    answers: { 200: json('What was done with each slot, and what the controller does about it', SwitchedProfile) },
+    answers: { 200: json('The result for each slot, and the plan of the controller', SwitchedProfile) },
     errors: ['profile.not_found', 'profile.conflict', 'profile.invalid', 'profile.unsupported'],
     async handler({ params: { name }, headers, body }) {
       const store = storeOf(manage);

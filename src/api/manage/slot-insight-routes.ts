@@ -50,7 +50,7 @@ function logsRoute(deps: ManageDeps): DocumentedRoute {
 function timelineRoute(deps: ManageDeps): DocumentedRoute {
   return defineRoute('GET', '/api/slots/:name/timeline', 'read', {
     tag: 'slots',
-    summary: 'What happened to the slot and why, oldest first',
+    summary: 'Timeline of the slot, oldest first',
     input: z.object({ params: SlotParams, query: TimelineQuery }),
     answers: { 200: json('The newest entries, oldest first', Timeline) },
     errors: ['slot.not_found', 'server.starting'],

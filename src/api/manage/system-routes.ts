@@ -113,7 +113,7 @@ function uptimeSeconds({ now, manage }: ManageDeps): number {
 
 function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    open('/api/features', 'What this build and host support', { 200: json('Features by name', Features) }, () => ({
+    open('/api/features', 'Features that this build and host support', { 200: json('Features by name', Features) }, () => ({
       status: 200,
       body: { features: features() },
     })),
@@ -156,8 +156,8 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
   const status = open(
     '/api/auth/status',
-    'Which credentials the service accepts; reveals none',
-    { 200: json('Whether and how callers authenticate', AuthStatus) },
+    'Accepted kinds of credentials; reveals none',
+    { 200: json('State of authentication', AuthStatus) },
     () => ({
       status: 200,
       body: { auth_enabled: enabled, mode: enabled ? 'basic' : 'off', methods: enabled ? METHODS : [] },

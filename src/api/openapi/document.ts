@@ -21,7 +21,7 @@ const TAGS: Readonly<Record<string, string>> = {
   models: 'Models in OpenAI’s format.',
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
-  events: 'What happens to slots, as it happens.',
+  events: 'Events of slots as they happen.',
   inventory: 'Models, providers, downloads and hardware.',
   system: 'Health, status, metrics and this document.',
   auth: 'How callers authenticate.',

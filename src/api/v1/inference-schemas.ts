@@ -77,7 +77,7 @@ const File = z.string().meta({ format: 'binary' });
 
 const TranscriptionRequest = InferenceRequest.extend({
   file: File.describe('The recording'),
-  language: z.string().optional().describe('Of the recording, in ISO 639-1'),
+  language: z.string().optional().describe('Language of the recording, in ISO 639-1'),
   prompt: z.string().optional(),
   response_format: z.string().optional().describe('"json" (default), "text", "srt", "verbose_json" or "vtt"'),
   temperature: z.number().optional(),
@@ -99,7 +99,7 @@ const SpeechRequest = InferenceRequest.extend({
     .string()
     .optional()
     .describe('A recording of the voice to imitate, 1 to 30 seconds, in Base64; only with models that imitate voices'),
-  ref_text: z.string().optional().describe('What is said in that recording'),
+  ref_text: z.string().optional().describe('Transcript of that recording'),
   stream_format: z.string().optional().describe('"audio" (default), or "sse" for events'),
 });
 

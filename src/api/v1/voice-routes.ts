@@ -155,7 +155,7 @@ function storedVoice({ name }: StoredVoice, slot?: BoardSlot): Voices['voices'][
 
 /** OpenAI has no list of voices; Open WebUI reads `id` and `name`. The other shapes are OpenAI's custom voices. */
 const Voice = z.object({
-  id: z.string().describe('What to send as "voice"'),
+  id: z.string().describe('Value of "voice" in requests'),
   name: z.string(),
   language: z.string().optional().describe('A BCP 47 tag, such as "en-us"'),
   model: z.string().optional().describe('Missing for a stored voice while no slot has a model that imitates voices'),
@@ -183,19 +183,19 @@ const NewVoiceForm = z.object({
     .string({ error: 'Send a text' })
     .max(RECORDING_TEXT_LENGTH, `Write at most ${RECORDING_TEXT_LENGTH} characters`)
     .optional()
-    .describe('What is said in the recording'),
+    .describe('Transcript of the recording'),
   consent: z
     .string({ error: 'Send a text' })
     .max(CONSENT_LENGTH, `Write at most ${CONSENT_LENGTH} characters`)
     .optional()
-    .describe('What documents that the speaker agrees, such as the name of a file. It is kept with the voice and not checked'),
+    .describe('Proof of the speaker’s consent, such as a file name. It is stored with the voice and not checked'),
   type: z
     .literal('audio_sample', { error: 'Use "audio_sample": voices cannot be made from a description' })
     .optional()
     .describe('For clients of OpenAI'),
 });
 
-const StoredName = z.string().describe('What to send as "voice"');
+const StoredName = z.string().describe('Value of "voice" in requests');
 
 const CreatedVoice = z.object({
   id: StoredName,
