@@ -1,4 +1,4 @@
-/** Creates, lists and revokes tokens, for the API and for `svcctl token`, which work on one file at the same time. */
+/** Creates, lists and revokes tokens, for the API and `svcctl token create` and its siblings, which share one file. */
 import type { Scope } from '../schema/words/names.ts';
 import { createToken } from './token-hash.ts';
 import type { TokenChange, TokenStore } from './token-store.ts';
