@@ -2,19 +2,18 @@
  * The gateway three times in one process, each on its own port: without authentication, and with each of two files of tokens. One process is compiled once, and is interrupted alike in all three, so that
  * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the two files. Sends the ports, and answers each message with its CPU time in microseconds.
  */
-import { allowEveryone } from '../src/api/ports.ts';
+import { allowEveryone, createTokenCheck, type Authorize } from '../src/auth/check-token.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
-import { createAuthorize, oncePerPoll, createProxyMatcher, createSecretMatcher, type Authorize } from '../src/auth/create-authorize.ts';
 import { createTokenStore } from '../src/auth/token-store.ts';
-import { createTokenVerifier } from '../src/auth/token-verifier.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
 import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
+import { createAccelerator } from '../src/turbo/accelerator.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 
 const parsed = parseSettings({});
@@ -27,23 +26,20 @@ const traffic = createTraffic({ board, now, settings });
 const onFault = (fault: unknown): void => console.error(fault);
 const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now, report: () => undefined, onFault });
 const routes = createV1Routes({ board, gateway, startedAt: now() });
+const accelerator = createAccelerator(settings);
 const site = createSiteGuard(readSitePolicy(settings, false));
 
 function authorizeWith(path: string): Authorize {
   const store = createTokenStore({ path, log: { warn: (_fields, message) => console.error(message) } });
   const uses = new Map<string, number>();
-  return createAuthorize({
-    verifier: createTokenVerifier({ store: { current: oncePerPoll(store.current) } }),
-    isProxy: createProxyMatcher(settings.SVC_TRUSTED_PROXIES),
-    matchesSecret: createSecretMatcher('secret-of-the-proxy'),
-    onUse: (id) => void uses.set(id, now()),
-  });
+  const withAuthentication = { ...settings, SVC_AUTH_ENABLED: true, SVC_PROXY_SECRET: 'secret-of-the-proxy' };
+  return createTokenCheck(withAuthentication, { store, onUse: (id) => void uses.set(id, now()) });
 }
 
 publish(board, { name: 'primary', targets: [{ workload: 'w', port: Number(upstream) }] });
 const ports: number[] = [];
 for (const authorize of [allowEveryone, ...files.map(authorizeWith)]) {
-  const api = buildServer({ routes, settings, gateway, site, authorize });
+  const api = buildServer({ routes, settings, gateway, site, authorize, accelerator });
   ports.push(await api.listen({ host: '127.0.0.1', port: 0 }));
 }
 process.on('message', () => {

@@ -2,7 +2,7 @@
  * The gateway stripped of everything else, in its own process, with a board of open slots: `primary`, `slot-1` and so on, and `streams` if it has an upstream. Arguments: the upstream's port, the number of
  * slots (default 1), the port of the upstream of `streams`. Prints its port.
  */
-import { allowEveryone } from '../src/api/ports.ts';
+import { allowEveryone } from '../src/auth/check-token.ts';
 import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';
@@ -13,6 +13,7 @@ import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
 import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
+import { createAccelerator } from '../src/turbo/accelerator.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 
 const parsed = parseSettings({});
@@ -39,6 +40,7 @@ const api = buildServer({
   site: createSiteGuard(readSitePolicy(settings, false)),
   authorize: allowEveryone,
   report: metrics.requestFinished,
+  accelerator: createAccelerator(settings),
 });
 const upstreamPort = Number(process.argv[2]);
 const slots = Array.from({ length: Number(process.argv[3] ?? 1) }, (_, index) => ({

@@ -30,19 +30,11 @@ export const MAY_IMPORT = {
     types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/ports.ts'],
   },
   api: {
-    values: [
-      ...SHARED,
-      'gateway/',
-      'auth/',
-      'models/',
-      'reconciler/board.ts',
-      'turbo/fast-path/fast-path.ts',
-      'turbo/heap/node-request.ts',
-    ],
+    values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'],
   },
   turbo: {
     values: [...SHARED, 'gateway/', 'api/', 'reconciler/board.ts'],
-    types: ['reconciler/ports.ts', 'providers/provider.ts', 'auth/create-authorize.ts'],
+    types: ['reconciler/ports.ts', 'providers/provider.ts', 'auth/check-token.ts'],
   },
   dashboard: { values: [], types: ['schema/'] },
   wiring: {

@@ -1,4 +1,7 @@
-/** What the API needs from the rest of the program besides the board and the gateway. `src/main.ts` supplies it. */
+/**
+ * The API's interfaces to the rest of the program, besides the board and the gateway. `wiring/create-api.ts` implements
+ * them.
+ */
 import type { Readable } from 'node:stream';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { Failure, Result } from '../schema/words/failure.ts';
@@ -9,11 +12,9 @@ import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
-import type { Authorize } from '../auth/create-authorize.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
-/** The images that clients fetch by URL. */
 export interface ImageSource {
   /** Undefined: it does not exist. `read` closes the file at its end, `close` without reading. */
   open(id: string): Promise<{ readonly sizeBytes: number; read(from: number, to: number): Readable; close(): Promise<void> } | undefined>;
@@ -22,16 +23,13 @@ export interface ImageSource {
 export interface EventFeed {
   /** Returns the retained entries with a greater `seq`, oldest first. `gap`: some of them are no longer retained. */
   since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean };
-  /** Returns the last `seq` assigned. */
   last(): number;
   subscribe(listener: (entry: TimelineEntry) => void): () => void;
   /** Reads the newest `limit` entries of a slot's timeline from its file, oldest first. */
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
 }
 
-/** What a plan would do. */
 interface PlanPreview {
-  /** The output of `explain(plan)`. */
   readonly text: string;
   readonly changes: readonly {
     readonly slot: SlotName;
@@ -63,9 +61,9 @@ export interface ModelListing {
   readonly memoryBytes: number | undefined;
   readonly minMemoryBytes: number | undefined;
   readonly minVramBytes: number | undefined;
-  /** In tokens. */
+  /** Tokens. */
   readonly context: number | undefined;
-  /** What its files say, as far as they are known here. */
+  /** Read from the model's files, if they are known here. */
   readonly quantization: string | undefined;
   readonly parameters: number | undefined;
   readonly pooling: string | undefined;
@@ -73,13 +71,12 @@ export interface ModelListing {
   readonly abilities: readonly ModelAbility[] | undefined;
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
-  /** Whether the files were downloaded and compared with the catalogue. Undefined for a model that is not in it. */
+  /** The files match the checksums of the catalogue. Undefined for a model that is not in it. */
   readonly verified: boolean | undefined;
   readonly selectable: boolean;
   readonly reason: string | undefined;
 }
 
-/** All that is known of one model. */
 export interface ModelDetail extends ModelListing {
   readonly files: readonly {
     /** Relative to the root of the store. */
@@ -94,24 +91,23 @@ export interface ModelDetail extends ModelListing {
   readonly sources: readonly string[];
 }
 
-/** A download of a model, with or without slots that wait for it. */
 export interface PullListing {
   readonly id: string;
   readonly progress: Progress | undefined;
-  /** Why a pull that was asked for has ended without the model. */
+  /** Why a requested pull has ended without the model. */
   readonly failure: Failure | undefined;
 }
 
 interface PullOptions {
   readonly acceptLicense: boolean;
-  /** With `sha256`: fetch the model from there. */
+  /** Download address; requires `sha256`. */
   readonly url: string | undefined;
   readonly sha256: string | undefined;
 }
 
 export interface FitRequest {
   readonly model: ModelId;
-  /** In tokens. Default: that of the model. */
+  /** Tokens. Default: the model's. */
   readonly context: number | undefined;
   /** Default: the best one that this machine can run. */
   readonly backend: Backend | undefined;
@@ -122,7 +118,7 @@ export interface FitListing {
   readonly backend: Backend;
   readonly fits: boolean;
   readonly fitsNow: boolean;
-  /** What it needs, by where it would be. */
+  /** Bytes needed per memory. */
   readonly placement: Readonly<Record<string, number>>;
   /** Undefined where there is no limit. */
   readonly roomBytes: number | undefined;
@@ -141,13 +137,13 @@ export interface FitListing {
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
-  /** On the clock of the loop. */
+  /** The loop's clock. */
   readonly startedAt: number;
   readonly editor: SlotEditor;
   /** Undefined in a cluster. */
   readonly profiles: ProfileStore | undefined;
   readonly events: EventFeed;
-  /** Plans as if these documents replaced the current ones (undefined: the slot is removed), without executing anything. */
+  /** Plans as if these documents replaced the current ones (undefined: removed), without executing anything. */
   preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
   /** Resolves to undefined if the slot has no workload. */
   logs(
@@ -155,7 +151,6 @@ export interface Manage {
     options: { readonly tail: number; readonly follow: boolean },
     signal: AbortSignal,
   ): Promise<AsyncIterable<{ readonly text: string }> | undefined>;
-  /** Milliseconds since the last finished pass. */
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;
@@ -167,7 +162,7 @@ export interface Manage {
   pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
   /** Removes a model unless a slot wants or uses it. */
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
-  /** Whether a model would fit here. Fails if nothing is known of the model. */
+  /** Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
   hardware(): Promise<HostFacts>;
   /** Undefined if the service does not run in a cluster. */
@@ -178,10 +173,3 @@ export interface Manage {
   }>;
   completeInstall(): Promise<void>;
 }
-
-/** The access check, which runs before anything else on every route. The rules are in `auth/`; `wiring/create-api.ts` passes the check in. */
-
-/** The check of a service without authentication: everyone may do everything. */
-export const allowEveryone: Authorize = () => EVERYONE;
-
-const EVERYONE = { ok: true, caller: { identity: 'anyone', scope: 'admin' } } as const;

@@ -17,7 +17,6 @@ import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
 
-/** Returns the OpenAI routes as given, everything under `/api`, and the document that describes both. */
 export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): readonly DocumentedRoute[] {
   const routes: DocumentedRoute[] = [
     ...v1,
@@ -34,15 +33,11 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
   ];
   let document: z.output<typeof OpenApi> | undefined;
   routes.push(
-    defineRoute({
-      method: 'GET',
-      path: '/api/openapi.json',
-      access: 'read',
+    defineRoute('GET', '/api/openapi.json', 'read', {
       tag: 'system',
       summary: 'Describes this API as an OpenAPI document',
       input: NoInput,
       answers: { 200: json('An OpenAPI 3.1 document', OpenApi) },
-      errors: [],
       handler: () => ({ status: 200, body: (document ??= openApiDocument(routes, deps.manage.version)) }),
     }),
   );

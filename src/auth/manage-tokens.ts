@@ -1,4 +1,4 @@
-/** Creates, lists and revokes tokens. The API and `svcctl token create` and its siblings do the same through it, so that both work on one file at the same time. */
+/** Creates, lists and revokes tokens, for the API and `svcctl token create` and its siblings, which share one file. */
 import type { Scope } from '../schema/words/access.ts';
 import { createToken } from './token-hash.ts';
 import type { TokenChange, TokenStore } from './token-store.ts';

@@ -1,7 +1,6 @@
-/** The interface to the tokens that all replicas of a service in a cluster share. The adapter is `cluster/token-secret.ts`. */
+/** The tokens that the replicas in a cluster share. The adapter is `cluster/token-secret.ts`. */
 import type { Result } from '../schema/words/failure.ts';
 
-/** The text of the tokens, as `decide/token-file-text.ts` reads and writes it. */
 export interface SharedText {
   /** Empty where nothing was stored yet. */
   readonly text: string;
@@ -10,11 +9,13 @@ export interface SharedText {
 }
 
 export interface SharedTokenText {
-  /** What messages call it: `the Secret "svc-tokens" in namespace "svc"`. */
+  /** Name in messages: `the Secret "svc-tokens" in namespace "svc"`. */
   readonly name: string;
   /** No more bytes of text can be stored. */
   readonly limitBytes: number;
-  /** The copy of this replica; sends no request. Undefined until it was read once. The same object as long as nothing has changed. */
+  /**
+   * This replica's copy; sends no request. Undefined until the first read. The same object while nothing has changed.
+   */
   copy(): SharedText | undefined;
   /** The newest text. Fails with `NotFound` if it does not exist. */
   read(signal: AbortSignal): Promise<Result<SharedText>>;

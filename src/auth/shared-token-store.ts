@@ -1,6 +1,6 @@
 /**
- * The tokens of a service in a cluster, whose replicas share one text. Requests are judged by the copy of their replica, which follows each change of the text within
- * milliseconds; no request waits for the API server. A text with a mistake changes nothing, as on a host: the tokens of the last good one stay valid.
+ * The tokens of a service in a cluster, whose replicas share one text. Each replica decides by its own copy, which
+ * follows changes within milliseconds. An invalid text changes nothing: the last valid tokens stay in force.
  */
 import { randomInt } from 'node:crypto';
 import type { Log } from '../platform/log.ts';
@@ -25,12 +25,12 @@ export interface SharedTokenStoreOptions {
   readonly onChange?: (change: StoreChange) => void;
 }
 
-/** Each conflict means that another writer has succeeded: only as many writers at the same time could make this fail. */
+/** Each conflict means that another writer has succeeded, so this fails only with as many concurrent writers. */
 const MOST_ATTEMPTS = 10;
 /** The longest pause before another attempt, so that several writers do not meet again. */
 const PAUSE_MS = 50;
 const CHANGE_TIMEOUT_MS = 15_000;
-/** In messages with a line. */
+/** File name in problems with a line. */
 const KEY = 'tokens.toml';
 
 export function createSharedTokenStore({ shared, log, onChange = () => undefined }: SharedTokenStoreOptions): TokenStore {
@@ -73,20 +73,18 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
 
   function edited(text: string, edit: (tokens: Tokens) => Tokens): { readonly ok: true; readonly text: string } | Refused {
     const parsed = parseTokenText(text, KEY, tables);
-    if (!parsed.ok) return refuse(`Correct the key "${KEY}" of ${shared.name} first: ${parsed.problems.join('; ')}`);
+    if (!parsed.ok) return refuse(`The key "${KEY}" of ${shared.name} is invalid: ${parsed.problems.join('; ')}`);
     const next = writeTokenText(text.trim() === '' ? HEADER : text, edit(parsed.tokens), parsed.tables);
     if (next === undefined)
-      return refuse(`Write the tokens in ${shared.name} as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
+      return refuse(`The form of the tokens in ${shared.name} cannot be edited: write them as tables such as "[tokens.1a2b3c4d]"`);
     const bytes = Buffer.byteLength(next);
     if (bytes <= shared.limitBytes) return { ok: true, text: next };
-    return refuse(
-      `Revoke tokens that are not used: with ${bytes} bytes, they exceed the ${shared.limitBytes} bytes that ${shared.name} can hold`,
-    );
+    return refuse(`The tokens have ${bytes} bytes, and ${shared.name} can hold ${shared.limitBytes}: revoke tokens that are not used`);
   }
 
   function describe({ reason, message }: Failure): string {
-    if (reason !== 'NotFound') return `Make it possible to change ${shared.name}: ${message}`;
-    return `Create ${shared.name}, empty, or install the chart again: it does not exist`;
+    if (reason !== 'NotFound') return `Cannot change ${shared.name}: ${message}`;
+    return `Cannot find ${shared.name}: create it, empty, or install the chart again`;
   }
 
   return {
@@ -98,7 +96,7 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
         if (answer !== 'conflict') return answer;
         await sleep(randomInt(PAUSE_MS), signal);
       }
-      return refuse(`Try again: others keep changing ${shared.name}`);
+      return refuse(`Others keep changing ${shared.name}: try again`);
     },
   };
 }

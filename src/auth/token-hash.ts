@@ -1,4 +1,6 @@
-/** Hashes of tokens: Argon2id. The parameters are those that OWASP recommends for passwords (19 MiB, two passes, one lane); secrets of tokens are far stronger than passwords. */
+/**
+ * Argon2id hashes of tokens, with the parameters that OWASP recommends for passwords; token secrets are far stronger.
+ */
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../platform/error-text.ts';
 import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts';
@@ -35,6 +37,8 @@ async function loadArgon2() {
   try {
     return (await import('argon2')).default;
   } catch (error) {
-    throw new Error(`Install the packages again: "argon2", which checks tokens, cannot be loaded: ${messageOf(error)}`, { cause: error });
+    throw new Error(`The package "argon2", which checks tokens, cannot be loaded: install the packages again (${messageOf(error)})`, {
+      cause: error,
+    });
   }
 }

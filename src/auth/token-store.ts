@@ -1,7 +1,7 @@
 /**
- * The tokens in `<config>/tokens.toml`, which people may edit while the service runs. Every use looks at the file's facts first, which takes microseconds, so that a revoked
- * token is refused from the next request on, however that was done. A file with a mistake changes nothing: the tokens of its last good text stay valid, and the log says
- * what is wrong.
+ * The tokens in `<config>/tokens.toml`, which people may edit while the service runs. Each use checks the file's
+ * metadata, which takes microseconds, so a revoked token is refused from the next request on. An invalid file changes
+ * nothing: the last valid tokens stay in force, and the log names the problem.
  */
 import { readFileSync, statSync, type BigIntStats } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { writeFileAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import {
   compareTokens,
   HEADER,
@@ -21,14 +22,14 @@ import {
   type TokenTables,
 } from './decide/token-file-text.ts';
 
+export const tokenFileOf = ({ SVC_CONFIG_DIR }: Pick<Settings, 'SVC_CONFIG_DIR'>): string => join(SVC_CONFIG_DIR, 'tokens.toml');
+
 export interface TokenStore {
-  /** The tokens that are valid now, by id. */
   current(): Tokens;
-  /** Changes the file, with its comments and order kept. Other processes that do the same wait. Fails if the file has a mistake, or cannot be written. */
+  /** Keeps comments and order. Other processes wait. Fails if the file is invalid or cannot be written. */
   change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
 }
 
-/** The message says why nothing was changed, and what to do. */
 export type TokenChange = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
 export interface TokenStoreOptions {
@@ -71,7 +72,7 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
     if (parsed.ok) {
       tables = parsed.tables;
       if ((facts.mode & 0o077n) !== 0n)
-        log.warn({ file: path }, `Run "chmod 600 ${path}": other users can read the file with the hashes of tokens`);
+        log.warn({ file: path }, `Other users can read the file with the hashes of tokens: run "chmod 600 ${path}"`);
       return parsed.tokens;
     }
     for (const problem of parsed.problems) log.warn({ file: path }, `${problem}. The tokens of the last valid version stay in force`);
@@ -85,35 +86,35 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
         await mkdir(dirname(path), { recursive: true });
         return await withLock(path, async () => await rewrite(path, tables, edit));
       } catch (error) {
-        const action = FULL.has(codeOf(error)) ? 'Free disk space, so that tokens can be written to' : 'Make it possible to write';
-        return refuse(`${action} "${path}": ${messageOf(error)}`);
+        const fix = FULL.has(codeOf(error)) ? ': free disk space' : '';
+        return refuse(`Cannot write "${path}" (${messageOf(error)})${fix}`);
       }
     },
   };
 }
 
 function problemsOf({ mode, size }: BigIntStats): readonly string[] | undefined {
-  if ((mode & 0o022n) !== 0n) return ['Make the file writable for its owner only ("chmod 600"): other users could add tokens'];
-  return size > MAX_BYTES ? [`Remove tokens: the file has ${size} bytes, and at most ${MAX_BYTES} are read`] : undefined;
+  if ((mode & 0o022n) !== 0n) return ['Other users could add tokens to the file: make it writable for its owner only ("chmod 600")'];
+  return size > MAX_BYTES ? [`The file has ${size} bytes, and at most ${MAX_BYTES} are read: remove tokens`] : undefined;
 }
 
 function readTokens(path: string, known: TokenTables) {
   try {
     return parseTokenText(readFileSync(path, 'utf8'), path, known);
   } catch (error) {
-    return { ok: false, problems: [`Make "${path}" readable: ${messageOf(error)}`] } as const;
+    return { ok: false, problems: [`Cannot read "${path}": ${messageOf(error)}`] } as const;
   }
 }
 
 async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
   const before = await readText(path);
   const parsed = parseTokenText(before ?? '', path, known);
-  if (!parsed.ok) return refuse(`Correct the file first: ${parsed.problems.join('; ')}`);
+  if (!parsed.ok) return refuse(`The file is invalid: ${parsed.problems.join('; ')}`);
   const text = writeTokenText(before ?? HEADER, edit(parsed.tokens), parsed.tables);
-  if (text === undefined) return refuse(`Write the tokens in "${path}" as tables such as "[tokens.1a2b3c4d]": this form cannot be edited`);
+  if (text === undefined) return refuse(`The form of "${path}" cannot be edited: write the tokens as tables such as "[tokens.1a2b3c4d]"`);
   await removeRemains(path);
   // The lock does not stop a person with a text editor.
-  if ((await readText(path)) !== before) return refuse(`Try again: somebody has changed "${path}" meanwhile`);
+  if ((await readText(path)) !== before) return refuse(`"${path}" has changed meanwhile: try again`);
   await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing', ...(await findOwner(path)) });
   return { ok: true };
 }
@@ -125,13 +126,13 @@ async function readText(path: string): Promise<string | undefined> {
   });
 }
 
-/** The service's own user, to whom its slots belong: root may work on the file too, and the service must be able to read and replace it afterwards. */
+/** The service's user, who owns the slots: root may edit the file too, and the service must be able to replace it. */
 async function findOwner(path: string): Promise<{ readonly owner?: FileOwner }> {
   const facts = process.getuid?.() === 0 ? await stat(join(dirname(path), 'slots')).catch(() => undefined) : undefined;
   return facts === undefined ? {} : { owner: { uid: facts.uid, gid: facts.gid } };
 }
 
-/** A writer that was killed leaves its temporary file behind, which contains hashes. Only the process that holds the lock writes. */
+/** A killed writer leaves a temporary file with hashes behind. Only the holder of the lock writes. */
 async function removeRemains(path: string): Promise<void> {
   const prefix = `.${basename(path)}.`;
   const remains = (await readdir(dirname(path))).filter((name) => name.startsWith(prefix) && name.endsWith('.tmp'));
@@ -144,8 +145,8 @@ async function withLock(path: string, work: () => Promise<TokenChange>): Promise
   for (;;) {
     const answer = await lockDirectory({ directory: dirname(path), name: `.${basename(path)}`, since: Date.now(), ...owner });
     if (answer.kind === 'locked') return await work().finally(() => answer.lock.release());
-    if (answer.kind === 'unusable') return refuse(`Make "${dirname(path)}" writable: ${answer.message}`);
-    if (performance.now() > deadline) return refuse(`Try again: ${answer.holder} is changing "${path}"`);
+    if (answer.kind === 'unusable') return refuse(`Cannot write to "${dirname(path)}": ${answer.message}`);
+    if (performance.now() > deadline) return refuse(`"${path}" is locked, because ${answer.holder} is changing it: try again`);
     await sleep(LOCK_POLL_MS);
   }
 }

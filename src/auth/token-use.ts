@@ -1,4 +1,4 @@
-/** When each token was last used, kept in the state directory so that uses never touch a file that people edit. Written now and then, and at the end. */
+/** When each token was last used, in the state directory, so that uses never touch a file that people edit. */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeJsonAtomically } from '../files/write-file.ts';
@@ -8,7 +8,6 @@ import type { Log } from '../platform/log.ts';
 import { TOKEN_ID } from './decide/token-file-text.ts';
 
 export interface TokenUse {
-  /** Notes a use; costs one write to a map. */
   note(id: string): void;
   /** Unix milliseconds by id. */
   lastUses(): ReadonlyMap<string, number>;
@@ -16,7 +15,7 @@ export interface TokenUse {
   flush(): Promise<void>;
 }
 
-/** By id, ISO 8601 in UTC. */
+/** Id → ISO 8601 in UTC. */
 const Uses = z.record(z.string().regex(TOKEN_ID), z.iso.datetime());
 
 /** A file that cannot be read counts as empty: it says nothing that anything depends on. */
@@ -26,7 +25,6 @@ export async function readTokenUse(path: string): Promise<ReadonlyMap<string, nu
 }
 
 export async function createTokenUse(options: {
-  /** `<state>/token-use.json` */
   readonly path: string;
   /** Unix milliseconds. */
   readonly wallNow: () => number;

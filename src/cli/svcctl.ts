@@ -1,7 +1,6 @@
 /** The part of `svcctl.mjs` whose types Node strips. Loads only what the verb needs. */
 import { codeOf } from '../platform/error-text.ts';
-import { keepYoungHeapSmall } from '../turbo/heap/heap-limits.ts';
-import { keepTickShape } from '../turbo/heap/keep-tick-shape.ts';
+import { keepTickShape, keepYoungHeapSmall } from '../turbo/heap/heap-limits.ts';
 
 keepYoungHeapSmall();
 keepTickShape();

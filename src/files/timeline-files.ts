@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { createRingBuffer } from '../platform/ring-buffer.ts';
 import { makeSubdirectory } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
@@ -93,18 +94,17 @@ export async function createEventFeed(options: { readonly timelineDirectory: str
   const listeners = new Set<(entry: TimelineEntry) => void>();
   const slots = await listTimelines(timelineDirectory);
   const stored = await Promise.all(slots.map(async (slot) => await readTimeline(timelineDirectory, slot)));
-  let latest: readonly TimelineEntry[] = stored
-    .flat()
-    .toSorted((left, right) => left.seq - right.seq)
-    .slice(-capacity);
-  let last = latest.at(-1)?.seq ?? 0;
+  const latest = createRingBuffer<TimelineEntry>(capacity);
+  for (const entry of stored.flat().toSorted((left, right) => left.seq - right.seq)) latest.push(entry);
+  let last = latest.items().at(-1)?.seq ?? 0;
 
   return {
     since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean } {
       // A number that was never used comes from another installation or a lost state directory.
-      if (seq > last) return { entries: latest, gap: true };
-      const oldest = latest[0]?.seq ?? last + 1;
-      return { entries: latest.filter((entry) => entry.seq > seq), gap: seq < oldest - 1 };
+      const entries = latest.items();
+      if (seq > last) return { entries, gap: true };
+      const oldest = entries[0]?.seq ?? last + 1;
+      return { entries: entries.filter((entry) => entry.seq > seq), gap: seq < oldest - 1 };
     },
     /** The highest `seq` in use; the loop continues with the next one. */
     last: () => last,
@@ -115,12 +115,12 @@ export async function createEventFeed(options: { readonly timelineDirectory: str
     async timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]> {
       const onDisk = await readTimeline(timelineDirectory, slot);
       const end = onDisk.at(-1)?.seq ?? 0;
-      const notYetOnDisk = latest.filter((entry) => entry.slot === slot && entry.seq > end);
+      const notYetOnDisk = latest.items().filter((entry) => entry.slot === slot && entry.seq > end);
       return limit <= 0 ? [] : [...onDisk, ...notYetOnDisk].slice(-limit);
     },
     write({ entries }: Report): void {
       if (entries.length === 0) return;
-      latest = [...latest, ...entries].slice(-capacity);
+      for (const entry of entries) latest.push(entry);
       last = Math.max(last, ...entries.map((entry) => entry.seq));
       for (const entry of entries) for (const listener of listeners) listener(entry);
     },

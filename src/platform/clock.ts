@@ -1,4 +1,4 @@
-/** The real clock. */
+/** The real clock, pauses, and callbacks that run when something changed. */
 import { setTimeout as timeout } from 'node:timers/promises';
 import type { Clock, Wake } from '../reconciler/ports.ts';
 
@@ -22,9 +22,7 @@ export function createClock(): Clock {
   };
 }
 
-/** Waits for some time. An abort ends the wait early and is not an error. */
-
-/** Resolves after `ms` milliseconds of this clock, or as soon as the signal aborts. */
+/** Resolves after `ms` milliseconds of this clock, or as soon as the signal aborts, which is no error. */
 export async function pause(clock: Pick<Clock, 'now' | 'at'>, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted || ms <= 0) return;
   await new Promise<void>((resolve) => {
@@ -42,8 +40,6 @@ export async function pause(clock: Pick<Clock, 'now' | 'at'>, ms: number, signal
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await timeout(ms, undefined, { ref: signal === undefined, ...(signal === undefined ? {} : { signal }) }).catch(() => undefined);
 }
-
-/** Sets of callbacks that run when something changed. */
 
 /** Adds a callback until the signal aborts. */
 export function addWake(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {

@@ -2,6 +2,7 @@
  * Remembers the last result for each key and computes it again only when an input has changed. Inputs are compared by value, all of them and
  * whole, so that no field can be forgotten; inputs that are the same objects as before, as nearly all are, cost next to nothing.
  */
+import { performance } from 'node:perf_hooks';
 import { isSameValue } from '../schema/words/same-value.ts';
 
 export interface Memo<Key, Inputs extends readonly unknown[], Output> {
@@ -44,4 +45,18 @@ function hasSameInputs(made: { inputs: readonly unknown[] }, inputs: readonly un
 export function forgetOthers<Key>(remembered: Map<Key, unknown>, keys: { has(key: Key): boolean; readonly size: number }): void {
   if (remembered.size <= keys.size) return;
   for (const key of remembered.keys()) if (!keys.has(key)) remembered.delete(key);
+}
+
+/**
+ * Remembers a result for all requests that the kernel reports in one poll. Such a request was sent before the poll, and the result is computed after it, so it includes every
+ * change made before the request was sent. Only a request pipelined behind another may get that one's result. Errors are not remembered.
+ */
+export function memoizePerPoll<T>(compute: () => T): () => T {
+  let last: { readonly loops: number; readonly events: number; readonly value: T } | undefined;
+  return () => {
+    // One turn of the loop polls again if more is ready than fits into one answer of the kernel; then only `events` grows.
+    const { loopCount: loops, events } = performance.nodeTiming.uvMetricsInfo;
+    if (last?.loops !== loops || last.events !== events) last = { loops, events, value: compute() };
+    return last.value;
+  };
 }

@@ -1,10 +1,10 @@
-/** Reads bodies of limited size. */
+/** Reads bodies of limited size, and lines. */
 import { StringDecoder } from 'node:string_decoder';
 
 /** Returns the body as text. Throws if it is larger than `limitBytes`. */
 export async function readBody(body: AsyncIterable<unknown>, limitBytes: number): Promise<string> {
   const bytes = await readBeginning(body, limitBytes + 1);
-  if (bytes.length > limitBytes) throw new Error(`The answer is larger than ${limitBytes} bytes`);
+  if (bytes.length > limitBytes) throw new Error(`The response is larger than ${limitBytes} bytes`);
   return bytes.toString('utf8');
 }
 
@@ -21,9 +21,7 @@ export async function readBeginning(body: AsyncIterable<unknown>, limitBytes: nu
   return Buffer.concat(chunks).subarray(0, limitBytes);
 }
 
-/** Splits a stream of bytes into lines of text. */
-
-/** A server that never ends its line must not fill our memory, so longer lines are cut into pieces. */
+/** Longer lines are cut into pieces, so that a server that never ends its line does not fill our memory. */
 const LONGEST_LINE = 64 * 1024;
 
 export function createLineSplitter(longestLine = LONGEST_LINE) {
@@ -58,7 +56,7 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>, longestLine = L
   if (rest !== undefined) yield rest;
 }
 
-/** Bytes as Node's streams take them: those of a text in UTF-8, or the same memory as an array of bytes, which must not change any more. */
+/** A string in UTF-8, or the same memory as an array of bytes, which must not change any more. */
 export function bufferOf(bytes: string | Uint8Array): Buffer {
   return typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

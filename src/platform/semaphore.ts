@@ -1,39 +1,44 @@
-/** A limited number of places for work that runs at the same time. Those who find none free wait in order. */
-interface Places {
-  /** Resolves to whether the caller has a place, which it must then leave; false once the signal aborts. */
-  take(signal: AbortSignal): Promise<boolean>;
-  leave(): void;
+/** Limits how much work runs at the same time. */
+interface Semaphore {
+  /** How many callers wait. */
+  readonly waiting: number;
+  /** Resolves, in the order of the calls, to whether the caller may proceed and must then `release`: false once the signal aborts. */
+  acquire(signal?: AbortSignal): Promise<boolean>;
+  release(): void;
 }
 
-export function createPlaces(limit: number): Places {
+export function createSemaphore(limit: number): Semaphore {
   const waiting = new Set<() => void>();
-  let taken = 0;
+  let acquired = 0;
 
-  async function nextPlace(signal: AbortSignal): Promise<boolean> {
+  async function nextTurn(signal: AbortSignal | undefined): Promise<boolean> {
     return await new Promise<boolean>((resolve) => {
-      const finish = (entered: boolean): void => {
-        waiting.delete(enter);
-        signal.removeEventListener('abort', giveUp);
-        resolve(entered);
+      const finish = (proceeds: boolean): void => {
+        waiting.delete(proceed);
+        signal?.removeEventListener('abort', giveUp);
+        resolve(proceeds);
       };
-      const enter = (): void => finish(true);
+      const proceed = (): void => finish(true);
       const giveUp = (): void => finish(false);
-      waiting.add(enter);
-      signal.addEventListener('abort', giveUp, { once: true });
+      waiting.add(proceed);
+      signal?.addEventListener('abort', giveUp, { once: true });
     });
   }
 
   return {
-    async take(signal) {
-      if (signal.aborted) return false;
-      if (taken === limit) return await nextPlace(signal);
-      taken += 1;
+    get waiting() {
+      return waiting.size;
+    },
+    async acquire(signal) {
+      if (signal?.aborted === true) return false;
+      if (acquired === limit) return await nextTurn(signal);
+      acquired += 1;
       return true;
     },
-    leave() {
-      // The next one that waits gets the place, so that `taken` does not change.
+    release() {
+      // The first caller in the queue takes over, so `acquired` does not change.
       const [next] = waiting;
-      if (next === undefined) taken -= 1;
+      if (next === undefined) acquired -= 1;
       else next();
     },
   };

@@ -5,7 +5,7 @@ import { pause } from '../platform/clock.ts';
 import type { ActionArgs } from './decide/facts/actions.ts';
 import { isAmong } from './decide/facts/workload-history.ts';
 import type { Clock } from './ports.ts';
-import { createPlaces } from '../platform/semaphore.ts';
+import { createSemaphore } from '../platform/semaphore.ts';
 
 interface AskDeps {
   readonly providers: ProviderRegistry;
@@ -114,12 +114,12 @@ export const ASKED_AT_ONCE = 64;
 export const COUNTS_FOR_MS = 1000;
 
 export function createProbeQueue(clock: Pick<Clock, 'now' | 'at'>): ProbeQueue {
-  const places = createPlaces(ASKED_AT_ONCE);
+  const semaphore = createSemaphore(ASKED_AT_ONCE);
   return async (signal, work) => {
-    if (!(await places.take(signal))) return undefined;
+    if (!(await semaphore.acquire(signal))) return undefined;
     let counts = true;
     const leave = (): void => {
-      if (counts) places.leave();
+      if (counts) semaphore.release();
       counts = false;
     };
     const cancel = clock.at(clock.now() + COUNTS_FOR_MS, leave);

@@ -18,7 +18,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
     );
   }
   if (wanted === 'podman') {
-    const message = 'Start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET": no podman socket was found';
+    const message = 'No podman socket was found: start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET"';
     return fail('stalled', 'PodmanNotFound', message);
   }
   if (existsSync(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
@@ -31,14 +31,13 @@ async function clusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   return createClusterWorld(choice);
 }
 
-/** Mounted into every pod unless the pod opts out. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
+/** Mounted unless the pod opts out. https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
 const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /** Imported only if podman may be used, because its HTTP client is large. */
 async function loadPodman() {
   return {
     ...(await import('../host/podman/podman-runtime.ts')),
-    ...(await import('../host/podman/podman-api.ts')),
     ...(await import('../host/podman/podman-api.ts')),
   };
 }
@@ -50,7 +49,7 @@ async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
   const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal) => {
     const program = programs.find((each) => each.name === name);
     if (program !== undefined) return program.resolve(signal);
-    return fail('stalled', 'StartFailed', `Install a version that supports the program "${name}": this one does not know it`);
+    return fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
   };
   const { SVC_STATE_DIR: stateDir } = settings;
   return createHostWorld(choice, (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram, deviceMemory }), programs);

@@ -1,4 +1,4 @@
-/** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, and several replicas share the work. */
+/** The world in a cluster: slots are SlotSpecs of one namespace, workloads are Deployments, replicas share the work. */
 import { hostname } from 'node:os';
 import { createKubeApi, type KubeApiOptions } from '../cluster/client/api-client.ts';
 import { createLateObserver, type KubeObserver } from '../cluster/client/client-observer.ts';
@@ -34,15 +34,14 @@ import { createTokenSecret } from '../cluster/token-secret.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-/** What a model may have of the memory for slots, as on a host. */
 const WEIGHTS_SHARE = 0.8;
-/** How long the next leader may have to wait for the remaining statuses. */
+/** The next leader may have to wait this long for pending statuses. */
 const FLUSH_MS = 500;
 
 export async function createClusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { settings, env, version, log } = choice;
   if (settings.SVC_ON_EXIT === 'stop') {
-    const message = 'Set "SVC_ON_EXIT" to "leave": in a cluster, the slots must keep running when a replica of the gateway exits';
+    const message = 'In a cluster, slots must keep running when a replica of the gateway exits: set "SVC_ON_EXIT" to "leave"';
     return fail('stalled', 'SettingUnusable', message);
   }
   const { observer, reportTo } = createLateObserver();

@@ -1,23 +1,20 @@
-/** Joins the parts of authentication: the tokens of the host or of the cluster, and the check of every request where authentication is on. */
+/** Authentication: the tokens of the host or of the cluster, and the check of requests. */
 import { join } from 'node:path';
 import type { LocalSocket } from '../api/server/local-socket.ts';
-import { createProxyMatcher, type Authorize } from '../auth/create-authorize.ts';
+import { createProxyMatcher, createTokenCheck, type Authorize } from '../auth/check-token.ts';
 import type { StoreChange } from '../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
-import { createTokenStore } from '../auth/token-store.ts';
+import { createTokenStore, tokenFileOf } from '../auth/token-store.ts';
 import { createTokenUse } from '../auth/token-use.ts';
-import { createCheck, tokenFileOf } from './create-check.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export interface AccessControl {
   readonly authorize: Authorize;
   readonly tokens: TokenManager;
-  /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   isProxy(address: string | undefined): boolean;
   /** False while the tokens were not read yet, so that none can be accepted. */
   isReady(): boolean;
-  /** A worker has accepted a token. */
   tokenUsed(id: string): void;
   /** Writes when tokens were last used. */
   stop(): Promise<void>;
@@ -26,7 +23,7 @@ export interface AccessControl {
 const FLUSH_MS = 60_000;
 
 interface AccessParts {
-  /** What the replicas of a cluster have in place of a file. */
+  /** The token text of a cluster's replicas. Undefined on a host, which has a file. */
   readonly shared: World['tokens'];
   readonly isLocal: LocalSocket['isLocal'];
 }
@@ -53,7 +50,7 @@ export async function createAccess(
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const timer = setInterval(() => void use.flush(), FLUSH_MS);
   timer.unref();
-  const authorize = createCheck(settings, { store, isLocal, isReady, onUse: use.note });
+  const authorize = createTokenCheck(settings, { store, isLocal, isReady, onUse: use.note });
   return {
     authorize,
     tokens: createTokenManager({ store, lastUses: use.lastUses, wallNow }),
@@ -72,7 +69,7 @@ export async function createAccess(
   };
 }
 
-/** For changes by hand and by `svcctl`, of which the service knows no more. */
+/** Changes by hand and by `svcctl`; the service knows no more about them. */
 function describeChange(change: StoreChange): string {
   const parts = (['added', 'removed', 'edited'] as const).flatMap((what) =>
     change[what].length === 0 ? [] : `${what} ${change[what].join(', ')}`,

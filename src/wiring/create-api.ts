@@ -21,6 +21,7 @@ import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
+import { createAccelerator } from '../turbo/accelerator.ts';
 import { takeOver } from '../turbo/workers/hand-over.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -95,13 +96,14 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault: logFaults(log),
+    accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
   return api;
 }
 
-/** What workers report counts as what this process does itself. */
+/** Reports of workers count like the work of this process. */
 function listenersOf(
   { log }: ServiceOptions,
   { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
@@ -163,8 +165,6 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
   };
 }
 
-/** Opens the cache of images: where translations put them, where clients fetch them, and what removes the old ones. */
-
 /** An image may outlive its time by this much on disk; nobody gets it then. */
 const TIDY_MS = 3_600_000;
 
@@ -183,15 +183,13 @@ function openImageCache(
   return {
     async keep(next, status) {
       if (status !== 200)
-        return { ok: false, problem: `Read the log of the slot: the image server answered ${status} when it was asked for the image` };
+        return { ok: false, problem: `The image server answered ${status} when it was asked for the image: read the log of the slot` };
       const kept = await cache.keep(next);
       return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
     },
     source: cache,
   };
 }
-
-/** Opens the stored voices: where the routes change them, and where requests for speech find them. */
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */
 export function openVoices(

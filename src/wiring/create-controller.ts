@@ -17,11 +17,11 @@ import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
 
-/** With more slots, most of the heap is garbage that passes leave behind. */
+/** With more slots, most of the heap is garbage of passes. */
 const MANY_SLOTS = 100;
 /**
- * A request takes several turns of the event loop, and during a pass it waits for a slice at each of them, unless a pause lasts long enough for all of them. So as not to be delayed by more than
- * about a slice, requests get as much time as the pass.
+ * A request takes several turns of the event loop, and during a pass waits for a slice at each of them, unless one
+ * pause is long enough for all. So requests get as much time as the pass.
  */
 const PASS_SLICE_MS = 1;
 const PASS_PAUSE_MS = 1;
@@ -49,7 +49,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed({ timelineDirectory });
-  // In a cluster, each SlotSpec contains its status.
+  // SlotSpecs contain their status.
   const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
   const loop = createLoop({

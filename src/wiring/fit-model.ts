@@ -17,7 +17,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import { parseSlot } from '../schema/slot/slot-spec.ts';
 import type { World } from './world.ts';
 
-/** How long the Hub may take to say what a repository has. */
+/** Time for the Hub to describe a repository. */
 const LOOK_TIMEOUT_MS = 30_000;
 const REGISTRY: ProviderRegistry = PROVIDERS;
 /** Not the name of any kind of slot, so that the model alone decides what the server does. */
@@ -64,14 +64,14 @@ export function createFit(
     const kind = (presence.kind === 'present' ? presence.facts.provider : undefined) ?? entry?.provider ?? 'gguf';
     const provider = REGISTRY[kind];
     if (provider === undefined)
-      return fail('stalled', 'ProviderMissing', `Use another model: the provider "${kind}" is not part of this installation`);
+      return fail('stalled', 'ProviderMissing', `The provider "${kind}" is not part of this installation: use another model`);
     if (presence.kind === 'present') return ok({ provider, facts: presence.facts, exact: true, offers: [] });
     if (presence.sizeBytes !== undefined) return ok({ provider, facts: factsOfSize(id, presence.sizeBytes), exact: false, offers: [] });
     const offers = await listOffers(id, world, signal);
     if (!offers.ok) return offers;
     const [largest] = offers.value;
     return largest === undefined
-      ? fail('stalled', 'ModelMissing', `Pull the model first ("svcctl model pull ${id}"): how large "${id}" is, is not known before`)
+      ? fail('stalled', 'ModelMissing', `The size of "${id}" is not known yet: pull the model first ("svcctl model pull ${id}")`)
       : ok({ provider, facts: factsOfSize(id, largest.sizeBytes), exact: false, offers: offers.value });
   }
 
@@ -81,7 +81,7 @@ export function createFit(
         return fail(
           'stalled',
           'PulledByPods',
-          'Ask a service on one machine: in a cluster, Kubernetes decides which node has the memory for a model',
+          'In a cluster, Kubernetes decides which node has the memory for a model: ask a service on one machine',
         );
       const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS);
       const subject = await findSubject(request.model, signal);
@@ -141,7 +141,11 @@ function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind)
   if (parsed.ok) return ok({ name: ANY_SLOT, spec: parsed.spec, generation: 1, problems: [] });
   const { backends } = PROVIDER_KINDS[provider];
   const known = backends.map((each) => `"${each}"`).join(' or ');
-  return fail('stalled', 'SpecInvalid', parsed.problems[0]?.message ?? `Choose a backend that "${provider}" has: ${known}`);
+  return fail(
+    'stalled',
+    'SpecInvalid',
+    parsed.problems[0]?.message ?? `The provider "${provider}" does not have this backend: choose ${known}`,
+  );
 }
 
 function factsOfSize(id: ModelId, sizeBytes: number): ModelFacts {
@@ -164,5 +168,9 @@ async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSi
   const offers = wanted.map((each) => ({ name: `hf:${repo}:${each.quantisation}`, sizeBytes: each.sizeBytes }));
   if (offers.length > 0) return ok(offers);
   const names = found.value.map((each) => `"${each.quantisation}"`).join(', ');
-  return fail('stalled', 'ModelMissing', `Choose a quantisation that "${repo}" has: ${names === '' ? 'it has no GGUF files' : names}`);
+  return fail(
+    'stalled',
+    'ModelMissing',
+    `"${repo}" has no such quantisation: ${names === '' ? 'it has no GGUF files' : `choose ${names}`}`,
+  );
 }

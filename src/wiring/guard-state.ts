@@ -1,7 +1,7 @@
 /**
- * Watches the state directory of a running service. If it is moved away, emptied or replaced, the service keeps its slots and keeps serving, says what is wrong, and
- * writes everything again once there is a directory at this path: the old one or an empty one. It never creates the directory itself, so that the old one can
- * simply be moved back.
+ * Watches the state directory. If it is moved, emptied or replaced, the service keeps serving, logs the problem, and
+ * writes everything again once a directory exists at this path. It never creates the directory, so that the old one can
+ * be moved back.
  */
 import { stat } from 'node:fs/promises';
 import { lockDirectory, type DirectoryLock, type LockAnswer } from '../files/directory-lock.ts';
@@ -14,7 +14,7 @@ interface GuardStateOptions {
   readonly lock: DirectoryLock;
   /** Locks whatever is at the path now. */
   readonly lockAgain: () => Promise<LockAnswer>;
-  /** What writes statuses and timelines. */
+  /** The writers of statuses and timelines. */
   readonly files: { retry(): void; renew(): void };
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   /** Default: 2 s. A check costs one `stat`. */
@@ -22,7 +22,6 @@ interface GuardStateOptions {
 }
 
 interface StateGuard {
-  /** Stops watching and releases the lock. */
   close(): void;
 }
 
@@ -73,9 +72,9 @@ export function guardState(options: GuardStateOptions): StateGuard {
     if (place === 'missing')
       return log.error(
         { directory },
-        `Put the state directory "${directory}" back, or create it empty: it cannot be used. Until then ${meanwhile}`,
+        `The state directory "${directory}" cannot be used: put it back, or create it empty. Until then ${meanwhile}`,
       );
-    log.error({ directory }, `Stop the other service: it uses "${directory}", which replaced the state directory of this one`);
+    log.error({ directory }, `Another service uses "${directory}", which replaced the state directory of this one: stop it`);
   }
 
   const timer = setInterval(() => {
@@ -93,8 +92,6 @@ export function guardState(options: GuardStateOptions): StateGuard {
   };
 }
 
-/** Makes this the only service that uses its state directory and its configuration directory, or says which process already does. */
-
 export interface DirectoryLocks {
   readonly state: DirectoryLock;
   /** Locks whatever is now at the path of the state directory. */
@@ -105,8 +102,9 @@ export interface DirectoryLocks {
 type LockSettings = Pick<Settings, 'SVC_STATE_DIR' | 'SVC_CONFIG_DIR'>;
 
 /**
- * The configuration directory says which slots there are, so two services with the same one would both start them, whatever their state directories are. It is
- * locked only where it is writable: in a cluster it is not, and there the leader is the one that acts.
+ * Locks the directories, so that no other service uses them. The configuration directory decides which slots run, so
+ * two services with the same one would both start them. It is locked only where it is writable; in a cluster it is not,
+ * and the leader acts.
  */
 export async function lockDirectories(settings: LockSettings, since: number, log: Pick<Log, 'debug'>): Promise<Result<DirectoryLocks>> {
   const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: configDir } = settings;
@@ -114,7 +112,7 @@ export async function lockDirectories(settings: LockSettings, since: number, log
   const state = await lockState();
   if (state.kind === 'held') return inUse('SVC_STATE_DIR', stateDir, state.holder);
   if (state.kind === 'unusable') {
-    const message = `Make "${stateDir}" writable, or set "SVC_STATE_DIR" to another directory: ${state.message}`;
+    const message = `Cannot write to "${stateDir}": make it writable, or set "SVC_STATE_DIR" to another directory (${state.message})`;
     return fail('stalled', 'SettingUnusable', message);
   }
   const config = await lockDirectory({ directory: configDir, name: '.service', since });
@@ -134,6 +132,6 @@ export async function lockDirectories(settings: LockSettings, since: number, log
 }
 
 function inUse(key: keyof LockSettings, directory: string, holder: string): Result<never> {
-  const message = `Stop the other service first, or set "${key}" to another directory: ${holder} already uses "${directory}"`;
+  const message = `The directory "${directory}" is locked, because ${holder} already uses it: stop that service first, or set "${key}" to another directory`;
   return fail('stalled', 'SettingUnusable', message);
 }

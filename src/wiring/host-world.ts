@@ -1,4 +1,4 @@
-/** The world of a single machine: slots are files, workloads run in podman or as processes, and there is only one replica. */
+/** The world of a single machine: slots are files, workloads are containers of podman or processes, one replica. */
 import path from 'node:path';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-records.ts';
@@ -84,7 +84,7 @@ async function openHardware({ settings, env }: ServiceOptions): Promise<Result<H
   return recording.ok ? ok(replayHardware(recording.value, file)) : recording;
 }
 
-/** What programs report counts everywhere, also where devices cannot be seen. Those of this machine say nothing about another one that was recorded. */
+/** Reports of programs count even where devices cannot be seen, but not for a recording of another machine. */
 async function withPrograms(hardware: Hardware, programs: readonly OwnProgram[] | undefined): Promise<Hardware> {
   if (programs === undefined || hardware.source.kind === 'recording') return hardware;
   const fingerprint = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' '));

@@ -72,7 +72,7 @@ async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[
       return image === undefined ? [] : [{ backend, image }];
     });
     const references = named.map(({ image }) => image);
-    // What a cluster has on its nodes is not known here.
+    // The images on a cluster's nodes are not known here.
     const isAnywhere = ownModels === undefined || runtime.traits.kind !== 'podman';
     const here = isAnywhere ? references : await imagesHere(runtime, references, AbortSignal.timeout(PROBE_TIMEOUT_MS));
     const [present, absent] = [true, false].map((wanted) =>
@@ -84,8 +84,6 @@ async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
   return { kind: 'process', program: (await program?.describe()) ?? missing };
 }
-
-/** What the management API says about a model: a line of the list, and all that is known of one. */
 
 /** Pure. */
 function listModel({ id, entry, presence, ...own }: ListedModel, formats: readonly ModelFormat[]): ModelListing {
@@ -125,7 +123,7 @@ function sizeOf(entry: ListedModel['entry']): number | undefined {
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Where the service looks models up. In a cluster, it has no files, and says of them what it has decided. */
+/** In a cluster, the service has no files and reports its decisions instead. */
 type DescribedStore = Pick<World, 'modelFiles' | 'clusterModels'>;
 
 /** Fails for a name that nothing provides, with those that may have been meant. */

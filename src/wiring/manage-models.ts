@@ -11,7 +11,7 @@ import type { ModelId } from '../schema/words/names.ts';
 import type { World } from './world.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 
-/** How long the Hub may take to say what a name means. */
+/** Time for the Hub to resolve a name. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 
 export function createModelManagement(
@@ -50,7 +50,7 @@ export function createModelManagement(
         : fail(
             'stalled',
             'ModelMissing',
-            `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"${suggestModels(id, store.catalogue.keys())}`,
+            `Nothing provides "${id}": use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue${suggestModels(id, store.catalogue.keys())}`,
           );
     }
     const asks = needsAcceptance(entry, await sources.licenses.accepted());
@@ -85,8 +85,7 @@ async function untilEnded(isRunning: () => boolean): Promise<void> {
   for (let waits = 0; isRunning() && waits < 100; waits += 1) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-/** Pulls and removes models for the management API in a cluster. What is pulled there is the decision which files the pods fetch; removing a model forgets it. */
-
+/** In a cluster, a pull decides which files the pods fetch, and removing a model forgets that decision. */
 export function manageClusterModels(
   { sources, pulls, forget }: ClusterModelStore,
   board: Pick<Board, 'current'>,
@@ -98,7 +97,7 @@ export function manageClusterModels(
         return fail(
           'stalled',
           'PulledByPods',
-          `Put the file of "${id}" on the volume of the pods: in a cluster, pods fetch models of the catalogue and of the Hugging Face Hub`,
+          `In a cluster, pods fetch models of the catalogue and the Hugging Face Hub only: put the file of "${id}" on their volume`,
         );
       const resolved = await sources.resolve(id, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
       if (!resolved.ok) return resolved;
@@ -107,7 +106,7 @@ export function manageClusterModels(
         return fail(
           'stalled',
           'ModelMissing',
-          `Use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue: nothing provides "${id}"`,
+          `Nothing provides "${id}": use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue`,
         );
       if (acceptLicense && needsAcceptance(entry, await sources.licenses.accepted())) {
         const accepted = await sources.licenses.accept(entry.license, id);

@@ -1,4 +1,4 @@
-/** Creates the catalogue, and the model store of a host, from the settings and the variables of Hugging Face's tools. */
+/** Creates the catalogue and a host's model store from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { Catalogue } from '../models/catalogue/catalogue.ts';
@@ -13,9 +13,9 @@ import type { HostProbe } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
 
-/** What a model may have of the memory for slots. The rest is for its context and for computing. */
+/** Share of the slots' memory for a model. The rest is for its context and for computing. */
 const WEIGHTS_SHARE = 0.8;
-/** What slots get of the memory of a host without `SVC_MEMORY_BUDGET`; the same share as in admission. */
+/** Share of a host's memory for slots without `SVC_MEMORY_BUDGET`, as in admission. */
 const HOST_SHARE = 0.9;
 const PROBE_TIMEOUT_MS = 5000;
 

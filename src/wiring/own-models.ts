@@ -1,6 +1,7 @@
 /**
- * Lists the models that programs bring themselves, for providers whose models are no files of the store. A program of this machine is run, or a container of its image that
- * is on this machine. It is asked again when the program or the image has changed, and after a while, since somebody may have fetched a model.
+ * Lists the models that come with a program instead of the store, by running the program or a container of its image.
+ * The list is read again when the program or image has changed, and now and then, because a model may have been
+ * fetched.
  */
 import { execFile } from 'node:child_process';
 import type { OwnModelSource } from '../models/store.ts';
@@ -16,12 +17,11 @@ export interface OwnModelDeps {
   readonly providers: ProviderRegistry;
   /** Those that run on this machine itself; undefined where workloads run in images. */
   readonly programs: readonly OwnProgram[] | undefined;
-  /** Of workloads that run in images. */
   readonly runtime: Pick<Runtime, 'observe' | 'print'>;
   readonly imagesOf: (provider: Provider) => readonly ImageReference[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hardware: () => Promise<Hardware | undefined>;
-  /** In milliseconds; monotonic. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 

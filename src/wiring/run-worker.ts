@@ -1,7 +1,7 @@
 /** Joins the parts of a worker in a process of its own, which ends with its controller. */
 import type { Socket } from 'node:net';
 import { createSiteGuard } from '../api/server/site-guard.ts';
-import type { Authorize } from '../auth/create-authorize.ts';
+import type { Authorize } from '../auth/check-token.ts';
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { FromWorker, ToWorker, WorkerStart } from '../turbo/workers/messages.ts';
@@ -19,14 +19,14 @@ export interface WorkerParts {
 /** The next start of the service waits longer for the port. */
 const ORPHAN_CHECK_MS = 500;
 
-/** To be called once in a process that `worker-process.ts` has started. */
+/** Call this once, in a process that `worker-process.ts` has started. */
 export function runWorker(parts: WorkerParts): void {
   keepYoungHeapSmall();
-  // A terminal sends its signals to all processes of a service, and so may what manages it. The controller says when to stop.
+  // A terminal or service manager signals all processes of a service. The controller decides when to stop.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   endWithController();
   let worker: Worker | undefined;
-  /** What arrives while the worker starts. */
+  /** Messages that arrive while the worker starts. */
   const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'start') {
@@ -39,7 +39,10 @@ export function runWorker(parts: WorkerParts): void {
   });
 }
 
-/** Node does not always report the end of the channel where a connection was on its way to a controller that crashed. Then another process has become the parent. */
+/**
+ * Node may miss the end of the channel if the controller crashes while it is sent a connection; then the parent
+ * changes.
+ */
 function endWithController(): void {
   const controller = process.ppid;
   process.once('disconnect', () => process.exit(0));

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describeListening, type ListenFacts } from '../api/server/decide/host-names.ts';
 import type { Manage } from '../api/ports.ts';
-import { type Settings } from '../schema/settings/settings.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import { LOCAL_SOCKET } from '../schema/words/access.ts';
 import type { LocalSocket } from '../api/server/local-socket.ts';
 import type { HttpApi } from '../api/server/server.ts';
@@ -16,7 +16,7 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
-/** Creates the directories that the service writes to, or returns the failure of the first one that it cannot create. */
+/** Fails for the first directory that cannot be created. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
   for (const key of ['SVC_STATE_DIR', 'SVC_MODELS_DIR'] as const) {
     const directory = settings[key];
@@ -24,7 +24,11 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
       await mkdir(directory, { recursive: true });
     } catch (error) {
       const why = messageOf(error);
-      return fail('stalled', 'SettingUnusable', `Make "${directory}" writable, or set "${key}" to another directory: ${why}`);
+      return fail(
+        'stalled',
+        'SettingUnusable',
+        `Cannot create "${directory}": make it writable, or set "${key}" to another directory (${why})`,
+      );
     }
   }
   return ok(undefined);
@@ -40,7 +44,7 @@ export function createLogSink(log: Log): StatusSink {
   };
 }
 
-/** Opens the logs of the workload that serves a slot, or of its newest workload if none does. A deleted slot may still have one. */
+/** The logs of the workload that serves a slot, otherwise of its newest workload. A deleted slot may still have one. */
 export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): Manage['logs'] {
   return async (name, options, signal) => {
     const slot = board.current().slots.get(name);
@@ -57,11 +61,10 @@ async function newestWorkload(runtime: Runtime, name: string, signal: AbortSigna
 }
 
 export interface Listening extends ListenFacts {
-  /** What the service is bound to. */
   readonly bound: Settings['SVC_LISTEN'];
 }
 
-/** Listens on an address, or returns a failure that explains which setting to change. `shared`: other processes are to listen there too. */
+/** Fails with the setting to change. `shared`: other processes will listen there too. */
 export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shared: boolean): Promise<Result<Listening>> {
   try {
     if (shared) await untilFree(address);
@@ -74,13 +77,20 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shar
     const code = codeOf(error);
     const where = `"${address.host}:${address.port}"`;
     if (code === 'EADDRINUSE')
-      return fail('stalled', 'ListenFailed', `Free the address ${where} or set "SVC_LISTEN" to another one: it is already in use`);
-    if (code === 'EACCES') return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to a port above 1023: ${where} requires privileges`);
-    return fail('stalled', 'ListenFailed', `Set "SVC_LISTEN" to an address of this machine: ${where} cannot be used: ${messageOf(error)}`);
+      return fail('stalled', 'ListenFailed', `The address ${where} is already in use: free it, or set "SVC_LISTEN" to another one`);
+    if (code === 'EACCES')
+      return fail('stalled', 'ListenFailed', `The address ${where} requires privileges: set "SVC_LISTEN" to a port above 1023`);
+    return fail(
+      'stalled',
+      'ListenFailed',
+      `The address ${where} cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`,
+    );
   }
 }
 
-/** Listens on `<state>/api.sock` where authentication is on, and removes what an earlier service left there otherwise. The service works without it. */
+/**
+ * Listens on `<state>/api.sock` if authentication is on; otherwise removes an old one. The service works without it.
+ */
 export async function listenLocally(
   local: LocalSocket,
   api: HttpApi,
@@ -91,6 +101,6 @@ export async function listenLocally(
     if (settings.SVC_AUTH_ENABLED) await local.listen(path, api.server);
     else await rm(path, { force: true });
   } catch (error) {
-    log.warn({ file: path }, `Use a token with svcctl as root too: the socket "${path}" cannot be created: ${messageOf(error)}`);
+    log.warn({ file: path }, `The socket "${path}" cannot be created: use a token with svcctl as root too (${messageOf(error)})`);
   }
 }

@@ -16,7 +16,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 const PASSED_ON = ['NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'] as const;
 const MOST = 64;
 
-/** How many processes forward requests, with that of the controller. */
+/** Number of processes that forward requests, including the controller. */
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { runtime }: Pick<World, 'runtime'>,
@@ -24,7 +24,7 @@ export async function countProcesses(
   const { SVC_WORKERS: wanted } = settings;
   if (wanted === 1) return ok(1);
   if (runtime.traits.network === 'pods') {
-    const message = `Set "SVC_WORKERS" to 1 instead of "${wanted}" in a cluster, and run more replicas of the gateway`;
+    const message = `"SVC_WORKERS" must be 1 in a cluster, not "${wanted}": run more replicas of the gateway instead`;
     return fail('stalled', 'SettingUnusable', message);
   }
   const count = wanted === 'auto' ? Math.min(MOST, availableParallelism()) : wanted;
@@ -62,10 +62,9 @@ function environmentOf(env: ServiceOptions['env']): Readonly<Record<string, stri
 }
 
 /**
- * Prepares a port that several processes listen on. The kernel gives it to any further process of the same user that asks for sharing, so it is first checked that nobody has it: two services
- * would take each other's connections without noticing.
+ * The kernel shares a port between processes of one user, so two services would take each other's connections. This
+ * waits until nobody has the port, and rejects with the system's error if it cannot be used.
  */
-
 type Address = Settings['SVC_LISTEN'];
 
 /** Workers of a service that was killed notice it at once, unless the machine is busy. */
@@ -86,7 +85,7 @@ export async function untilFree(address: Address): Promise<void> {
   }
 }
 
-/** Whether several processes can listen on one port here: on Linux and FreeBSD, but not on macOS. */
+/** Linux and FreeBSD can, macOS cannot. */
 export async function canSharePorts({ host }: Pick<Address, 'host'>): Promise<boolean> {
   return await tryListen({ host, port: 0, reusePort: true }).then(
     () => true,

@@ -1,8 +1,19 @@
-/** What a worker process runs (`SVC_WORKERS`). Everything it needs to know comes in messages, so that no secret is in its environment. */
+/** The main file of a worker process (`SVC_WORKERS`). Settings come in a message, so its environment has no secret. */
+import { createTokenCheck } from '../auth/check-token.ts';
+import { createTokenStore, tokenFileOf } from '../auth/token-store.ts';
 import { PROVIDERS } from '../providers/registry.ts';
-import { createWorkerCheck } from './create-check.ts';
-import { keepTickShape } from '../turbo/heap/keep-tick-shape.ts';
+import { keepTickShape } from '../turbo/heap/heap-limits.ts';
 import { runWorker } from './run-worker.ts';
 
 keepTickShape();
-runWorker({ providers: PROVIDERS, createCheck: createWorkerCheck });
+runWorker({
+  providers: PROVIDERS,
+  /**
+   * Reads the file of tokens itself, so a token is refused before its revocation is confirmed. The controller logs
+   * problems.
+   */
+  createCheck(settings, onUse) {
+    const store = createTokenStore({ path: tokenFileOf(settings), log: { warn: () => undefined } });
+    return createTokenCheck(settings, { store, onUse });
+  },
+});

@@ -1,4 +1,4 @@
-/** Everything that differs between a host and a cluster: what the loop observes, where it reports, and which replica may act. */
+/** The differences between a host and a cluster: inputs of the loop, its reports, and which replica may act. */
 import path from 'node:path';
 import type { ClusterSources } from '../api/metrics/cluster-series.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
@@ -20,7 +20,6 @@ import { watchDirectory } from '../files/watch-directory.ts';
 import type { CatalogueSource } from '../models/catalogue/catalogue-source.ts';
 import { ok } from '../schema/words/failure.ts';
 
-/** What the whole service, and so every world, is made from. */
 export interface ServiceOptions {
   readonly settings: Settings;
   readonly version: string;
@@ -33,7 +32,6 @@ export interface ServiceOptions {
   readonly providers: ProviderRegistry;
 }
 
-/** A program that slots run without containers. */
 export interface OwnProgram extends HostProgram {
   readonly kind: ProviderKind;
   readonly name: string;
@@ -44,44 +42,41 @@ export interface World {
   /** Undefined where workloads run in images. */
   readonly programs?: readonly OwnProgram[];
   readonly source: SlotSource;
-  /** The images as of the last read of the source. */
   readonly toolboxes: () => ToolboxImages;
-  /** From now on, the source returns no slots. */
+  /** The source returns no slots from now on. */
   wantNothing(): void;
   readonly models: ModelStore;
-  /** Lists the models. */
   readonly modelFiles: DirectoryModelStore;
-  /** What is listed and managed instead in a cluster. Undefined on a host. */
+  /** The models of a cluster. Undefined on a host. */
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
   /** The tokens that all replicas share. Undefined on a host, where they are in a file. */
   readonly tokens?: TokenSecret;
-  /** Where the loop reads what earlier controllers recorded. */
+  /** Records of earlier controllers for the loop. */
   readonly records: FailureRecords;
   readonly editor: SlotEditor;
   /** Undefined in a cluster, where slots are no files. */
   readonly profiles?: ProfileStore;
   readonly sinks: readonly StatusSink[];
-  /** Returns the traffic that the loop observes, which includes that of other replicas. Call it once, before `start`. */
+  /** The traffic for the loop, including other replicas'. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;
   /** Only the leader executes plans. */
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
-  /** What metrics show of a cluster. Undefined on a host. */
   readonly cluster?: ClusterSources;
-  /** What users are shown of a cluster. Undefined on a host. */
   readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */
   start(observer: KubeObserver): void;
   /** Gives up leadership. Everything else continues. */
   resign(): Promise<void>;
-  /** Stops everything that `start` has started. */
   stop(): Promise<void>;
 }
 
-/** Reads slots, toolbox images and the catalogue together, so that each pass sees all of them in their latest version. */
-
+/**
+ * Reads slots, toolbox images and the catalogue together, so each pass sees all in their latest version. `lastGoodFile`
+ * keeps the last valid `toolboxes.toml`; without it, only memory does.
+ */
 /** `lastGoodFile` keeps the last valid `toolboxes.toml`. Without it, that is kept in memory only. */
 export async function createDesiredInputs(
   { settings, toolboxManifest, log }: ServiceOptions,

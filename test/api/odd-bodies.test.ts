@@ -17,10 +17,7 @@ const AnyJson = z.record(z.string(), z.json());
 beforeAll(async () => {
   gateway = await startGateway({
     routes: [
-      defineRoute({
-        method: 'POST',
-        path: '/api/anything',
-        access: 'open',
+      defineRoute('POST', '/api/anything', 'open', {
         summary: 'Takes any JSON',
         tag: 'test',
         input: z.object({ body: AnyJson }),

@@ -4,9 +4,10 @@ import { Agent, request, type RequestOptions } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Route } from '../../src/api/server/route.ts';
-import type { Authorize } from '../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../src/auth/check-token.ts';
 import { pageRoutes } from '../api/manage/page-routes.ts';
 import { startWorld } from '../api/manage/world.ts';
+import { ACCELERATED } from '../support/accelerator.ts';
 import { buildServer } from '../../src/api/server/server.ts';
 import { createSiteGuard } from '../../src/api/server/site-guard.ts';
 import { parseSettings } from '../../src/schema/settings/settings.ts';
@@ -37,6 +38,7 @@ export async function startReachedRoutes(authorize: Authorize): Promise<ReachedR
     gateway: { close: async () => undefined },
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
     authorize,
+    ...ACCELERATED,
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });

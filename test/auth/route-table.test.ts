@@ -1,9 +1,7 @@
 /** Every route × every scope × authentication on and off × every kind of credential, over HTTP, against a table that is written from the specification. And what pages of other sites get, in every mode. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { allowEveryone } from '../../src/api/ports.ts';
-import { createAuthorize, createProxyMatcher, createSecretMatcher, type Authorize } from '../../src/auth/create-authorize.ts';
 import { createTokenManager } from '../../src/auth/manage-tokens.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { allowEveryone, createTokenCheck, createTokenVerifier, type Authorize } from '../../src/auth/check-token.ts';
 import { SCOPES, type Scope } from '../../src/schema/words/access.ts';
 import { createInMemoryTokenStore } from '../api/manage/in-memory-tokens.ts';
 import { startReachedRoutes, type ReachedRoutes } from './reached-routes.ts';
@@ -35,8 +33,8 @@ afterAll(async () => await routes.close());
 
 /** `proxies`: `SVC_TRUSTED_PROXIES`; requests of this test come from 127.0.0.1. */
 function withAuthentication(proxies: readonly string[] = ['10.0.0.0/8']): void {
-  const isProxy = createProxyMatcher(proxies);
-  authorize = createAuthorize({ verifier, isProxy, matchesSecret: createSecretMatcher(SECRET), onUse: () => undefined });
+  const settings = { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: proxies, SVC_PROXY_SECRET: SECRET };
+  authorize = createTokenCheck(settings, { store, verifier, onUse: () => undefined });
 }
 
 /** What a request gets on a route that is not open: the scope that it has, or why it has none. */

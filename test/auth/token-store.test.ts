@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
 import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createTokenVerifier } from '../../src/auth/check-token.ts';
 
 let directory: string;
 let path: string;
@@ -59,7 +59,7 @@ describe('the file of the tokens', () => {
     expect(warnings).toEqual([expect.stringMatching(/tokens\.toml:\d+:\d+: Correct the TOML syntax.*stay in force$/)]);
     expect(await manage(store).create({ label: 'b', scope: 'all' })).toMatchObject({
       ok: false,
-      message: expect.stringContaining('Correct the file first'),
+      message: expect.stringContaining('The file is invalid'),
     });
     await writeFile(path, '# none\n');
     expect([...store.current()]).toEqual([]);
@@ -83,11 +83,11 @@ describe('the file of the tokens', () => {
     expect([...store.current().keys()]).toEqual([id]);
     await chmod(path, 0o640);
     expect([...store.current().keys()]).toEqual([id]);
-    expect(warnings).toEqual([expect.stringContaining(`Run "chmod 600 ${path}"`)]);
+    expect(warnings).toEqual([expect.stringContaining(`run "chmod 600 ${path}"`)]);
     await rm(path);
     await mkdir(path, { mode: 0o700 });
     expect([...store.current().keys()]).toEqual([id]);
-    expect(warnings.at(-1)).toMatch(/^Make ".*tokens\.toml" readable: .*stay in force$/);
+    expect(warnings.at(-1)).toMatch(/^Cannot read ".*tokens\.toml": .*stay in force$/);
     expect(await manage(store).create({ label: 'b', scope: 'all' })).toMatchObject({ ok: false, message: expect.stringContaining(path) });
   });
 

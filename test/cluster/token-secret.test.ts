@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../../src/auth/shared-token-store.ts';
 import type { TokenStore } from '../../src/auth/token-store.ts';
-import { createTokenVerifier } from '../../src/auth/token-verifier.ts';
+import { createTokenVerifier } from '../../src/auth/check-token.ts';
 import { SECRETS } from '../../src/cluster/client/decide/resource-path.ts';
 import { createTokenSecret, type TokenSecret } from '../../src/cluster/token-secret.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
@@ -152,7 +152,7 @@ describe('The tokens of a cluster', () => {
     expect([...replica.store.current().keys()].toSorted()).toEqual(['1a2b3c4d', id].toSorted());
     expect(await replica.manager.revoke(id)).toMatchObject({
       ok: false,
-      message: expect.stringMatching(/^Correct the key "tokens\.toml"/),
+      message: expect.stringMatching(/^The key "tokens\.toml"/),
     });
     expect(messages.join('\n')).not.toContain(HASH);
     putText(table('1a2b3c4d'));
@@ -164,7 +164,7 @@ describe('The tokens of a cluster', () => {
     expect(replica.store.current().size).toBe(0);
     expect(await replica.manager.create({ label: 'ci', scope: 'all' })).toEqual({
       ok: false,
-      message: 'Create the Secret "svc-tokens" in namespace "default", empty, or install the chart again: it does not exist',
+      message: 'Cannot find the Secret "svc-tokens" in namespace "default": create it, empty, or install the chart again',
     });
     putText(table('1a2b3c4d'));
     await eventually('the Secret is read', () => replica.store.current().has('1a2b3c4d'));
@@ -185,7 +185,7 @@ describe('The tokens of a cluster', () => {
     expect(replica.store.current().size).toBe(2);
     expect(await replica.manager.revoke('5e6f7a8b')).toMatchObject({
       ok: false,
-      message: expect.stringMatching(/^Make it possible to change/),
+      message: expect.stringMatching(/^Cannot change/),
     });
     putText(table('1a2b3c4d'));
     await fake.comeUp();
@@ -214,7 +214,7 @@ describe('The tokens of a cluster', () => {
     const replica = await startReadyReplica();
     expect(await replica.manager.create({ label: 'ci', scope: 'all' })).toMatchObject({
       ok: false,
-      message: expect.stringMatching(/^Revoke tokens that are not used: with \d+ bytes/),
+      message: expect.stringMatching(/^The tokens have \d+ bytes/),
     });
     expect(fake.faults.count({ verb: 'patch' })).toBe(0);
   });

@@ -93,7 +93,7 @@ test('svcctl lists, shows and verifies such a model, and does not remove it whil
   expect(verified).toMatchObject({ code: 0, out: `model/steady ${file}: correct, sha256 ${fox.sha256}\n` });
   expect(await run('model', 'rm', 'steady')).toMatchObject({
     code: 1,
-    err: expect.stringContaining('Give the slot "primary" another model'),
+    err: expect.stringContaining('is used by the slot "primary"'),
   });
   expect(await run('model', 'pull', 'sdxl-turbo')).toMatchObject({ code: 1, err: expect.stringContaining('sai-nc-community') });
   expect(await run('model', 'pull', 'stedy')).toMatchObject({ code: 1, err: expect.stringContaining('did you mean "steady"?') });

@@ -50,7 +50,7 @@ describe('A second service', () => {
     expect(code).toBe(1);
     expect(errors.trim().split('\n')).toHaveLength(1);
     expect(errors).toMatch(
-      /Stop the other service first, or set "SVC_STATE_DIR" to another directory: process \d+ on ".+", since \d{4}-.+Z, already/,
+      /process \d+ on ".+", since \d{4}-.+Z, already uses it: stop that service first, or set "SVC_STATE_DIR" to another/,
     );
     expect(errors).toContain(join(service.dir, 'state'));
     expect(await processOf()).toBe(before);

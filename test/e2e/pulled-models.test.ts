@@ -112,7 +112,7 @@ describe('svcctl model', () => {
     expect((await run('model', 'list', '-o', 'name')).out).toContain('model/hf:o/owl:Q4_K_M\n');
     expect(await run('model', 'rm', 'hf:o/fox')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('Give the slot "primary", "second" another model first'),
+      err: expect.stringContaining('is used by the slot "primary", "second": give it another model first'),
     });
     expect(await run('model', 'rm', 'hf:o/owl:Q4_K_M')).toMatchObject({ code: 0, out: 'model/hf:o/owl:Q4_K_M removed\n' });
     expect((await run('model', 'list', '-o', 'name')).out).not.toContain('hf:o/owl:Q4_K_M');
@@ -136,7 +136,7 @@ describe('svcctl model', () => {
   test('explains a download that cannot succeed', async () => {
     expect(await run('model', 'pull', 'hf:o/none')).toMatchObject({ code: 1, err: expect.stringContaining('Correct the name "o/none"') });
     expect(await run('model', 'pull', 'hf:o/fox:Q8_0')).toMatchObject({ code: 1, err: expect.stringContaining('"o/fox" has: "Q4_K_M"') });
-    expect(await run('model', 'pull', 'nothing')).toMatchObject({ code: 1, err: expect.stringContaining('nothing provides "nothing"') });
+    expect(await run('model', 'pull', 'nothing')).toMatchObject({ code: 1, err: expect.stringContaining('Nothing provides "nothing"') });
     expect(await run('model', 'rm', 'nothing')).toMatchObject({
       code: 1,
       err: expect.stringContaining('The model store has no "nothing"'),

@@ -33,7 +33,7 @@ describe('A service whose state directory is moved', () => {
 
   test('keeps serving with the same process, says so, and does not create it again', async () => {
     await rename(state, `${state}-moved`);
-    await said('Put the state directory');
+    await said('put it back, or create it empty');
     await expectServing();
     await pause(1000);
     await expectServing();

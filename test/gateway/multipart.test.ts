@@ -155,8 +155,8 @@ describe('an upload that is not valid', () => {
   test.each([
     ['multipart/form-data', 400, 'request.invalid', 'Name the boundary'],
     ['multipart/form-data; boundary=a; boundary=b', 400, 'request.invalid', 'Name the boundary'],
-    ['application/json', 415, 'request.media_type', 'Send the body as "multipart/form-data"'],
-    ['multipart/mixed; boundary=a', 415, 'request.media_type', 'Send the body as "multipart/form-data"'],
+    ['application/json', 415, 'request.media_type', 'Unsupported media type: send the body as "multipart/form-data"'],
+    ['multipart/mixed; boundary=a', 415, 'request.media_type', 'Unsupported media type: send the body as "multipart/form-data"'],
   ])('is refused with content type "%s"', async (type, status, code, message) => {
     const reply = await post(gateway.port, PATH, formOf([MODEL]), { headers: { 'content-type': type } });
     expect([reply.status, errorOf(reply.text)]).toEqual([

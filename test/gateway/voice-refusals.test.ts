@@ -73,7 +73,7 @@ describe('bad input', () => {
     await fixture.restart({ broken: { add: async () => Promise.reject(Object.assign(new Error('no space'), { code: 'ENOSPC' })) } });
     const answer = await fixture.send([named('a'), sample()]);
     expect(answer.status).toBe(500);
-    expect(errorOf(answer.text).message).toContain('Make room in the state directory');
+    expect(errorOf(answer.text).message).toContain('make room in the state directory');
     await fixture.restart();
     expect((await fixture.send([named('a'), sample()])).status).toBe(200);
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { decideSite } from '../../src/api/server/decide/decide-site.ts';
-import { createAuthorize, createProxyMatcher, createSecretMatcher, type Authorize } from '../../src/auth/create-authorize.ts';
+import { createTokenCheck, type Authorize } from '../../src/auth/check-token.ts';
 import { parseRequestHead } from '../../src/gateway/upstream/decide/request-head.ts';
 import { parseSettings, type Settings } from '../../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../../src/wiring/site-policy.ts';
@@ -41,12 +41,7 @@ describeWithHelm('A gateway behind an Ingress that forwards identity', () => {
   });
 
   async function decide(address: string, rawHeaders: readonly string[]): Promise<unknown> {
-    const authorize: Authorize = createAuthorize({
-      verifier: { verify: () => undefined },
-      isProxy: createProxyMatcher(settings.SVC_TRUSTED_PROXIES),
-      matchesSecret: createSecretMatcher(settings.SVC_PROXY_SECRET),
-      onUse: () => undefined,
-    });
+    const authorize: Authorize = createTokenCheck(settings, { store: { current: () => new Map() }, onUse: () => undefined });
     const decision = await authorize('admin', Object.assign(Object.create(null), { rawHeaders, socket: { remoteAddress: address } }));
     return decision.ok ? decision.caller : decision.code;
   }

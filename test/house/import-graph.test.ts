@@ -64,6 +64,14 @@ test('only the registry imports the folder of a provider, so that nothing else c
   expect(importers.map(([path]) => path)).toEqual(['src/providers/registry.ts']);
 });
 
+test('only wiring/ and the entry points know the wing for speed', () => {
+  const importers = [...wholeGraph(sources)].filter(
+    ([path, targets]) => !path.startsWith('src/turbo/') && targets.some((target) => target.startsWith('src/turbo/')),
+  );
+  const others = importers.map(([path]) => path).filter((path) => !path.startsWith('src/wiring/'));
+  expect(others.toSorted()).toEqual(['src/cli/svcctl.ts', 'src/main.ts']);
+});
+
 describe('The graph', () => {
   const a = 'src/a.ts';
   const b = 'src/b.ts';

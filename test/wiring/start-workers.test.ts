@@ -24,8 +24,8 @@ test.each<[string, 'shared' | 'pods', number | string]>([
   ['3', 'shared', 3],
   ['auto', 'shared', Math.min(64, availableParallelism())],
   ['1', 'pods', 1],
-  ['3', 'pods', 'Set "SVC_WORKERS" to 1 instead of "3" in a cluster, and run more replicas of the gateway'],
-  ['auto', 'pods', 'Set "SVC_WORKERS" to 1 instead of "auto" in a cluster, and run more replicas of the gateway'],
+  ['3', 'pods', '"SVC_WORKERS" must be 1 in a cluster, not "3": run more replicas of the gateway instead'],
+  ['auto', 'pods', '"SVC_WORKERS" must be 1 in a cluster, not "auto": run more replicas of the gateway instead'],
 ])('SVC_WORKERS=%s where workloads are reached over "%s" means %s', async (setting, network, expected) => {
   expect(await countOf(setting, network)).toBe(expected);
 });

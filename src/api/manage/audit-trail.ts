@@ -1,6 +1,7 @@
 /**
- * Records who changes what through the API: a line in the log for each change, and an entry in the timeline of a slot. Reads and inference are not recorded. The server runs
- * each handler with `actAs`; the wrapped editor and the like then know in whose name they work, so that no route can forget it. Secrets are never recorded.
+ * Records who changes what through the API: a line in the log, and an entry in the timeline of the slot. The server
+ * runs each handler with `actAs`, so the wrapped editor and stores know the caller and no route can forget it. Secrets
+ * are never recorded.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Caller } from '../../auth/decide/decide-access.ts';
@@ -34,7 +35,6 @@ type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
 
 export interface AuditDeps {
   readonly log: Pick<Log, 'info'>;
-  /** Adds an entry to the timeline of a slot. */
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 

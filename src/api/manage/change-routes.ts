@@ -1,4 +1,4 @@
-/** Changes to several slots at once: shows what a set of documents would change, or writes them. All are validated before the first is written. */
+/** Changes to several slots at once. All documents are validated before the first is written. */
 import { z } from 'zod';
 import { toCamelCase } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
@@ -21,7 +21,7 @@ const Slots = z
   )
   .max(1000);
 const PlanBody = z.strictObject({
-  slots: Slots.default([]).describe('Documents that replace the current ones; none: what the controller would do now'),
+  slots: Slots.default([]).describe('Documents that replace the current ones. Default: none, which plans for the current ones'),
   prune: z.boolean().default(false).describe('Treat slots that are not listed as removed'),
 });
 const ApplyBody = z.strictObject({
@@ -33,14 +33,11 @@ const ApplyBody = z.strictObject({
 export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { editor, preview } = deps.manage;
   return [
-    defineRoute({
-      method: 'POST',
-      path: '/api/plan',
-      access: 'admin',
+    defineRoute('POST', '/api/plan', 'admin', {
       tag: 'changes',
       summary: 'Shows what these documents would change, without executing anything',
       input: z.object({ body: PlanBody }),
-      answers: { 200: json('What would change, as text and as a list', Plan) },
+      answers: { 200: json('The changes, as text and as a list', Plan) },
       errors: ['slot.invalid'],
       async handler({ body }) {
         const { wanted, pruned } = await resolveChangeSet(editor, body);
@@ -50,14 +47,11 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
         return { status: 200, body: { text, changes } };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      path: '/api/apply',
-      access: 'admin',
+    defineRoute('POST', '/api/apply', 'admin', {
       tag: 'changes',
       summary: 'Writes these documents after all of them have been validated',
       input: z.object({ body: ApplyBody }),
-      answers: { 200: json('What was done with each slot', Applied) },
+      answers: { 200: json('The result for each slot', Applied) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
       async handler({ body }) {
         const changes = await resolveChangeSet(editor, body);
@@ -71,14 +65,14 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
 
 async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>) {
   if (body.prune && body.slots.length === 0) {
-    throw new ApiError('request.invalid', 'List at least one slot in "slots": pruning with an empty list would remove every slot', {
+    throw new ApiError('request.invalid', 'Pruning with an empty list would remove every slot: list at least one in "slots"', {
       param: 'slots',
     });
   }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
   const names = new Set<SlotName>();
   const wanted = body.slots.map(({ name, spec, resource_version: ifMatch }, index) => {
-    if (names.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    if (names.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     names.add(name);
     return { name, document: validate(name, spec), ifMatch, stored: stored.get(name) };
   });

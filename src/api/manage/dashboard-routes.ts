@@ -1,6 +1,6 @@
 /**
- * The dashboard at `/`: one route for each of its files. They are open: they are the same for everyone and contain no data. What the page shows, it asks `/api` for, with the credential of the user who looks at it.
- * The routes are not part of the OpenAPI document, which describes what programs use.
+ * The dashboard at `/`: one open route for each file, which contains no data. The page gets its data from `/api` with
+ * the user's credential. These routes are not in the OpenAPI document.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ function unbuilt(): Route {
     handler() {
       throw new ApiError(
         'route.not_found',
-        'Run "npm run build:dashboard" in the checkout and start again: the dashboard has not been built. The API is at "/api/openapi.json"',
+        'The dashboard has not been built: run "npm run build:dashboard" in the checkout and start again. The API is at "/api/openapi.json"',
       );
     },
   };
@@ -44,12 +44,11 @@ function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: FastifyR
   return reply.header('content-encoding', encoding).type(type).send(body);
 }
 
-/** Reads the built dashboard into memory: a few files of some hundred kilobytes. What is not read here cannot be asked for, so no path of a request ever reaches the disk. */
-
+/** Reads the built dashboard into memory, some hundred kilobytes, so that no request path ever reaches the disk. */
 interface PageFile {
   readonly type: string;
   readonly cache: string;
-  /** Of the content without encoding; the weak form is sent, since encodings of one file share it. */
+  /** Hash of the unencoded content. It is sent in the weak form, because the encodings of a file share it. */
   readonly etag: string;
   readonly bodies: Readonly<Partial<Record<Encoding, Buffer>>> & { readonly identity: Buffer };
 }
@@ -82,11 +81,9 @@ function listFiles(directory: string): readonly string[] {
   }
 }
 
-/** The headers with which the files of the dashboard are sent. Pure. */
-
 /**
- * What the page may load and reach: the service itself, and nothing else. Scripts and styles come from files alone, and nothing turns text into markup or code, so that what a model or a log says stays text.
- * `data:` and `blob:` are pictures that a user chose or a model drew. https://www.w3.org/TR/CSP3/
+ * The page may load and reach only the service itself. Nothing turns text into markup or code, so output of models and
+ * logs stays text. `data:` and `blob:` are images. https://www.w3.org/TR/CSP3/
  */
 const POLICY = [
   "default-src 'none'",
@@ -110,7 +107,7 @@ export const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
-/** A year, for files whose name changes with their content. The page itself is asked for again each time, which costs an answer without a body. */
+/** The names of these files change with their content. The page itself is revalidated each time. */
 const FOREVER = 'public, max-age=31536000, immutable';
 const ASK_AGAIN = 'no-cache';
 
@@ -125,14 +122,13 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
-/** Undefined for files that are not served. */
 function mediaTypeOf(path: string): string | undefined {
   return TYPES[path.slice(path.lastIndexOf('.') + 1)];
 }
 
 type Encoding = 'br' | 'gzip' | 'identity';
 
-/** The best encoding that the client accepts, by `Accept-Encoding` (RFC 9110, section 12.5.3). A quality of 0 refuses one. */
+/** The best encoding in `Accept-Encoding` (RFC 9110, section 12.5.3). A quality of 0 refuses one. */
 export function chooseEncoding(accepted: string | undefined): Encoding {
   const refused = /^(?:0(?:\.0{1,3})?)$/;
   const names = new Set(
@@ -145,7 +141,7 @@ export function chooseEncoding(accepted: string | undefined): Encoding {
   return names.has('gzip') ? 'gzip' : 'identity';
 }
 
-/** Whether `If-None-Match` names the tag, compared weakly, as RFC 9110 asks for (section 13.1.2). */
+/** Matches `If-None-Match` weakly (RFC 9110, section 13.1.2). */
 export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
   const bare = (tag: string): string => tag.trim().replace(/^W\//, '');
   const tags = (ifNoneMatch ?? '').split(',').map(bare);

@@ -9,7 +9,6 @@ import type { ManageDeps } from './manage-deps.ts';
 
 type Done = Extract<EditResult, { kind: 'done' }>;
 
-/** Returns the result of a successful edit; throws an `ApiError` for any other. */
 export function unwrapEdit(name: SlotName, result: EditResult): Done {
   switch (result.kind) {
     case 'done':
@@ -19,7 +18,7 @@ export function unwrapEdit(name: SlotName, result: EditResult): Done {
     case 'conflict':
       throw new ApiError(
         'slot.conflict',
-        `Read slot "${name}" again and repeat the edit: it has changed and now has resource version "${result.resourceVersion}"`,
+        `Slot "${name}" has changed and now has resource version "${result.resourceVersion}": read it again and repeat the edit`,
         { param: 'resource_version' },
       );
     case 'invalid':
@@ -35,13 +34,13 @@ export function slotInvalid(name: SlotName, problems: readonly SpecProblem[]): A
   const [first] = problems;
   const param = first === undefined ? '' : pathToSnakeCase(first.path).join('.');
   const text = problems.map((problem) => formatProblem(problem)).join('; ');
-  return new ApiError('slot.invalid', `Correct slot "${name}": ${text}`, param === '' ? {} : { param });
+  return new ApiError('slot.invalid', `Slot "${name}" is invalid: ${text}`, param === '' ? {} : { param });
 }
 
-/** Before the first pass nobody knows which slots there are, so nothing is said to be missing. */
+/** Before the first pass, the slots are not known, so none is reported as missing. */
 export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps, 'board' | 'manage'>, name: SlotName): Promise<ApiError> {
   if (board.current().version === 0) {
-    const message = 'Try again in a moment: the service has just been started and has not read its slots yet';
+    const message = 'The service has just started and has not read its slots yet: try again in a moment';
     return new ApiError('server.starting', message, { headers: { 'retry-after': '1' } });
   }
   const names = (await editor.list()).map((slot) => `"${slot.name}"`).join(', ');
@@ -49,9 +48,6 @@ export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps,
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
 }
 
-/** Parts of requests that several routes read. */
-
-/** The slot in the path. */
 export const SlotParams = z.object({ name: SlotName });
 
 /** The version that an edit is based on. */
@@ -70,6 +66,7 @@ export function ifMatchOf(headers: z.output<typeof IfMatch>, inBody?: string | n
   if (header === undefined) return inBody === undefined || inBody === null ? {} : { ifMatch: inBody };
   const match = /^(?:W\/)?"([^"]*)"$|^(\*|[^\s",]+)$/.exec(header.trim());
   const ifMatch = match?.[1] ?? match?.[2];
-  if (ifMatch === undefined) throw new ApiError('request.invalid', 'Send one resource version in "If-Match"', { param: 'If-Match' });
+  if (ifMatch === undefined)
+    throw new ApiError('request.invalid', '"If-Match" is invalid: send one resource version', { param: 'If-Match' });
   return { ifMatch };
 }

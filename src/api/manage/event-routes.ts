@@ -18,14 +18,11 @@ const EventsQuery = z.strictObject({
     .describe('Same as the header "Last-Event-ID", for clients that cannot set it; 0: all retained events'),
 });
 
-const EventsHeaders = z.object({ 'last-event-id': z.string().optional().describe('The last id that the client has received') });
+const EventsHeaders = z.object({ 'last-event-id': z.string().optional().describe('Last id that the client has received') });
 
 export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/events',
-      access: 'read',
+    defineRoute('GET', '/api/events', 'read', {
       tag: 'events',
       summary:
         'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped, and "progress" while images are drawn',
@@ -36,7 +33,6 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
           'text/event-stream; charset=utf-8',
         ),
       },
-      errors: [],
       handler({ query, headers }, { onClose }) {
         const stream = createEventStream(deps.manage.events, {
           after: lastEventId(headers['last-event-id'] ?? query.last_event_id),
@@ -57,25 +53,24 @@ function lastEventId(sent: string | undefined): number | undefined {
   const id = sent?.trim() ?? '';
   if (id === '') return undefined;
   if (!/^[0-9]{1,15}$/.test(id))
-    throw new ApiError('request.invalid', 'Send a whole number in "Last-Event-ID"', { param: 'Last-Event-ID' });
+    throw new ApiError('request.invalid', '"Last-Event-ID" is invalid: send a whole number', { param: 'Last-Event-ID' });
   return Number(id);
 }
 
 /**
- * The timeline as server-sent events for one client. The stream keeps a position in the feed and no entries, so a client that reads slowly costs no memory:
- * it gets the entries that the feed still retains, after a "gap" event if some were dropped. A client that does not read at all is disconnected and can
- * resume with `Last-Event-ID`. In between it gets how far requests are: the latest of each slot, without an id, since nobody needs an older one.
+ * Server-sent events of the timeline for one client. The stream keeps a position in the feed instead of entries, so a
+ * slow client costs no memory: it gets the entries that are still retained, after a "gap" event if some were dropped. A
+ * client that does not read is disconnected and can resume with `Last-Event-ID`. The latest progress of each slot is
+ * sent in between, without an id.
  */
-
 /** Shorter than the idle timeouts of common proxies (60 s). */
 const HEARTBEAT_MS = 15_000;
 /** Consecutive heartbeats that could not be sent before the client is disconnected: a minute without reading. */
 const MISSED_HEARTBEATS = 4;
 
 interface EventStreamOptions {
-  /** The last id that the client has received; undefined: only new entries. */
+  /** Last id that the client has received; undefined: only new entries. */
   readonly after: number | undefined;
-  /** Only this slot's entries. */
   readonly slot: string | undefined;
   readonly signal: AbortSignal;
   readonly watchProgress: GatewayTraffic['watchProgress'];
@@ -88,7 +83,6 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
   let position = ahead ? 0 : (options.after ?? feed.last());
   let hasRoom = false;
   let missed = 0;
-  /** Not sent yet. */
   const progressOf = new Map<string, SlotTraffic['progress']>();
   const stream = new Readable({
     read() {
@@ -133,7 +127,7 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
     progressOf.set(slot, progress);
     queueMicrotask(pump);
   });
-  // In a microtask, so that the entry is in the feed by then whenever the feed calls.
+  // A microtask runs after the entry is in the feed, whenever the feed calls.
   const unsubscribe = feed.subscribe(() => queueMicrotask(pump));
   const heartbeat = setInterval(() => {
     if (hasRoom) send(': heartbeat\n\n');

@@ -1,6 +1,6 @@
 /**
- * Refuses edits through the API that would make a server load code or use other files (`decide/unsafe-edits.ts`). It wraps the editor, so that no route can
- * forget the check.
+ * Refuses unsafe edits through the API (`decide/unsafe-edits.ts`). It wraps the editor, so no route can forget the
+ * check.
  */
 import { isTable } from '../../schema/words/key-case.ts';
 import { mergePatch, type EditResult, type SlotEditor } from '../../schema/slot/slot-editor.ts';

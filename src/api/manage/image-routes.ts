@@ -1,4 +1,4 @@
-/** Images that were drawn for a client that asked for URLs. They never change, so a client may keep them for as long as it likes. */
+/** Images for clients that asked for URLs. They never change, so clients may cache them forever. */
 import { z } from 'zod';
 import type { ImageSource } from '../ports.ts';
 import { empty, text, ApiError } from '../server/answer.ts';
@@ -6,7 +6,7 @@ import { defineRoute, type DocumentedRoute } from '../server/route.ts';
 
 const PNG = 'image/png';
 const FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.png$/;
-/** The longest time that caches understand. Only the client itself may keep it: with authentication, others may not see it. */
+/** The longest time that caches understand. Shared caches must not keep an image, because tokens protect it. */
 const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 
 const Input = z.object({
@@ -26,16 +26,13 @@ const HEADERS = {
 
 export function createImageRoutes(images: ImageSource): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/images/cache/:file',
-      access: 'any',
+    defineRoute('GET', '/api/images/cache/:file', 'any', {
       tag: 'inference',
       summary: 'Returns an image that was drawn with `response_format` "url"',
       input: Input,
       answers: {
         200: text('The image', PNG, HEADERS),
-        206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'Which part it is' }),
+        206: text('A part of the image', PNG, { ...HEADERS, 'content-range': 'The range of bytes' }),
         304: empty('The client has the image', { etag: HEADERS.etag }),
       },
       errors: ['image.not_found', 'request.range'],
@@ -43,7 +40,7 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
         const id = FILE.exec(params.file)?.[1];
         const image = id === undefined ? undefined : await images.open(id);
         if (id === undefined || image === undefined)
-          throw new ApiError('image.not_found', 'Draw the image again: it does not exist, or the cache no longer has it');
+          throw new ApiError('image.not_found', 'The image does not exist, or the cache no longer has it: draw it again');
         const etag = `"${id}"`;
         const shared = { 'cache-control': CACHE_CONTROL, etag, 'accept-ranges': 'bytes', 'x-content-type-options': 'nosniff' };
         if (headers['if-none-match']?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag || each.trim() === '*') === true) {
@@ -53,7 +50,7 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
         const range = parseRange(headers.range, image.sizeBytes);
         if (range === 'unsatisfiable') {
           await image.close();
-          const message = `Ask for a range within the ${image.sizeBytes} bytes of the image, not for "${headers.range}"`;
+          const message = `The range "${headers.range}" is outside of the image, which has ${image.sizeBytes} bytes`;
           throw new ApiError('request.range', message, { headers: { 'content-range': `bytes */${image.sizeBytes}` } });
         }
         const { from, to } = range ?? { from: 0, to: image.sizeBytes - 1 };
@@ -65,8 +62,6 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
     }),
   ];
 }
-
-/** Which bytes of a file a `Range` header asks for (RFC 9110, section 14). Pure. */
 
 /** Both ends are included. */
 interface ByteRange {

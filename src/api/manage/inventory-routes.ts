@@ -14,7 +14,7 @@ export function createInventoryRoutes({ manage, board, requests }: ManageDeps): 
       models: (await manage.models()).map(viewModel),
     })),
     list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
-    list('/api/providers', 'Kinds of runtime, and whether this host can run them', Providers, async () => ({
+    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () => ({
       providers: (await manage.providers()).map(viewProvider),
     })),
     list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({
@@ -31,15 +31,11 @@ const ClusterQuery = z.strictObject({
 });
 
 function clusterRoute(manage: ManageDeps['manage']): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/cluster',
-    access: 'read',
+  return defineRoute('GET', '/api/cluster', 'read', {
     tag: 'inventory',
     summary: 'In a cluster: which replica of the gateway leads, and the pods of the slots',
     input: z.object({ query: ClusterQuery }),
     answers: { 200: json('The leader and the pods; without both outside of a cluster', Cluster) },
-    errors: [],
     handler: ({ query }) => ({ status: 200, body: viewCluster(manage.cluster(), query) }),
   });
 }
@@ -52,15 +48,11 @@ function list<Schema extends z.ZodType>(
   schema: Schema,
   read: () => Awaitable<Immutable<z.output<Schema>>>,
 ): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path,
-    access: 'read',
+  return defineRoute('GET', path, 'read', {
     tag: 'inventory',
     summary,
     input: NoInput,
     answers: { 200: json(summary, schema) },
-    errors: [],
     handler: async () => ({ status: 200, body: await read() }),
   });
 }

@@ -1,4 +1,4 @@
-/** What the management routes need. `src/main.ts` supplies it. */
+/** Dependencies of the management routes. */
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
@@ -18,11 +18,9 @@ export interface ManageDeps {
   readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
   readonly tokens: TokenManager;
-  /** Whether an address is one of `SVC_TRUSTED_PROXIES`. */
   readonly isProxy: (address: string | undefined) => boolean;
   /** False while no token can be accepted, since the tokens were not read yet. Default: always true. */
   readonly accessIsReady?: () => boolean;
-  /** Whether this build and host support each feature. */
   readonly features: () => Readonly<Record<string, boolean>>;
   /** Milliseconds on the clock of the loop. */
   readonly now: () => number;

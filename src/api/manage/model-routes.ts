@@ -15,7 +15,7 @@ const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/
 const FitQuery = z.strictObject({
   model: ModelId.describe('The name of the model, as in a slot'),
   context: z.coerce.number().int().min(64).max(16_777_216).optional().describe('Context in tokens. Default: that of the model'),
-  backend: z.enum(BACKENDS).optional().describe('What it would compute with. Default: the best that this machine can run'),
+  backend: z.enum(BACKENDS).optional().describe('Default: the best one that this machine can run'),
 });
 
 const PullBody = z
@@ -38,10 +38,7 @@ const PullBody = z
 
 export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/models/:id',
-      access: 'read',
+    defineRoute('GET', '/api/models/:id', 'read', {
       tag: 'inventory',
       summary: 'One model: its files, its licence, and what it needs',
       input: z.object({ params: ModelParams }),
@@ -53,10 +50,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 200, body: viewModelDetail(found.value) };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      path: '/api/models/:id/pull',
-      access: 'admin',
+    defineRoute('POST', '/api/models/:id/pull', 'admin', {
       tag: 'changes',
       summary: 'Downloads a model into the store',
       input: z.object({ params: ModelParams, body: PullBody }),
@@ -68,10 +62,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 202, body: { id } };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      path: '/api/fit',
-      access: 'read',
+    defineRoute('GET', '/api/fit', 'read', {
       tag: 'inventory',
       summary: 'Whether a model would fit into the memory of this machine; writes nothing',
       input: z.object({ query: FitQuery }),
@@ -83,10 +74,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         return { status: 200, body: viewFit(query.model, query.context, fit.value) };
       },
     }),
-    defineRoute({
-      method: 'DELETE',
-      path: '/api/models/:id',
-      access: 'admin',
+    defineRoute('DELETE', '/api/models/:id', 'admin', {
       tag: 'changes',
       summary: 'Removes a model from the store, and ends its download',
       input: z.object({ params: ModelParams }),
@@ -98,7 +86,9 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
         if (removed.value === 'absent') throw new ApiError('model.not_found', `The model store has no "${id}"`, { param: 'id' });
         if (typeof removed.value === 'object') {
           const slots = removed.value.usedBy.map((slot) => `"${slot}"`).join(', ');
-          throw new ApiError('model.in_use', `Give the slot ${slots} another model first: it uses "${id}"`, { param: 'id' });
+          throw new ApiError('model.in_use', `The model "${id}" is used by the slot ${slots}: give it another model first`, {
+            param: 'id',
+          });
         }
         return { status: 204, body: undefined };
       },

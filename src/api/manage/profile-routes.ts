@@ -1,4 +1,4 @@
-/** Profiles over HTTP: named sets of slots, kept on the host, which are exchanged as a whole. A switch edits the slots as any other edit does, and nothing is started or stopped directly. */
+/** Profiles over HTTP: named sets of slots on the host. A switch edits the slots as any other edit does. */
 import { z } from 'zod';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import { toCamelCase, isTable, toSnakeCase } from '../../schema/words/key-case.ts';
@@ -28,7 +28,7 @@ const SaveBody = z.strictObject({
     .min(1)
     .max(1000)
     .optional()
-    .describe('What the profile contains. Default: all slots as they are now'),
+    .describe('Contents of the profile. Default: all slots as they are now'),
 });
 const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Show what the switch would do and write nothing'),
@@ -42,12 +42,9 @@ export function createProfileRoutes(deps: ManageDeps): readonly DocumentedRoute[
 }
 
 function listRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/profiles',
-    access: 'read',
+  return defineRoute('GET', '/api/profiles', 'read', {
     tag: 'profiles',
-    summary: 'The profiles, which of them is in force, and what a switch to each would do',
+    summary: 'The profiles, the active one, and the effect of a switch to each',
     input: NoInput,
     answers: { 200: json('The profiles in the order of their names', Profiles) },
     errors: ['profile.unsupported'],
@@ -59,10 +56,7 @@ function listRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function readRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: PATH,
-    access: 'read',
+  return defineRoute('GET', PATH, 'read', {
     tag: 'profiles',
     summary: 'One profile with the documents of its slots',
     input: z.object({ params: ProfileParams }),
@@ -73,10 +67,7 @@ function readRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function saveRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'PUT',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('PUT', PATH, 'admin', {
     tag: 'profiles',
     summary: 'Saves all slots as they are now, or the given documents, as a profile ("If-None-Match: *": creates only)',
     input: z.object({ params: ProfileParams, headers: IfNoneMatch, body: SaveBody }),
@@ -91,11 +82,11 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
         case 'saved':
           return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name), caller) };
         case 'exists':
-          throw new ApiError('profile.conflict', `Choose another name, or replace the profile: "${name}" exists already`, {
+          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, {
             param: 'name',
           });
         case 'full':
-          throw new ApiError('profile.unsupported', `Delete a profile first: there can be ${saved.limit} at most`);
+          throw new ApiError('profile.unsupported', `There can be ${saved.limit} profiles at most: delete one first`);
         case 'invalid':
           throw invalid('save', name, saved.problems);
         case 'failed':
@@ -108,14 +99,11 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function applyRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: `${PATH}/apply`,
-    access: 'admin',
+  return defineRoute('POST', `${PATH}/apply`, 'admin', {
     tag: 'profiles',
     summary: 'Switches to a profile: changes all slots that differ at once, and disables those that it does not have',
     input: z.object({ params: ProfileParams, headers: IfMatch, body: ApplyBody }),
-    answers: { 200: json('What was done with each slot, and what the controller does about it', SwitchedProfile) },
+    answers: { 200: json('The result for each slot, and the plan of the controller', SwitchedProfile) },
     errors: ['profile.not_found', 'profile.conflict', 'profile.invalid', 'profile.unsupported'],
     async handler({ params: { name }, headers, body }) {
       const store = storeOf(manage);
@@ -124,7 +112,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
       if (ifMatch !== '*' && ifMatch !== profile.resourceVersion) throw changedMeanwhile(name);
       if (profile.problems.length > 0) throw invalid('switch to', name, profile.problems);
       const plan = await manage.preview(overlayOf(profile));
-      // What is applied is what was planned here.
+      // Applies exactly what was planned here.
       if (!body.dry_run) await apply(store, profile);
       const { slots } = viewProfile(profile);
       return { status: 200, body: { dry_run: body.dry_run, name, resource_version: profile.resourceVersion, slots, plan } };
@@ -133,10 +121,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
 }
 
 function deleteRoute({ manage }: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('DELETE', PATH, 'admin', {
     tag: 'profiles',
     summary: 'Deletes a profile; no slot changes',
     input: z.object({ params: ProfileParams }),
@@ -170,7 +155,6 @@ async function apply(store: ProfileStore, { name, resourceVersion }: Profile): P
   }
 }
 
-/** The slots that a switch changes. They were parsed, so their documents have the right form. */
 function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
   const isDocument = (slot: ProfileSlot): slot is ProfileSlot & { readonly after: SlotDocument } => slot.change !== 'unchanged';
   return new Map(slots.filter(isDocument).map(({ name, after }) => [name, after]));
@@ -178,11 +162,14 @@ function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
 
 type SentSlots = NonNullable<z.output<typeof SaveBody>['slots']>;
 
-/** What comes through the API is checked as an edit of the slot would be. What is in a profile was written by hand, was in force, or has passed this check. */
+/**
+ * Documents from the API are checked like an edit of the slot. Profiles on disk were written by hand, were in force, or
+ * have passed this check.
+ */
 async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots) {
   const documents = new Map<SlotName, Readonly<Record<string, unknown>>>();
   for (const [index, { name, spec }] of slots.entries()) {
-    if (documents.has(name)) throw new ApiError('request.invalid', `List slot "${name}" only once`, { param: `slots.${index}.name` });
+    if (documents.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     const document = toCamelCase(spec);
     unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
     documents.set(name, toTable(document));
@@ -198,7 +185,7 @@ function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
   if (profiles !== undefined) return profiles;
   throw new ApiError(
     'profile.unsupported',
-    'Keep several manifests, or overlays of Kustomize, and apply one of them with "kubectl apply": in a cluster, slots are resources and no files, so there are no profiles',
+    'There are no profiles in a cluster, where slots are resources: keep several manifests or Kustomize overlays, and apply one of them with "kubectl apply"',
   );
 }
 
@@ -215,21 +202,19 @@ async function noSuchProfile(store: ProfileStore, name: ProfileName): Promise<Ap
 }
 
 function changedMeanwhile(name: ProfileName): ApiError {
-  const message = `Look at the plan of the profile "${name}" again and repeat the switch: the profile or a slot has changed meanwhile`;
+  const message = `The profile "${name}" or a slot has changed meanwhile: look at its plan again and repeat the switch`;
   return new ApiError('profile.conflict', message, { param: 'If-Match' });
 }
 
 function invalid(action: string, name: ProfileName, problems: readonly SpecProblem[]): ApiError {
   const text = problems.map((problem) => formatProblem(problem)).join('; ');
-  return new ApiError('profile.invalid', `Correct this first, to ${action} the profile "${name}" (nothing was changed): ${text}`);
+  return new ApiError('profile.invalid', `Cannot ${action} the profile "${name}", and nothing was changed: ${text}`);
 }
 
 function detailOf(profile: Profile, caller: Caller | undefined) {
   const body = viewProfileDetail(profile, { showsSecrets: caller?.scope === 'admin' });
   return { body, headers: { etag: `"${profile.resourceVersion}"` } };
 }
-
-/** A profile as the API shows it. Pure. */
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
@@ -242,7 +227,6 @@ function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
   };
 }
 
-/** `showsSecrets`: with the values of environment variables. */
 function viewProfileDetail(profile: Profile, { showsSecrets }: { readonly showsSecrets: boolean }): Body<typeof ProfileDetail> {
   return {
     ...viewProfile(profile),

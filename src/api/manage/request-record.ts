@@ -1,5 +1,6 @@
 /** Remembers the last inference requests that have failed or were slow, in memory: what they contained is not kept. */
 import type { FinishedRequest, ReportRequest } from '../../gateway/exchange-deps.ts';
+import { createRingBuffer } from '../../platform/ring-buffer.ts';
 
 /** A few kilobytes. A client that fails in a loop pushes older ones out. */
 const MOST_KEPT = 200;
@@ -13,34 +14,29 @@ export interface RecordedRequest extends FinishedRequest {
 export interface RequestRecord {
   /** Allocates nothing for a request that was answered in time. */
   readonly note: ReportRequest;
-  /** The newest first. */
   list(): readonly RecordedRequest[];
 }
 
 export function createRequestRecord(wallNow: () => number): RequestRecord {
-  const kept: RecordedRequest[] = [];
+  const kept = createRingBuffer<RecordedRequest>(MOST_KEPT);
   return {
     note(finished) {
       const because = judgeRequest(finished);
-      if (because === undefined) return;
-      if (kept.length === MOST_KEPT) kept.shift();
-      kept.push({ ...finished, at: wallNow(), because });
+      if (because !== undefined) kept.push({ ...finished, at: wallNow(), because });
     },
-    list: () => kept.toReversed(),
+    list: () => kept.items().reverse(),
   };
 }
 
-/** Reports each request to several listeners. */
 export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest {
   return (finished) => {
     for (const listener of listeners) listener(finished);
   };
 }
 
-/** Which inference requests people look for afterwards: those that have failed, and those that somebody waited for. Pure. */
-
+/** Selects the requests that people look for afterwards. Pure. */
 const LEAST_FAILED_STATUS = 400;
-/** Until the first byte of an answer that was streamed. People begin to wonder after about ten seconds. https://www.nngroup.com/articles/response-times-3-important-limits/ */
+/** Time to the first byte of a stream. https://www.nngroup.com/articles/response-times-3-important-limits/ */
 const SLOW_FIRST_SECONDS = 10;
 /** An answer in one piece takes as long as it is. */
 const SLOW_WHOLE_SECONDS = 60;

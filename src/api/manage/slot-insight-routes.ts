@@ -26,10 +26,7 @@ export function createSlotInsightRoutes(deps: ManageDeps): readonly DocumentedRo
 }
 
 function logsRoute(deps: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/slots/:name/logs',
-    access: 'all',
+  return defineRoute('GET', '/api/slots/:name/logs', 'all', {
     tag: 'slots',
     summary: 'Output of the slot’s workload as text/plain; if there is none, the last lines of the one that failed',
     input: z.object({ params: SlotParams, query: LogsQuery }),
@@ -51,12 +48,9 @@ function logsRoute(deps: ManageDeps): DocumentedRoute {
 }
 
 function timelineRoute(deps: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/slots/:name/timeline',
-    access: 'read',
+  return defineRoute('GET', '/api/slots/:name/timeline', 'read', {
     tag: 'slots',
-    summary: 'What happened to the slot and why, oldest first',
+    summary: 'Timeline of the slot, oldest first',
     input: z.object({ params: SlotParams, query: TimelineQuery }),
     answers: { 200: json('The newest entries, oldest first', Timeline) },
     errors: ['slot.not_found', 'server.starting'],
@@ -70,10 +64,7 @@ function timelineRoute(deps: ManageDeps): DocumentedRoute {
 }
 
 function explainRoute(deps: ManageDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/slots/:name/explain',
-    access: 'read',
+  return defineRoute('GET', '/api/slots/:name/explain', 'read', {
     tag: 'slots',
     summary: 'Explains the state of the slot as text',
     input: z.object({ params: SlotParams }),

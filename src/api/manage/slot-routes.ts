@@ -29,15 +29,11 @@ export function createSlotRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
-    defineRoute({
-      method: 'GET',
-      path: '/api/slots',
-      access: 'read',
+    defineRoute('GET', '/api/slots', 'read', {
       tag: 'slots',
       summary: 'All slots with their documents and status',
       input: NoInput,
       answers: { 200: json('All slots', SlotList) },
-      errors: [],
       async handler(_input, { caller }) {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
@@ -46,10 +42,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         return { status: 200, body: { slots } };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      path: '/api/slots/:name',
-      access: 'read',
+    defineRoute('GET', '/api/slots/:name', 'read', {
       tag: 'slots',
       summary: 'One slot',
       input: z.object({ params: SlotParams }),
@@ -63,10 +56,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { editor } = deps.manage;
   return [
-    defineRoute({
-      method: 'PUT',
-      path: '/api/slots/:name',
-      access: 'admin',
+    defineRoute('PUT', '/api/slots/:name', 'admin', {
       tag: 'slots',
       summary: 'Replaces a slot’s document or creates the slot ("If-None-Match: *": creates only)',
       input: z.object({ params: SlotParams, headers: IfNoneMatch, body: SlotBody }),
@@ -78,10 +68,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         return { status: done.created ? 201 : 200, ...(await readSlot(deps, name, caller)) };
       },
     }),
-    defineRoute({
-      method: 'PATCH',
-      path: '/api/slots/:name',
-      access: 'admin',
+    defineRoute('PATCH', '/api/slots/:name', 'admin', {
       tag: 'slots',
       summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
       input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
@@ -92,10 +79,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         return { status: 200, ...(await readSlot(deps, name, caller)) };
       },
     }),
-    defineRoute({
-      method: 'DELETE',
-      path: '/api/slots/:name',
-      access: 'admin',
+    defineRoute('DELETE', '/api/slots/:name', 'admin', {
       tag: 'slots',
       summary: 'Removes a slot’s document; its workload is drained and stopped',
       input: z.object({ params: SlotParams, headers: IfMatch }),
@@ -112,10 +96,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   type Body = z.output<typeof LoadBody>;
   const lifecycle = (verb: string, summary: string, bodySchema: z.ZodType<Body>, patch: (body: Body) => SlotPatch): DocumentedRoute =>
-    defineRoute({
-      method: 'POST',
-      path: `/api/slots/:name/${verb}`,
-      access: 'admin',
+    defineRoute('POST', `/api/slots/:name/${verb}`, 'admin', {
       tag: 'slots',
       summary,
       input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
@@ -151,7 +132,7 @@ function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
 
 async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
   if ((await deps.manage.editor.read(name)) === undefined) return;
-  throw new ApiError('slot.conflict', `Choose another name, or edit the slot: slot "${name}" exists already`, { param: 'name' });
+  throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
 }
 
 function isAdmin(caller: Caller | undefined): boolean {

@@ -1,8 +1,6 @@
 /** The answers of the open routes of `/api` as schemas. */
 import { z } from 'zod';
 
-/** The bodies of errors, as schemas: one for each dialect. All of them contain the fields of `ErrorAnswer`. */
-
 export const ErrorAnswer = z.object({
   error: z.object({
     message: z.string(),

@@ -1,4 +1,4 @@
-/** The routes that need no credential even if authentication is on: they reveal no secret, and change nothing but the mark that installation is complete. */
+/** The open routes. They reveal no secret, and change only the mark that the installation is complete. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
@@ -13,32 +13,25 @@ import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls
 const MISSED_RESYNCS = 4;
 const LEAST_STALE_MS = 60_000;
 
-/** A login form may send anything; it is not read. */
 const LoginInput = z.object({ body: z.unknown().describe('Ignored') });
 
-/** How programs and people behind a proxy authenticate. */
 const METHODS = ['bearer', 'forwarded-email'] as const;
 
 export function createSystemRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [...livenessRoutes(deps), ...stateRoutes(deps), ...discoveryRoutes(deps), ...installRoutes(deps), ...authRoutes(deps)];
 }
 
-/** A route that anyone may read. */
 function open<const Declared extends Answers>(
   path: string,
   summary: string,
   answers: Declared,
   handler: (request: FastifyRequest) => ReplyTo<Declared> | Promise<ReplyTo<Declared>>,
 ): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path,
-    access: 'open',
+  return defineRoute('GET', path, 'open', {
     tag: 'system',
     summary,
     input: NoInput,
     answers,
-    errors: [],
     handler: (_input, { request }) => handler(request),
   });
 }
@@ -66,7 +59,7 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         const age = Math.round(ageMs / 1000);
         const facts = { version: manage.version, uptime_seconds: uptimeSeconds(deps), last_pass_age_seconds: age };
         if (alive) return { status: 200, body: { status: 'ok', ...facts } };
-        const message = `Read the log and restart the service: the reconcile loop has not finished a pass for ${age} s`;
+        const message = `The reconcile loop has not finished a pass for ${age} s: read the log and restart the service`;
         return { status: 503, body: { status: 'failing', ...facts, ...errorBody('server.stalled', message) } };
       },
     ),
@@ -78,8 +71,8 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         const isKnown = board.current().version > 0;
         if (isKnown && accessIsReady()) return { status: 200, body: { status: 'ok' } };
         const message = isKnown
-          ? 'Try again in a moment, or read the log: the tokens were not read yet'
-          : 'Try again in a moment: the service has just been started';
+          ? 'The tokens have not been read yet: try again in a moment, or read the log'
+          : 'The service has just started: try again in a moment';
         return { status: 503, body: { status: 'starting', ...errorBody('server.starting', message) } };
       },
     ),
@@ -120,7 +113,7 @@ function uptimeSeconds({ now, manage }: ManageDeps): number {
 
 function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    open('/api/features', 'What this build and host support', { 200: json('Features by name', Features) }, () => ({
+    open('/api/features', 'Features that this build and host support', { 200: json('Features by name', Features) }, () => ({
       status: 200,
       body: { features: features() },
     })),
@@ -136,7 +129,8 @@ function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly 
           secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
           authEnabled: settings.SVC_AUTH_ENABLED,
         });
-        if (urls === undefined) throw new ApiError('request.invalid', 'Send a host name or address in "Host"', { param: 'Host' });
+        if (urls === undefined)
+          throw new ApiError('request.invalid', '"Host" is invalid: send a host name or an address', { param: 'Host' });
         return { status: 200, body: urls };
       },
     ),
@@ -162,8 +156,8 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
   const status = open(
     '/api/auth/status',
-    'Which credentials the service accepts; reveals none',
-    { 200: json('Whether and how callers authenticate', AuthStatus) },
+    'Accepted kinds of credentials; reveals none',
+    { 200: json('State of authentication', AuthStatus) },
     () => ({
       status: 200,
       body: { auth_enabled: enabled, mode: enabled ? 'basic' : 'off', methods: enabled ? METHODS : [] },

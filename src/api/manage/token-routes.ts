@@ -1,4 +1,7 @@
-/** Creates, lists and revokes tokens. They exist with authentication off too, so that programs can get theirs before it is turned on. */
+/**
+ * Creates, lists and revokes tokens, also with authentication off, so that programs can get theirs before it is turned
+ * on.
+ */
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
@@ -28,15 +31,11 @@ export function createTokenRoutes(tokens: TokenManager): readonly DocumentedRout
 }
 
 function listRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: '/api/auth/tokens',
-    access: 'admin',
+  return defineRoute('GET', '/api/auth/tokens', 'admin', {
     tag: 'auth',
     summary: 'Tokens without their secrets, oldest first',
     input: NoInput,
     answers: { 200: json('Tokens, oldest first', Tokens) },
-    errors: [],
     handler: () => ({
       status: 200,
       body: {
@@ -53,10 +52,7 @@ function listRoute(tokens: TokenManager): DocumentedRoute {
 }
 
 function createRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: '/api/auth/tokens',
-    access: 'admin',
+  return defineRoute('POST', '/api/auth/tokens', 'admin', {
     tag: 'auth',
     summary: 'Creates a token and returns it, once',
     input: z.object({ body: z.strictObject({ label: Label, scope: ScopeField }) }),
@@ -77,10 +73,7 @@ function createRoute(tokens: TokenManager): DocumentedRoute {
 }
 
 function revokeRoute(tokens: TokenManager): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: '/api/auth/tokens/:id',
-    access: 'admin',
+  return defineRoute('DELETE', '/api/auth/tokens/:id', 'admin', {
     tag: 'auth',
     summary: 'Revokes a token; it is refused from the next request on',
     input: z.object({ params: TokenParams }),
@@ -89,7 +82,7 @@ function revokeRoute(tokens: TokenManager): DocumentedRoute {
     async handler({ params: { id } }) {
       const revoked = await tokens.revoke(id);
       if (!revoked.ok) throw new ApiError('server.internal', revoked.message);
-      if (!revoked.value) throw new ApiError('token.not_found', `List the tokens with "svcctl token list": there is no token "${id}"`);
+      if (!revoked.value) throw new ApiError('token.not_found', `There is no token "${id}": list the tokens with "svcctl token list"`);
       return { status: 204, body: undefined };
     },
   });

@@ -1,17 +1,14 @@
 /**
- * The metrics of a cluster: requests to the API server, the local copies of its objects, the writes of statuses and Events, and the leader. What is counted is
- * reported while it happens; what is a size or an age is read when Prometheus scrapes.
+ * Cluster metrics: requests to the API server, local copies of its objects, writes of statuses and Events, leadership.
  */
 import type { MetricFactory } from './metric-factory.ts';
 
-/** A local copy of objects of the API server. */
 interface Copy {
   readonly resource: string;
   ageMs(): number;
 }
 
 export interface ClusterSources {
-  /** How many writes are due and not done yet. */
   waiting(): Readonly<Record<'status' | 'event', number>>;
   /** Undefined while this replica has not seen who leads. */
   leaderTransitions(): number | undefined;
@@ -22,7 +19,7 @@ const ANSWERED = /^\d/;
 const WRITTEN = ['status', 'event'];
 const WRITE_RESULTS = ['done', 'conflict', 'failed'];
 
-/** What is reported names each label, because callers may pass objects with more fields, and the library throws at a label that it does not know. */
+/** Each method names its labels, because callers may pass objects with more fields. */
 export function createClusterSeries(factory: MetricFactory, sources: ClusterSources | undefined) {
   const { counter, gauge, histogram } = factory;
   const requests = counter('svc_kube_requests_total');
@@ -37,10 +34,10 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
     for (const [resource, ageMs] of oldestOf(copies)) add({ resource }, ageMs / 1000);
   });
   // A counter that began with its first event would hide that event from `increase()`.
-  if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.inc({ what, result }, 0);
+  if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.increment({ what, result }, 0);
   return {
     requestEnded({ verb, resource, code, seconds }: Record<'verb' | 'resource' | 'code', string> & { readonly seconds: number }) {
-      requests.inc({ verb, resource, code });
+      requests.increment({ verb, resource, code });
       if (ANSWERED.test(code)) requestSeconds.observe({ verb, resource }, seconds);
     },
     copyStarted({ resource, ageMs }: Copy, signal: AbortSignal) {
@@ -49,9 +46,9 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
       copies.add(copy);
       signal.addEventListener('abort', () => copies.delete(copy), { once: true });
     },
-    copyListed: ({ resource, cause }: Readonly<Record<'resource' | 'cause', string>>) => lists.inc({ resource, cause }),
-    copyWatchEnded: ({ resource, result }: Readonly<Record<'resource' | 'result', string>>) => watches.inc({ resource, result }),
-    publicationEnded: ({ what, result }: Readonly<Record<'what' | 'result', string>>) => writes.inc({ what, result }),
+    copyListed: ({ resource, cause }: Readonly<Record<'resource' | 'cause', string>>) => lists.increment({ resource, cause }),
+    copyWatchEnded: ({ resource, result }: Readonly<Record<'resource' | 'result', string>>) => watches.increment({ resource, result }),
+    publicationEnded: ({ what, result }: Readonly<Record<'what' | 'result', string>>) => writes.increment({ what, result }),
   };
 }
 

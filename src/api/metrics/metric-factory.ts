@@ -1,87 +1,160 @@
-/** Creates the metrics of the table: counters and histograms in one registry or in plain numbers, and gauges, which are read when they are asked for. */
-import { Counter, Histogram, type Registry } from 'prom-client';
+/**
+ * Creates the metrics of `metric-table.ts`: plain numbers that become text at each scrape. Gauges are read at that
+ * moment.
+ */
 import { createBreather, type Breather } from '../../platform/slices.ts';
+import { bucketOf, writeHead, writeHistogram, writeLabels, writeSample, type Labels, type MetricHead } from './decide/metric-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
-import { createOwnCounter, createOwnHistogram, type OwnCounter, type OwnHistogram } from './own-series.ts';
-import { writeHead, writeLabels, writeSample, type Labels } from './decide/metric-text.ts';
 
 export type MetricFactory = ReturnType<typeof createMetricFactory>;
 
-/** `breather`: makes what is called between two metrics, since many slots have many series. */
-export function createMetricFactory(registry: Registry, breather: () => Breather = createBreather) {
-  const own: (() => string)[] = [];
-  const gauges: (() => string)[] = [];
-  const optionsOf = (name: keyof typeof METRICS) => {
-    const { help, labels } = METRICS[name];
-    return { name, help, labelNames: labels, registers: [registry] };
-  };
-  function added<Metric extends { text(): string }>(metric: Metric): Metric {
-    own.push(() => metric.text());
-    return metric;
-  }
-  return {
-    /** For events of the hot path. */
-    ownCounter: (name: MetricName<'counter'>): OwnCounter => added(createOwnCounter({ name, help: METRICS[name].help })),
-    /** For events of the hot path. */
-    ownHistogram: (name: MetricName<'histogram'>): OwnHistogram => added(createOwnHistogram({ name, ...METRICS[name] })),
-    counter: (name: MetricName<'counter'>): Counter => new Counter(optionsOf(name)),
-    /**
-     * For a counter without labels: `read` sets the value whenever Prometheus scrapes. While it is undefined there is no sample, since a counter that began with 0
-     * would make `increase()` count all of its past.
-     */
-    readCounter(name: MetricName<'counter'>, read: () => number | undefined): void {
-      const counter: Counter = new Counter({
-        ...optionsOf(name),
-        collect() {
-          const value = read();
-          counter.reset();
-          if (value === undefined) counter.remove({});
-          else counter.inc(value);
-        },
-      });
-    },
-    histogram: (name: MetricName<'histogram'>): Histogram => new Histogram({ ...optionsOf(name), buckets: [...METRICS[name].buckets] }),
-    /** `read` adds the samples whenever Prometheus scrapes, so that nothing is stored twice. */
-    gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
-      gauges.push(() => writeGauge({ name, help: METRICS[name].help }, read));
-    },
-    /** Everything as Prometheus reads it. */
-    async text() {
-      const breathe = breather();
-      const writeAll = async (writers: readonly (() => string)[]): Promise<readonly string[]> => {
-        const texts: string[] = [];
-        for (const write of writers) {
-          texts.push(write());
-          await breathe();
-        }
-        return texts;
-      };
-      const owned = await writeAll(own);
-      const registered = await registry.metrics();
-      const read = await writeAll(gauges);
-      return `${owned.map((text) => `${text}\n\n`).join('')}${registered}\n${read.join('\n')}`;
-    },
-  };
-}
-
-/**
- * Gauges in the text format of Prometheus, written at each scrape from what they are read from. With 2,000 slots there are 60,000 of their series, and a library that keeps
- * each one as an object takes ten times as long and 100 MB.
- */
-
-/** Adds a sample. The labels of a sample must differ from those of every other one. */
+/** The labels of a sample must differ from those of every other sample. */
 type AddSample = (labels: Labels, value: number) => void;
 
-interface GaugeFacts {
-  readonly name: string;
-  readonly help: string;
+/** One series. Hot paths bind it once, so that an event costs no lookup. */
+interface Series {
+  text(name: string): string;
+  remove(): void;
 }
 
-/** Returns the lines of one gauge. `read` adds its samples. */
-export function writeGauge({ name, help }: GaugeFacts, read: (add: AddSample) => void): string {
-  let text = `${writeHead({ name, help, type: 'gauge' })}\n`;
+export interface CounterSeries extends Series {
+  increment(by?: number): void;
+}
+
+export interface HistogramSeries extends Series {
+  /** Ignores values that are negative or not finite: token counts come from an upstream that may send anything. */
+  observe(value: number): void;
+}
+
+export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** `breather`: creates the pause between two metrics, so that requests do not wait for a scrape with many slots. */
+export function createMetricFactory(breather: () => Breather = createBreather) {
+  const writers: (() => string)[] = [];
+
+  function createFamily<One extends Series>(head: MetricHead, create: (shown: Set<Series>, labels: string) => One) {
+    const shown = new Set<Series>();
+    const byLabels = new Map<string, One>();
+    writers.push(() => [writeHead(head), ...shown.values().map((one) => one.text(head.name))].join('\n'));
+    return {
+      series: (labels: Labels): One => create(shown, writeLabels(labels)),
+      find(labels: Labels): One {
+        const key = writeLabels(labels);
+        const found = byLabels.get(key) ?? create(shown, key);
+        byLabels.set(key, found);
+        return found;
+      },
+      remove(labels: Labels): void {
+        const key = writeLabels(labels);
+        byLabels.get(key)?.remove();
+        byLabels.delete(key);
+      },
+    };
+  }
+
+  return {
+    counter(name: MetricName<'counter'>) {
+      const { series, find, remove } = createFamily({ name, ...METRICS[name] }, (shown, labels) => new Counted(shown, labels));
+      /** An increment by 0 begins a series. */
+      return { series, remove, increment: (labels: Labels, by?: number) => find(labels).increment(by) };
+    },
+    histogram(name: MetricName<'histogram'>) {
+      const { buckets, labels: labelNames } = METRICS[name];
+      const { series, find } = createFamily({ name, ...METRICS[name] }, (shown, labels) => new Observed(shown, labels, buckets));
+      // A histogram without labels is one series, shown from the start.
+      if (labelNames.length === 0) find({}).show();
+      return { series, observe: (labels: Labels, value: number) => find(labels).observe(value) };
+    },
+    /** Undefined: no sample, because a counter that began with 0 would make `increase()` count all of its past. */
+    readCounter(name: MetricName<'counter'>, read: () => number | undefined): void {
+      writers.push(() => writeRead({ name, ...METRICS[name] }, (add) => addKnown(add, read())));
+    },
+    gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
+      writers.push(() => writeRead({ name, ...METRICS[name] }, read));
+    },
+    async text(): Promise<string> {
+      const breathe = breather();
+      let text = '';
+      for (const write of writers) {
+        text += `${write()}\n`;
+        await breathe();
+      }
+      return text;
+    },
+  };
+}
+
+function addKnown(add: AddSample, value: number | undefined): void {
+  if (value !== undefined) add({}, value);
+}
+
+/** 2,000 slots have 60,000 such series, so each is text at once and never an object. */
+export function writeRead(head: MetricHead, read: (add: AddSample) => void): string {
+  let text = writeHead(head);
   read((labels, value) => {
-    text += `${writeSample(name, writeLabels(labels), value)}\n`;
+    text += `\n${writeSample(head.name, writeLabels(labels), value)}`;
   });
   return text;
+}
+
+/** A class for speed. Shown from its first event on. */
+class Counted implements CounterSeries {
+  readonly #shown: Set<Series>;
+  readonly #labels: string;
+  #value = 0;
+
+  constructor(shown: Set<Series>, labels: string) {
+    this.#shown = shown;
+    this.#labels = labels;
+  }
+
+  increment(by = 1): void {
+    if (this.#value === 0) this.#shown.add(this);
+    this.#value += by;
+  }
+
+  remove(): void {
+    this.#shown.delete(this);
+  }
+
+  text(name: string): string {
+    return writeSample(name, this.#labels, this.#value);
+  }
+}
+
+class Observed implements HistogramSeries {
+  readonly #shown: Set<Series>;
+  readonly #labels: string;
+  readonly #bounds: readonly number[];
+  readonly #buckets: number[];
+  #sum = 0;
+  #count = 0;
+
+  constructor(shown: Set<Series>, labels: string, bounds: readonly number[]) {
+    this.#shown = shown;
+    this.#labels = labels;
+    this.#bounds = bounds;
+    this.#buckets = bounds.map(() => 0);
+  }
+
+  observe(value: number): void {
+    if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) return;
+    if (this.#count === 0) this.show();
+    const bucket = bucketOf(this.#bounds, value);
+    if (bucket < this.#buckets.length) this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+    this.#sum += value;
+    this.#count += 1;
+  }
+
+  show(): void {
+    this.#shown.add(this);
+  }
+
+  remove(): void {
+    this.#shown.delete(this);
+  }
+
+  text(name: string): string {
+    return writeHistogram(name, this.#labels, this.#bounds, { buckets: this.#buckets, sum: this.#sum, count: this.#count });
+  }
 }

@@ -1,34 +1,35 @@
-/** Every metric of the service: the source of what it exports, of the reference page, and of what alert rules and dashboards may name. */
+/**
+ * All metrics: the source of the exporter and the reference page, and the names that alert rules and dashboards may
+ * use.
+ */
 
 interface MetricFacts {
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** Each label has a bounded number of values: a slot while it is on the board, a route of the table, or a word of the program. */
+  /** The values of each label are bounded: slots on the board, routes of the table, or words of the program. */
   readonly labels: readonly string[];
   readonly unit: string;
-  /** One sentence, shown by Prometheus and in the reference. */
   readonly help: string;
   /**
-   * What the values of several replicas of the gateway have to do with each other. `replica`: each has its own, so they are added up or looked at one by one.
-   * `same`: each reports what it sees of the same thing, so the maximum counts. `leader`: only the leader does what is counted, so they are added up as well.
+   * How to combine the values of several replicas. `replica`: each has its own; add them up. `same`: each reports the
+   * same thing; take the maximum. `leader`: only the leader counts; add them up.
    */
   readonly scope: 'replica' | 'same' | 'leader';
-  /** Upper bounds of a histogram's buckets, in the unit of the metric. */
   readonly buckets?: readonly number[];
 }
 
-/** From a cached answer to a long generation. */
+/** Cached answers to long generations. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
-/** The buckets that OpenTelemetry's semantic conventions recommend for `gen_ai.server.time_to_first_token`, and minutes, because long prompts need them. */
+/** The buckets that OpenTelemetry recommends for `gen_ai.server.time_to_first_token`, and minutes for long prompts. */
 const FIRST_TOKEN_SECONDS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120, 300, 600];
-/** Likewise for `gen_ai.server.time_per_output_token`. */
+/** OpenTelemetry's for `gen_ai.server.time_per_output_token`. */
 const PER_TOKEN_SECONDS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
-/** Likewise for `gen_ai.client.token.usage`. */
+/** OpenTelemetry's for `gen_ai.client.token.usage`. */
 const TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
-/** From a large model on a CPU to a small one on a fast GPU. */
+/** Large models on a CPU to small ones on a fast GPU. */
 const TOKENS_PER_SECOND = [0.5, 1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200, 300, 500, 1000];
-/** From a swap that was almost done to the longest time that a request may be parked. */
+/** A swap that was almost done to the longest parking time. */
 const PARKED_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600];
-/** From a server at rest to the time limit of a request, as the clients of Kubernetes count. */
+/** An idle API server to the time limit of a request, as the clients of Kubernetes count. */
 const KUBE_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30];
 /** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
@@ -168,7 +169,6 @@ export const METRICS = {
 
 type Metrics = typeof METRICS;
 
-/** The names of all metrics of one type. */
 export type MetricName<Type extends MetricFacts['type']> = {
   [Name in keyof Metrics]: Metrics[Name] extends { readonly type: Type } ? Name : never;
 }[keyof Metrics];

@@ -1,10 +1,9 @@
-/** The metrics of the service, in their own registry. A slot has series only while it is on the board, so their number is bounded. */
+/** The metrics of the service. A slot has series only while it is on the board, so their number is bounded. */
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import { Registry } from 'prom-client';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
-import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import { CONTENT_TYPE, createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import { createRequestSeries } from './request-series.ts';
 import { registerSlotSeries, type SlotSources } from './slot-series.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -16,17 +15,14 @@ interface MetricsDeps extends SlotSources {
   readonly version: string;
   readonly runtime: string;
   readonly board: Pick<Board, 'current' | 'subscribe'>;
-  /** Whether this replica is the leader, which executes plans. */
+  /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
-  /** Undefined on a host. */
   readonly cluster?: ClusterSources | undefined;
-  /** Makes what is called between two metrics of a text. Default: `createBreather`. */
   readonly breather?: () => Breather;
 }
 
 export function createMetrics(deps: MetricsDeps) {
-  const registry = new Registry();
-  const factory = createMetricFactory(registry, deps.breather);
+  const factory = createMetricFactory(deps.breather);
   const requests = createRequestSeries(factory);
   const reconcile = createReconcileSeries(factory);
   const cluster = createClusterSeries(factory, deps.cluster);
@@ -43,7 +39,7 @@ export function createMetrics(deps: MetricsDeps) {
     reconcile,
     cluster,
     workers,
-    contentType: registry.contentType,
+    contentType: CONTENT_TYPE,
     async text() {
       ofProcess.sample();
       return await factory.text();
@@ -56,8 +52,6 @@ function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, lea
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }
-
-/** The metrics of the process: memory, CPU, and how busy its event loop is. */
 
 /** Time between the timers that measure the delay. Fifty a second cost nothing that can be measured. */
 const RESOLUTION_MS = 20;
@@ -108,8 +102,7 @@ function delaySeconds(interval: number): number {
   return Number.isFinite(interval) ? Math.max(0, interval / 1e9 - RESOLUTION_MS / 1000) : 0;
 }
 
-/** The metrics of workers: processes that forward requests beside that of the controller. None has a sample where there are none. */
-
+/** Worker processes. There are no samples without workers. */
 interface WorkerFacts {
   readonly connections: number;
   readonly cpuSeconds: number;
@@ -130,21 +123,23 @@ function createWorkerSeries({ counter, gauge }: MetricFactory) {
   return {
     workerStarted(worker: number) {
       known.add(worker);
-      starts.inc({ worker });
-      requests.inc({ worker }, 0);
+      starts.increment({ worker: String(worker) });
+      requests.increment({ worker: String(worker) }, 0);
     },
     /** `finished`: requests since the last report. */
     workerReported(worker: number, facts: WorkerFacts, finished: number) {
-      cpu.inc({ worker }, Math.max(0, facts.cpuSeconds - (running.get(worker)?.cpuSeconds ?? 0)));
-      requests.inc({ worker }, finished);
+      cpu.increment({ worker: String(worker) }, Math.max(0, facts.cpuSeconds - (running.get(worker)?.cpuSeconds ?? 0)));
+      requests.increment({ worker: String(worker) }, finished);
       running.set(worker, facts);
     },
     workerEnded: (worker: number) => void running.delete(worker),
   };
 }
 
-/** The metrics that the reconciler reports. Every method is cheap and never throws; each names its labels, because callers may pass objects with more fields. */
-
+/**
+ * Metrics that the reconciler reports. Methods are cheap and never throw. Each names its labels, because callers may
+ * pass more fields.
+ */
 type Transition = Omit<StateMove, 'slot'>;
 
 function createReconcileSeries({ counter, histogram }: MetricFactory) {
@@ -161,29 +156,29 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
   function begin(slot: SlotName): Map<string, Transition> {
     const ofSlot = new Map<string, Transition>();
     seen.set(slot, ofSlot);
-    drift.inc({ slot }, 0);
+    drift.increment({ slot }, 0);
     return ofSlot;
   }
 
   return {
     passFinished({ seconds, result }: { readonly seconds: number; readonly result: string }) {
-      passes.inc({ result });
-      passSeconds.observe(seconds);
+      passes.increment({ result });
+      passSeconds.observe({}, seconds);
     },
-    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.inc({ action, result }),
+    actionFinished: ({ action, result }: { readonly action: string; readonly result: string }) => actions.increment({ action, result }),
     /** `bytes`: received since the last call, of a model or an image. */
     bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
-      if (bytes > 0) pulled.inc({ what }, bytes);
+      if (bytes > 0) pulled.increment({ what }, bytes);
     },
     /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
     write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
       for (const { kind, slot } of entries) {
         if (!seen.has(slot)) begin(slot);
-        if (kind === 'drift') drift.inc({ slot });
+        if (kind === 'drift') drift.increment({ slot });
       }
       for (const { slot, from, to } of moves) {
         const ofSlot = seen.get(slot) ?? begin(slot);
-        transitions.inc({ slot, from, to });
+        transitions.increment({ slot, from, to });
         ofSlot.set(`${from} ${to}`, { from, to });
       }
     },

@@ -1,10 +1,11 @@
-/** The metrics of requests. Series are bound once per slot, route and status, so that a request costs a few map lookups and additions. */
+/**
+ * Request metrics. Series are bound once per slot, route and status, so a request costs a few map lookups and
+ * additions.
+ */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { MetricFactory } from './metric-factory.ts';
-import type { CounterSeries, HistogramSeries } from './own-series.ts';
+import type { CounterSeries, HistogramSeries, MetricFactory } from './metric-factory.ts';
 
-/** The series of a slot on one route. */
 interface OfRoute {
   readonly seconds: HistogramSeries;
   readonly firstToken: HistogramSeries;
@@ -25,15 +26,15 @@ type Where = Pick<FinishedRequest, 'slot' | 'route'>;
 /** The highest status of HTTP. A model server that sends others must not make more series. */
 const LAST_STATUS = 599;
 
-export function createRequestSeries({ ownCounter, ownHistogram }: MetricFactory) {
-  const total = ownCounter('svc_requests_total');
-  const seconds = ownHistogram('svc_request_seconds');
-  const parkedSeconds = ownHistogram('svc_parked_seconds');
-  const firstToken = ownHistogram('gen_ai_server_time_to_first_token_seconds');
-  const perToken = ownHistogram('gen_ai_server_time_per_output_token_seconds');
-  const tokensPerSecond = ownHistogram('svc_output_tokens_per_second');
-  const tokens = ownHistogram('gen_ai_client_token_usage');
-  /** By slot; undefined for requests that reached none. */
+export function createRequestSeries({ counter, histogram }: MetricFactory) {
+  const total = counter('svc_requests_total');
+  const seconds = histogram('svc_request_seconds');
+  const parkedSeconds = histogram('svc_parked_seconds');
+  const firstToken = histogram('gen_ai_server_time_to_first_token_seconds');
+  const perToken = histogram('gen_ai_server_time_per_output_token_seconds');
+  const tokensPerSecond = histogram('svc_output_tokens_per_second');
+  const tokens = histogram('gen_ai_client_token_usage');
+  /** Key: slot; undefined for requests that reached none. */
   const bound = new Map<SlotName | undefined, OfSlot>();
 
   function bindSlot(name: SlotName | undefined): OfSlot {

@@ -1,30 +1,26 @@
 /** The named schemas of the OpenAPI document: every schema of an answer that has a name in the program keeps it. */
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
-import * as errors from '../manage/system-answers.ts';
 import * as manage from '../../schema/status/answers.ts';
 import * as profiles from '../../schema/status/resource-answers.ts';
 import * as system from '../manage/system-answers.ts';
 import * as inference from '../v1/inference-schemas.ts';
-import * as models from '../v1/model-schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...errors, ...system, ...manage, ...profiles, ...models, ...inference.ANSWERS };
+const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...system, ...manage, ...profiles, ...inference.ANSWERS };
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 
-/** Returns all named schemas by name. */
 export function namedSchemas(): Readonly<Record<string, JsonSchema>> {
   return { ...convert(ANSWERS, 'output'), ...convert(REQUESTS, 'input') };
 }
 
-/** Returns a reference to a named schema; any other schema is converted. */
 export function answerSchema(schema: z.ZodType): JsonSchema {
   return reference(ANSWERS, schema) ?? inline(schema, 'output');
 }
 
-/** Like `answerSchema`, for what a client sends: fields with a default are optional. */
+/** Like `answerSchema`, for requests: fields with a default are optional. */
 export function requestSchema(schema: z.ZodType): JsonSchema {
   return reference(REQUESTS, schema) ?? inline(schema, 'input');
 }
@@ -55,14 +51,13 @@ function optionsOf(io: Direction) {
     unrepresentable: 'any',
     override({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) {
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-      // Every integer of JavaScript is below this.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
     },
   } as const;
 }
 
-/** Without the keys that only a document of its own has. */
+/** Drops the keys that only a standalone schema has. */
 function bare(schema: object): JsonSchema {
   return isTable(schema)
     ? Object.fromEntries(Object.entries(schema).filter(([key]) => !['$schema', '$id', 'id', '~standard'].includes(key)))

@@ -21,7 +21,7 @@ const TAGS: Readonly<Record<string, string>> = {
   models: 'Models in OpenAI’s format.',
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
-  events: 'What happens to slots, as it happens.',
+  events: 'Events of slots as they happen.',
   inventory: 'Models, providers, downloads and hardware.',
   system: 'Health, status, metrics and this document.',
   auth: 'How callers authenticate.',
@@ -120,12 +120,12 @@ function bareType(mediaType: string): string {
   return mediaType.split(';', 1)[0] ?? mediaType;
 }
 
-/** For instance `If-Match` for `if-match`. */
+/** `if-match` → `If-Match` */
 function headerName(key: string): string {
   return key.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 }
 
-/** For instance `getApiSlotsByName`. Unique, because method and path are. */
+/** `getApiSlotsByName`. Unique, because method and path are. */
 function operationId(method: RouteMethod, path: string): string {
   return method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
 }

@@ -4,11 +4,10 @@ import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { DocumentedRoute } from '../server/route.ts';
 
-/** The errors of a route with one status. */
 interface ErrorGroup {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
-  /** Whether a model server can answer the same status, with any code. */
+  /** A model server can answer the same status, with any code. */
   readonly upstream: boolean;
   readonly dialect: Dialect;
 }
@@ -18,13 +17,13 @@ const NAMES: ReadonlyMap<Dialect, string> = new Map([
   [ANTHROPIC, 'Messages'],
   [COHERE, 'Rerank'],
 ]);
-/** What a model server says of retries is passed on. */
+/** A model server's retry headers are passed on. */
 const PASSED_HEADERS = {
   'Retry-After': 'Seconds after which to try again, if that can help',
   'x-should-retry': '"false" if trying again cannot help',
 };
 
-/** One answer for each status, which lists its codes. A status that the route declares with a body of its own is left out. */
+/** One response per status, which lists its codes. Statuses that the route declares itself are left out. */
 export function errorAnswersOf(route: DocumentedRoute): Readonly<Record<string, object>> {
   const entries = groupsOf(route)
     .filter(({ status }) => !(status in route.answers))
@@ -35,7 +34,6 @@ export function errorAnswersOf(route: DocumentedRoute): Readonly<Record<string, 
   return { ...Object.fromEntries(entries), ...(isPassed(route) ? { default: other } : {}) };
 }
 
-/** The components to which `errorAnswersOf` refers. */
 export function errorResponses(routes: readonly DocumentedRoute[]): Readonly<Record<string, object>> {
   return Object.fromEntries(routes.flatMap(groupsOf).map((group) => [nameOf(group), errorResponse(group)]));
 }
@@ -49,7 +47,7 @@ function isPassed({ answers }: DocumentedRoute): boolean {
   return Object.values(answers).some(({ kind }) => kind === 'passed');
 }
 
-/** For instance `AuthRequiredOrAuthInvalid`. */
+/** `AuthRequiredOrAuthInvalid` */
 function nameOf({ codes, upstream, dialect }: ErrorGroup): string {
   return (NAMES.get(dialect) ?? '') + [...codes.map((code) => pascalCase(code)), ...(upstream ? ['Upstream'] : [])].join('Or');
 }
@@ -88,12 +86,10 @@ function contentOf(schema: object): object {
   return { content: { 'application/json': { schema } } };
 }
 
-/** Which error codes a route can answer. */
-
 const BODY_CODES: ReadonlySet<string> = new Set<ErrorCode>(['request.too_large', 'request.media_type']);
 const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);
 
-/** Returns the codes that the route declares, and those that any route can answer: about the request itself, its credential, and faults. Pure. */
+/** The codes that the route declares, and those of all routes: the request, its credential, and faults. Pure. */
 export function errorCodesOf(route: DocumentedRoute): readonly ErrorCode[] {
   return Object.keys(ERROR_CODES)
     .filter(isErrorCode)
@@ -109,8 +105,6 @@ function isCommon(code: ErrorCode, { method, access }: DocumentedRoute): boolean
 function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERROR_CODES, code);
 }
-
-/** Small parts of the document. */
 
 /** Headers with their meanings, and the one that every answer has. */
 export function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, object>> {

@@ -4,7 +4,6 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 interface AnswerFacts {
-  /** One sentence for the documentation. */
   readonly description: string;
   /** Headers besides `x-request-id`, with their meanings. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -17,7 +16,7 @@ interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
 
 interface TextAnswer extends AnswerFacts {
   readonly kind: 'text';
-  /** With its parameters: `text/plain; charset=utf-8`. */
+  /** `text/plain; charset=utf-8` */
   readonly mediaType: string;
 }
 
@@ -25,7 +24,6 @@ interface EmptyAnswer extends AnswerFacts {
   readonly kind: 'empty';
 }
 
-/** The answer of a model server, which the gateway passes on unchanged. */
 export interface PassedAnswer extends AnswerFacts {
   readonly kind: 'passed';
   /** Media type → what the body is expected to be. */
@@ -34,13 +32,12 @@ export interface PassedAnswer extends AnswerFacts {
 
 type Answer = JsonAnswer | TextAnswer | EmptyAnswer | PassedAnswer;
 
-/** Status → answer. */
 export type Answers = Readonly<Record<number, Answer>>;
 
 type BodyOf<Declared> =
   Declared extends JsonAnswer<infer Schema> ? Immutable<z.output<Schema>> : Declared extends TextAnswer ? string | Readable : undefined;
 
-/** What a handler returns: one of the declared statuses with a body of the type declared for it. */
+/** A declared status, with a body of the type declared for it. */
 export type ReplyTo<Declared extends Answers> = {
   readonly [Status in keyof Declared]: {
     readonly status: Status;
@@ -75,8 +72,7 @@ export function empty(description: string, headers: Readonly<Record<string, stri
   return { kind: 'empty', description, headers };
 }
 
-/** An error that ends a request with an answer in the documented shape. Handlers throw it, the error handler renders it. */
-
+/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */
   readonly param?: string | null;

@@ -7,6 +7,7 @@ import { writeError } from './error-handler.ts';
 
 /** Longer than a request takes from the client to the service. */
 const LINGER_MS = 250;
+const IDLE_CHECK_MS = 50;
 
 /** `isBusy`: a request is in progress on a connection. */
 export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
@@ -21,6 +22,17 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
     if (open.size === 0) onEmpty?.();
   }
 
+  /** Node's own method would close a connection on which a request is just arriving. */
+  function closeIdle(): void {
+    const now = performance.now();
+    for (const socket of open.items()) {
+      const seen = quiet.get(socket);
+      if (isBusy(socket)) quiet.delete(socket);
+      else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
+      else if (now - seen.since >= LINGER_MS) socket.destroy();
+    }
+  }
+
   return {
     get size() {
       return open.size;
@@ -31,37 +43,24 @@ export function createOpenConnections(isBusy: (socket: Socket) => boolean) {
     },
     /** The connection belongs to another process now. */
     remove,
-    closeAll() {
-      for (const socket of open.items()) socket.destroy();
-    },
-    /**
-     * Closes connections that have been idle for a moment; to be called repeatedly. Node's own method closes them at once, even if a client that relies on
-     * keep-alive is just sending a request.
-     */
-    closeIdle() {
-      const now = performance.now();
-      for (const socket of open.items()) {
-        const seen = quiet.get(socket);
-        if (isBusy(socket)) quiet.delete(socket);
-        else if (seen?.bytesRead !== socket.bytesRead) quiet.set(socket, { bytesRead: socket.bytesRead, since: now });
-        else if (now - seen.since >= LINGER_MS) socket.destroy();
-      }
-    },
-    /** Resolves once none is open. To be called once. */
-    async empty() {
+    /** Closes idle connections, and all of them after `graceMs`. Resolves once `finished` has and none is open. */
+    async drain(graceMs: number, finished: Promise<unknown>) {
+      // Repeated, because connections become idle during the wait.
+      const idle = setInterval(closeIdle, IDLE_CHECK_MS);
+      const cut = setTimeout(() => open.items().forEach((socket) => socket.destroy()), graceMs);
+      await finished;
       if (open.size > 0) await new Promise<void>((resolve) => (onEmpty = resolve));
+      clearInterval(idle);
+      clearTimeout(cut);
     },
   };
 }
-
-/** Answers a request that cannot be read, in the documented shape, and closes its connection. */
 
 /** Node's code for a request that was not complete in time. */
 export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 interface BrokenRequest {
   readonly socket: Duplex;
-  /** An answer to it has begun. */
   readonly headersSent: boolean;
 }
 
@@ -81,26 +80,26 @@ export function answerClientError(
       writeError(
         socket,
         'request.headers_too_large',
-        `Send smaller headers: the limit is ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT")`,
+        `The headers exceed ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT"): send smaller ones`,
       );
       return;
     case REQUEST_TIMEOUT:
-      writeError(socket, 'request.timeout', 'Send the complete request sooner: it timed out');
+      writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
       return;
     default:
-      writeError(socket, 'request.invalid', 'Send a well-formed HTTP/1.1 request');
+      writeError(socket, 'request.invalid', 'The request is malformed: send valid HTTP/1.1');
   }
 }
 
 export function refuseConnection(socket: Duplex, { SVC_MAX_CONNECTIONS: most }: Pick<Settings, 'SVC_MAX_CONNECTIONS'>): void {
-  writeError(socket, 'server.overloaded', `Try again later: ${most} connections are open ("SVC_MAX_CONNECTIONS")`);
+  writeError(socket, 'server.overloaded', `${most} connections are open ("SVC_MAX_CONNECTIONS"): try again later`);
 }
-
-/** How long connections and requests may take, on either way of reading them. */
 
 /** Headers that take longer indicate an attack or a dead connection. */
 export const HEADERS_MS = 30_000;
 /** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */
 export const REQUEST_MS = 300_000;
-/** Longer than common proxies keep idle connections, so that the proxy closes them and no request is sent on a closing connection. */
+/**
+ * Longer than common proxies keep idle connections, so the proxy closes them, and no request is sent on a closing one.
+ */
 export const KEEP_ALIVE_MS = 75_000;

@@ -7,7 +7,6 @@ import { ApiError, type ApiErrorOptions } from './answer.ts';
 import { newRequestId, type Route } from './route.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 
-/** Logs a fault of the service itself. */
 export type OnFault = (error: unknown, requestId: string) => void;
 
 type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
@@ -17,7 +16,7 @@ export function createErrorHandler(onFault: OnFault) {
     const known = error instanceof ApiError ? error : frameworkError(error, request.routeOptions.config.bodyLimit);
     if (known !== undefined) return sendError(reply, known);
     onFault(error, request.id);
-    const message = `Report this with the request id "${request.id}": the service failed`;
+    const message = `The service failed: report this with the request id "${request.id}"`;
     return sendError(reply, { code: 'server.internal', message });
   };
 }
@@ -27,39 +26,39 @@ export function sendError(reply: FastifyReply, { code, message, param, headers }
   return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
-/** Fastify's own errors, with messages for the client instead of for the programmer. */
 const FRAMEWORK_ERRORS: Readonly<Record<string, AnsweredError>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'request.too_large', message: 'Send a smaller body: the limit is "SVC_BODY_LIMIT"' },
+  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'request.too_large', message: 'The body exceeds "SVC_BODY_LIMIT": send a smaller one' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: 'request.media_type',
-    message: 'Send the body as "application/json", or as a type that this route accepts',
+    message: 'Unsupported media type: send the body as "application/json", or as a type that this route accepts',
     param: 'Content-Type',
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: 'request.invalid',
-    message: 'Send as many bytes as "Content-Length" announces',
+    message: 'The body differs from "Content-Length": send as many bytes as it announces',
     param: 'Content-Length',
   },
-  FST_ERR_CTP_EMPTY_JSON_BODY: { code: 'request.invalid', message: 'Send JSON in the body, or no "Content-Type"' },
-  FST_ERR_CTP_INVALID_JSON_BODY: { code: 'request.invalid', message: 'Send valid JSON: the body cannot be parsed' },
-  FST_ERR_BAD_URL: { code: 'request.invalid', message: 'Correct the percent-encoding of the path' },
-  FST_ERR_MAX_PARAM_LENGTH: { code: 'route.not_found', message: 'Use a shorter path: a part of it is too long' },
+  FST_ERR_CTP_EMPTY_JSON_BODY: { code: 'request.invalid', message: 'The body is empty: send JSON, or no "Content-Type"' },
+  FST_ERR_CTP_INVALID_JSON_BODY: { code: 'request.invalid', message: 'The body is not valid JSON' },
+  FST_ERR_BAD_URL: { code: 'request.invalid', message: 'The percent-encoding of the path is invalid' },
+  FST_ERR_MAX_PARAM_LENGTH: { code: 'route.not_found', message: 'A part of the path is too long' },
 };
 
 /** `limit`: of the body in bytes, where the route has its own. */
 function frameworkError(error: unknown, limit: number | undefined): AnsweredError | undefined {
   if (!(error instanceof Error)) return undefined;
   if (codeOf(error) === 'FST_ERR_CTP_BODY_TOO_LARGE' && limit !== undefined)
-    return { code: 'request.too_large', message: `Send a body of at most ${limit} bytes` };
+    return { code: 'request.too_large', message: `The body exceeds ${limit} bytes` };
   const known = FRAMEWORK_ERRORS[codeOf(error)];
   if (known !== undefined) return known;
   const status: unknown = Reflect.get(error, 'statusCode');
   if (typeof status !== 'number' || status < 400 || status >= 500) return undefined;
-  return { code: 'request.invalid', message: `Correct the request: ${error.message.slice(0, 500)}` };
+  return { code: 'request.invalid', message: `Invalid request: ${error.message.slice(0, 500)}` };
 }
 
-/** Lists the methods of a path: for `Allow`, and to distinguish a wrong method from a wrong path. Used only if no route matched. */
-
+/**
+ * Lists the methods of a path, for `Allow` and to tell a wrong method from a wrong path. Used only if no route matched.
+ */
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
   const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
   return (url) => {
@@ -85,10 +84,7 @@ function pathOf(url: string): string {
   }
 }
 
-/** Writes an error in the documented shape to a connection that has no answer of an HTTP server, and closes it. */
-
 interface ErrorOptions {
-  /** Default: a new one. */
   readonly requestId?: string;
   readonly param?: string | null;
 }

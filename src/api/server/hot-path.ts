@@ -1,7 +1,7 @@
 /**
- * Serves raw routes without the framework, because Fastify's routing, hooks and reply cost more than everything the gateway does with an ordinary request.
- * `server.ts` calls `tryHandle` first; a raw route that only Fastify's router recognises (an encoded path) comes back through `enter`. Both end in `enter`,
- * so neither can miss the checks of the site and of the access.
+ * Serves raw routes without Fastify, whose routing, hooks and reply cost more than the gateway's work. `server.ts`
+ * calls `tryHandle` first; encoded paths, which only Fastify's router recognises, come back through `enter`. Both end
+ * in `enter`, so neither can miss the checks of site and access.
  */
 import { answerError } from '../../gateway/answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
@@ -11,7 +11,7 @@ import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import type { OnFault } from './error-handler.ts';
 import { newRequestId, type RawRequest, type Route } from './route.ts';
@@ -48,13 +48,13 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
     if (!decision.ok) refuse(entry, decision.code, decision.message);
     else if (!acceptsType(entry)) {
       const type = entry.route.multipart === true ? 'multipart/form-data' : 'application/json';
-      refuse(entry, 'request.media_type', `Send the body as "${type}"`, 'Content-Type');
+      refuse(entry, 'request.media_type', `Unsupported media type: send the body as "${type}"`, 'Content-Type');
     } else entry.route.raw(entry);
   }
 
   function fault(entry: Entry, error: unknown): void {
     onFault(error, entry.requestId);
-    refuse(entry, 'server.internal', `Report this with the request id "${entry.requestId}": the gateway failed`);
+    refuse(entry, 'server.internal', `The gateway failed: report this with the request id "${entry.requestId}"`);
   }
 
   /** Serves a raw route that Fastify's router has found. */
@@ -83,7 +83,6 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
   }
 
   return {
-    /** Whether `tryHandle` handles a POST to this path. */
     serves: (path: string) => known.has(path),
     /** Returns false, and leaves the request untouched, if the path is not a raw route. */
     tryHandle(req: ClientRequest, res: ClientResponse) {

@@ -1,6 +1,6 @@
 /**
- * The socket in the state directory, through which root and the user of the service manage it without a token (ADR 0066). Its file can be opened by these two alone, so the kernel
- * has authenticated each client. Its connections are those of the HTTP server in every other respect.
+ * The socket in the state directory, through which root and the user of the service manage it without a token (ADR
+ * 0078). Only these two can open its file, so the kernel has authenticated each client.
  */
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import type { Server as HttpServer } from 'node:http';
@@ -8,7 +8,6 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
 export interface LocalSocket {
-  /** Whether a connection came through the socket. */
   isLocal(socket: Socket): boolean;
   /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
   listen(path: string, server: HttpServer): Promise<void>;
@@ -43,7 +42,7 @@ export function createLocalSocket(): LocalSocket {
   };
 }
 
-/** In a directory that only this user can enter, until the file has its mode: at no time can others connect. */
+/** Binds in a directory that only this user can enter until the file has its mode, so others can never connect. */
 async function bind(listener: Server, path: string): Promise<void> {
   const directory = await mkdtemp(join(dirname(path), '.api-'));
   try {

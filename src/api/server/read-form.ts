@@ -1,24 +1,26 @@
-/** Reads a whole form (`multipart/form-data`) that is small enough to be in memory. Forms of inference requests never are: the gateway passes them on. */
+/**
+ * Reads a small form (`multipart/form-data`) into memory. Forms of inference requests go through the gateway instead.
+ */
 import type { BodyProblem } from '../../gateway/body/body-scan.ts';
 import { boundaryOf } from '../../gateway/body/decide/multipart-head.ts';
 import { MultipartScanner } from '../../gateway/body/multipart-scanner.ts';
 
-/** By the names of the fields: a text, or the bytes of a file. */
+/** Field → its text, or the bytes of a file. */
 export type Form = Readonly<Record<string, string | Buffer>>;
 
 type ReadForm = { readonly ok: true; readonly fields: Form } | ({ readonly ok: false } & BodyProblem);
 
-/** `contentType`: the header, which names the boundary. A field may be there once. The bytes of files are views of `body`. */
+/** `contentType` names the boundary. Fields must not repeat. The bytes of files are views of `body`. */
 export function readForm(body: Buffer, contentType: string): ReadForm {
   const boundary = boundaryOf(contentType);
-  if (boundary === undefined) return wrong('Name the boundary of the form in the header "Content-Type"', 'Content-Type');
+  if (boundary === undefined) return wrong('The header "Content-Type" names no boundary of the form', 'Content-Type');
   const scanner = new MultipartScanner(boundary);
   scanner.feed(body);
   if (scanner.status !== 'done') return wrong(scanner.problem?.message ?? scanner.unfinished, scanner.problem?.param ?? null);
   const fields = new Map<string, string | Buffer>();
   for (const { name, fileName, from, bytes } of scanner.parts) {
     const shown = name.slice(0, 100);
-    if (fields.has(name)) return wrong(`Send the field "${shown}" once`, shown);
+    if (fields.has(name)) return wrong(`The field "${shown}" is repeated: send it once`, shown);
     const content = body.subarray(from, from + bytes);
     fields.set(name, fileName === undefined ? content.toString('utf8') : content);
   }
@@ -27,8 +29,7 @@ export function readForm(body: Buffer, contentType: string): ReadForm {
 
 const wrong = (message: string, param: string | null): ReadForm => ({ ok: false, message, param });
 
-/** Whether arrays and objects in a JSON text are nested in more than `levels` levels. Texts that are not JSON give any answer. Pure, and without recursion. */
-
+/** Arrays and objects are nested in more than `levels` levels. Any answer for invalid JSON. Pure, without recursion. */
 export function isDeeperThan(levels: number, json: string): boolean {
   let depth = 0;
   let inString = false;

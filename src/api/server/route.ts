@@ -18,14 +18,12 @@ export type RawRequest = Omit<ExchangeRequest, 'path'>;
 /** A request to change the protocol of its connection, which has passed the checks of site and access. */
 export interface UpgradeRequest {
   readonly req: IncomingMessage;
-  /** Bytes that came after the head. */
   readonly leftover: Buffer;
   readonly requestId: string;
-  /** Whether the credentials would still be accepted. */
+  /** The credentials would still be accepted. */
   readonly isAllowed: () => Promise<boolean>;
-  /** Answers with an error and closes the connection. */
   readonly refuse: (code: ErrorCode, message: string, param?: string | null) => void;
-  /** To be called once, when a connection that was taken has ended. */
+  /** Call this once, when the connection has ended. */
   readonly done: () => void;
 }
 
@@ -34,44 +32,43 @@ export interface Route {
   /** Fastify's pattern: `/v1/models/:id`, `/v1/models/*`. */
   readonly path: string;
   readonly access: Access;
-  /** The route changes and reveals nothing, so requests from pages of any site, and under any name, are answered. Default: false. */
+  /**
+   * Answers requests from pages of any site and under any name, because the route reveals and changes nothing. Default:
+   * false.
+   */
   readonly anySite?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
-  /** One sentence for the documentation. */
   readonly summary: string;
-  /** Groups routes in the documentation. */
   readonly tag: string;
-  /** What the handler reads, as an object of `params`, `query`, `headers` and `body`. `defineRoute` parses requests with it. */
+  /** Schema of the input: an object of `params`, `query`, `headers` and `body`. */
   readonly input?: z.ZodObject;
-  /** The answers of the route other than errors, by status. */
   readonly answers?: Answers;
   /** The codes of the errors that this route answers, besides those that any route can answer. */
   readonly errors?: readonly ErrorCode[];
   /** Media types other than JSON that the route accepts. */
   readonly consumes?: readonly string[];
-  /** The route accepts a form (`multipart/form-data`) and nothing else. Unless it is raw, its body is what `read-form.ts` makes of the form. */
+  /** Accepts only a form (`multipart/form-data`). Unless the route is raw, its body is parsed by `read-form.ts`. */
   readonly multipart?: true;
   /** The largest body in bytes. Default: `SVC_BODY_LIMIT`. */
   readonly bodyLimit?: number;
   /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
-  /** Takes the connection of a request that asks for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
+  /** Takes connections that ask for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
   readonly upgrade?: (request: UpgradeRequest) => void;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }
 
-/** A route that says what it reads and answers. The OpenAPI document is made of such routes. */
+/** A route that says what it reads and answers. The OpenAPI document is generated from such routes. */
 export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors'>>;
 
-/** Creates a route of the framework from schemas and a handler. The compiler refuses a handler that reads or answers anything else than the schemas say. */
-
-interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<Route, 'raw' | 'handler'> {
+interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<
+  Route,
+  'method' | 'path' | 'access' | 'raw' | 'handler'
+> {
   readonly input: Input;
   readonly answers: Declared;
-  readonly errors: DocumentedRoute['errors'];
-  /** Gets the parsed input. A thrown `ApiError` is answered in the documented shape. */
   handler(input: z.output<Input>, context: RouteContext): ReplyTo<Declared> | Promise<ReplyTo<Declared>>;
 }
 
@@ -79,69 +76,69 @@ interface RouteContext {
   readonly request: FastifyRequest;
   /** Undefined on open routes of a service with authentication. */
   readonly caller: Caller | undefined;
-  /** Calls the listener when the answer is complete or the client has left. */
   readonly onClose: (listener: () => void) => void;
 }
 
-/** How messages call the parts of a request. */
+/** Names of the parts of a request in messages. */
 const PARTS: Readonly<Record<string, string>> = { params: 'path', query: 'query', headers: 'headers', body: 'body' };
 
 /** The input of a route that reads nothing. */
 export const NoInput = z.object({});
 
+/** The compiler refuses a handler that reads or answers anything other than its schemas. */
 export function defineRoute<Input extends z.ZodObject, const Declared extends Answers>(
-  definition: RouteDefinition<Input, Declared>,
+  method: RouteMethod,
+  path: string,
+  access: Access,
+  { handler, errors = [], ...route }: RouteDefinition<Input, Declared>,
 ): DocumentedRoute {
-  const { handler, ...route } = definition;
   return {
+    method,
+    path,
+    access,
+    errors,
     ...route,
     async handler(request, reply) {
-      const result = await handler(parseInput(route.input, request), {
-        request,
-        caller: request.caller,
-        onClose: (listener) => void reply.raw.once('close', listener),
-      });
+      const onClose = (listener: () => void): void => void reply.raw.once('close', listener);
+      const result = await handler(parseInput(route.input, request), { request, caller: request.caller, onClose });
       return await send(reply, route.answers, result);
     },
   };
 }
 
-function send(
-  reply: FastifyReply,
-  answers: Answers,
-  {
-    status,
-    body,
-    headers = {},
-  }: { readonly status: PropertyKey; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> },
-): FastifyReply {
+interface Result {
+  readonly status: PropertyKey;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function send(reply: FastifyReply, answers: Answers, { status, body, headers = {} }: Result): FastifyReply {
   const answer = answers[Number(status)];
   void reply.code(Number(status)).headers(headers);
   if (answer?.kind === 'text') void reply.type(answer.mediaType);
   return reply.send(body);
 }
 
-/** Returns the parsed input; a missing body counts as `{}`. Throws `request.invalid` with the name of the first wrong field. */
+/** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */
 function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: FastifyRequest): z.output<Input> {
   const parsed = schema.safeParse({ params, query, headers, body: body ?? {} });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  if (issue === undefined) throw new ApiError('request.invalid', 'Correct the request');
+  if (issue === undefined) throw new ApiError('request.invalid', 'The request is invalid');
   const [part = '', ...inPart] = issue.path;
   const path = [...inPart, ...(issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].map(String).join('.');
   const param = path === '' ? (PARTS[String(part)] ?? 'request') : path;
-  throw new ApiError('request.invalid', `Correct "${param}": ${issue.message}`, { param });
+  throw new ApiError('request.invalid', `Invalid "${param}": ${issue.message}`, { param });
 }
 
-/** The request id in answers, logs and the upstream's log: the client's own if it is well-formed, else a new one. */
-
-const ID_BYTES = 16;
-/** Random bytes for many ids, since asking for them each time costs more than the rest of an id. */
-const POOL_BYTES = 256 * ID_BYTES;
-
+/** The client's own request id if it is well-formed, otherwise a new one. */
 export function requestIdOf(req: IncomingMessage): string {
   return parseRequestHead(req.rawHeaders).requestId ?? newRequestId();
 }
+
+const ID_BYTES = 16;
+/** Random bytes for many ids, because asking for them each time costs more than the rest of an id. */
+const POOL_BYTES = 256 * ID_BYTES;
 
 export const newRequestId = createRequestIds();
 

@@ -1,4 +1,4 @@
-/** The HTTP server of the service: the route table with one access check and one shape of errors. It does not listen until `listen` is called. */
+/** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import {
@@ -15,12 +15,12 @@ import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/requ
 import { isDeeperThan, readForm, type Form } from './read-form.ts';
 import { createAllowedMethods, createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { ApiError } from './answer.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
-import { createHttpServer, type HttpLimits } from './http-server.ts';
+import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
 import { requestIdOf, type Route } from './route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
@@ -28,9 +28,7 @@ import { createUpgradePath } from './upgrade-path.ts';
 export interface ServerDeps {
   readonly routes: readonly Route[];
   readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
-  /** Ends the inference requests in progress. */
   readonly gateway: Pick<Gateway, 'close'>;
-  /** Refuses pages of other sites. */
   readonly site: SiteGuard;
   readonly authorize: Authorize;
   /** Runs the handler of a route in the name of its caller, for the audit trail. Default: nothing is recorded. */
@@ -39,18 +37,18 @@ export interface ServerDeps {
   readonly onFault?: OnFault;
   /** Number of connections of other processes that count as well. Default: none. */
   readonly connectionsElsewhere?: () => number;
+  readonly accelerator?: Accelerator;
 }
 
 export interface HttpApi {
   readonly app: FastifyInstance;
   readonly server: Server;
-  /** Resolves with the actual port. */
   listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
   /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
   leave(): void;
   /**
-   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are refused after `parkedMs` (default: at once). Until `others` resolves,
-   * other processes may pass connections on. Default: none does.
+   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
+   * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
    */
   close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
 }
@@ -63,7 +61,6 @@ const noSchemas = (): never => {
 
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
-const IDLE_CHECK_MS = 50;
 /** No body of the management API has more than ten; code that reads JSON recursively stands a few thousand. */
 const MOST_LEVELS = 100;
 
@@ -84,6 +81,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     serves: hotPath.serves,
     upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
     connectionsElsewhere: deps.connectionsElsewhere,
+    accelerator: deps.accelerator,
   });
   const app = fastify({
     serverFactory(handler) {
@@ -112,26 +110,17 @@ export function buildServer(deps: ServerDeps): HttpApi {
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
-    leave() {
-      leaving = true;
-    },
+    leave: () => void (leaving = true),
     async close(graceMs, parkedMs = 0, others) {
       leaving = true;
       const closed = server.listening ? closeListener(server) : Promise.resolve();
-      // Repeated, because connections become idle during the wait.
-      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(connections.closeAll, graceMs);
-      await gateway.close(graceMs, parkedMs, others);
-      await Promise.all([closed, others]);
-      await connections.empty();
-      clearInterval(idle);
-      clearTimeout(cut);
+      await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));
       await app.close();
     },
   };
 }
 
-/** Resolves when the last connection is closed. The HTTP server's own `close` would cut connections that are idle at this moment. */
+/** Resolves when the last connection is closed. The HTTP server's own `close` would cut idle connections now. */
 async function closeListener(server: Server): Promise<void> {
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
 }
@@ -151,13 +140,13 @@ function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, parseForm);
 }
 
-/** An empty body counts as missing even with a content type, since clients send "application/json" with a bare DELETE. */
+/** An empty body counts as missing, because clients send "application/json" with a bare DELETE. */
 function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
   const parse = app.getDefaultJsonParser('error', 'ignore');
   return (request, body, done) => {
     if (body === '') done(null, undefined);
     else if (isDeeperThan(MOST_LEVELS, body)) {
-      done(new ApiError('request.invalid', `Send JSON with at most ${MOST_LEVELS} levels of nested arrays and objects`));
+      done(new ApiError('request.invalid', `The JSON is nested too deeply: send at most ${MOST_LEVELS} levels of arrays and objects`));
     } else void parse(request, body, done);
   };
 }
@@ -178,7 +167,7 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     if (request.headers.host === undefined && request.raw.httpVersionMinor === 1) {
-      done(new ApiError('request.invalid', 'Send one "Host" header', { param: 'Host' }));
+      done(new ApiError('request.invalid', 'Exactly one "Host" header is required', { param: 'Host' }));
     } else if (request.is404) {
       // Answered before the unwanted body is read.
       const methods = allowedMethods(request.url);
@@ -202,9 +191,10 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: r
   const allow = methods.join(', ');
   if (method === 'OPTIONS' && url === '*') void reply.code(204).header('allow', allow).send();
   else if (methods.length === 0) {
-    const message = `Use a known path instead of "${url.slice(0, 200)}": "/api/openapi.json" lists them`;
+    const message = `There is no path "${url.slice(0, 200)}": "/api/openapi.json" lists all`;
     sendError(reply, { code: 'route.not_found', message });
-  } else sendError(reply, { code: 'route.method', message: `Use one of ${allow} instead of "${method}"`, headers: { allow } });
+  } else
+    sendError(reply, { code: 'route.method', message: `The method "${method}" is not allowed: use one of ${allow}`, headers: { allow } });
 }
 
 interface OptionsFacts {
@@ -255,7 +245,7 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
 function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
   if (encoding.toLowerCase() !== 'identity') {
-    throw new ApiError('request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', {
+    throw new ApiError('request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', {
       param: 'Content-Encoding',
     });
   }
@@ -264,18 +254,18 @@ function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];
   if ((route.multipart !== true && isJsonType(type)) || types.includes(bare)) return;
   const accepted = types.map((name) => `"${name}"`).join(' or ');
-  throw new ApiError('request.media_type', `Send the body as ${accepted}`, { param: 'Content-Type' });
+  throw new ApiError('request.media_type', `Unsupported media type: send the body as ${accepted}`, { param: 'Content-Type' });
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who sends it, once the access check has run. */
+    /** Set by the access check. */
     caller: Caller | undefined;
   }
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;
-    /** Of bytes of a body, where it is another one than that of the settings. */
+    /** Overrides `SVC_BODY_LIMIT`. */
     readonly bodyLimit?: number;
   }
 }

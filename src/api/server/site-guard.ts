@@ -1,6 +1,6 @@
 /**
- * Refuses requests of web pages of other sites, before anything else is done for a request. `decide/decide-site.ts` decides; this file reads the facts from a
- * request and remembers hosts that were accepted, so that an ordinary inference request costs one lookup.
+ * Refuses requests of web pages of other sites. `decide/decide-site.ts` decides; this file reads the facts and
+ * remembers accepted hosts, so that an ordinary inference request costs one lookup.
  */
 import type { IncomingMessage } from 'node:http';
 import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
@@ -10,7 +10,7 @@ import type { Route } from './route.ts';
 type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
 
 export interface SiteGuard {
-  /** Whether pages of any other origin may use a route under `/v1`. */
+  /** Pages of some other origin may use routes under `/v1`. */
   readonly allowsOrigins: boolean;
   check(req: SiteFacts, head: RequestHead, route: Pick<Route, 'anySite' | 'cors'>): SiteDecision;
 }
@@ -21,7 +21,6 @@ const MAX_HOSTS = 256;
 const MAX_HOST_LENGTH = 260;
 
 export function createSiteGuard(policy: SitePolicy): SiteGuard {
-  /** Values of `Host` with which requests have been accepted. */
   const accepted = new Set<string>();
 
   function remember(host: string | undefined): void {

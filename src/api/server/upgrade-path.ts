@@ -1,12 +1,12 @@
 /**
- * Requests to change the protocol of a connection to WebSocket. They do not come to the framework: site and access are checked here, by the same rules as for all
- * routes, and the route that takes the connection then decides about everything else.
+ * Upgrades of connections to WebSocket. They bypass the framework: site and access are checked here by the same rules,
+ * and the route that takes the connection decides the rest.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import { writeError, type OnFault } from './error-handler.ts';
 import { newRequestId, type Route, type UpgradeRequest } from './route.ts';
@@ -31,10 +31,9 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
   const routeOf = ({ url = '' }: IncomingMessage): UpgradeRoute | undefined => known.get(url.split('?', 1)[0] ?? '');
 
   return {
-    /** Whether `enter` takes the connection of the request. Others stay with Node, which answers as if no other protocol had been asked for. */
+    /** `enter` takes the request. Node answers others as if they had asked for no other protocol. */
     serves: (req: IncomingMessage) =>
       req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket' && routeOf(req) !== undefined,
-    /** `leftover`: bytes that came after the head. */
     enter(req: IncomingMessage, leftover: Buffer): void {
       const { socket } = req;
       const route = routeOf(req);
@@ -82,7 +81,7 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
 
   function fault(error: unknown, requestId: string, refuse: (code: ErrorCode, message: string) => void): void {
     onFault(error, requestId);
-    refuse('server.internal', `Report this with the request id "${requestId}": the gateway failed`);
+    refuse('server.internal', `The gateway failed: report this with the request id "${requestId}"`);
   }
 }
 
@@ -93,14 +92,15 @@ function isUpgradeRoute(route: Route): route is UpgradeRoute {
   return route.upgrade !== undefined;
 }
 
-/** Pages in a browser cannot set `Authorization` for a WebSocket, so OpenAI's client sends the key as the name of a subprotocol. Pure. */
-
 const KEY_PREFIX = 'openai-insecure-api-key.';
 const HEADER = 'sec-websocket-protocol';
-/** What the server answers if the client offers it: never the key. */
+/** The server's answer if the client offers it: never the key. */
 export const PROTOCOL = 'realtime';
 
-/** `rawHeaders` are names and values in turn. The key becomes a bearer token beside the ones that are there already: two different ones are refused. */
+/**
+ * Browsers cannot set `Authorization` for a WebSocket, so OpenAI's client sends the key as a subprotocol name. It
+ * becomes a bearer token in `rawHeaders` (names and values in turn). Pure.
+ */
 export function withProtocolKey(rawHeaders: readonly string[]): readonly string[] {
   const keys: string[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

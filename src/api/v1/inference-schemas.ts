@@ -1,8 +1,11 @@
 /**
- * What inference requests and answers look like, for the OpenAPI document. The gateway passes both on unchanged, so these schemas name only what every model
- * server of this project understands and sends; everything else is allowed. No request is checked against them.
+ * Inference requests and answers in the OpenAPI document. The gateway passes both on unchanged and checks neither, so
+ * the schemas name only fields that all model servers know, and allow others.
  */
 import { z } from 'zod';
+import { CAPABILITIES } from '../../schema/slot/provider-kinds.ts';
+import { SLOT_STATES } from '../../schema/status/slot-status.ts';
+import { SlotName } from '../../schema/words/names.ts';
 
 const ModelField = z.string().optional().describe('A model id, an alias or the name of a slot; default: the default slot of the path');
 const Stream = z.boolean().optional().describe('Answer with server-sent events');
@@ -74,7 +77,7 @@ const File = z.string().meta({ format: 'binary' });
 
 const TranscriptionRequest = InferenceRequest.extend({
   file: File.describe('The recording'),
-  language: z.string().optional().describe('Of the recording, in ISO 639-1'),
+  language: z.string().optional().describe('Language of the recording, in ISO 639-1'),
   prompt: z.string().optional(),
   response_format: z.string().optional().describe('"json" (default), "text", "srt", "verbose_json" or "vtt"'),
   temperature: z.number().optional(),
@@ -96,7 +99,7 @@ const SpeechRequest = InferenceRequest.extend({
     .string()
     .optional()
     .describe('A recording of the voice to imitate, 1 to 30 seconds, in Base64; only with models that imitate voices'),
-  ref_text: z.string().optional().describe('What is said in that recording'),
+  ref_text: z.string().optional().describe('Transcript of that recording'),
   stream_format: z.string().optional().describe('"audio" (default), or "sse" for events'),
 });
 
@@ -111,7 +114,19 @@ const Images = z.looseObject({
   data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
 });
 
-/** By the name of the component in the document. */
+export const Model = z.object({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.int().describe('Unix seconds at which the service started'),
+  owned_by: z.string(),
+  slot: SlotName.describe('The slot that serves the model'),
+  state: z.enum(SLOT_STATES),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+});
+
+export const ModelList = z.object({ object: z.literal('list'), data: z.array(Model) });
+
+/** Key: name of the component in the document. */
 export const REQUESTS = {
   InferenceRequest,
   ChatCompletionRequest,
@@ -138,4 +153,6 @@ export const ANSWERS = {
   SortedRanking,
   Transcription,
   Images,
+  Model,
+  ModelList,
 };

@@ -1,4 +1,4 @@
-/** Which schemas the inference paths have in the OpenAPI document, and which errors. */
+/** Schemas and errors of the inference paths in the OpenAPI document. */
 import { z } from 'zod';
 import type { InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
@@ -8,9 +8,8 @@ import { AnyObject, ANSWERS, InferenceRequest, REQUESTS } from './inference-sche
 interface InferenceShape {
   readonly request: z.ZodObject;
   readonly answer: z.ZodType;
-  /** Answers of other media types. */
   readonly others?: Readonly<Record<string, z.ZodType>>;
-  /** What "stream": true does; undefined where answers are never streamed. */
+  /** Effect of "stream": true; undefined where answers are never streamed. */
   readonly stream?: string;
 }
 
@@ -38,7 +37,7 @@ const NAMED = 'Named events whose data is JSON';
 
 const WRITTEN = { 'text/plain': z.string().describe('With "response_format": "text"') };
 
-/** By the path, or else by the one that model servers know. */
+/** Key: the path, or its canonical path. */
 const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v1/chat/completions': { request: REQUESTS.ChatCompletionRequest, answer: ANSWERS.ChatCompletion, stream: DATA_ONLY },
   '/v1/completions': { request: REQUESTS.CompletionRequest, answer: ANSWERS.Completion, stream: DATA_ONLY },

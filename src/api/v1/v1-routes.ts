@@ -6,7 +6,7 @@ import { json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
 import { rawInferenceRoute } from './raw-inference-route.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
-import { Model, ModelList } from './model-schemas.ts';
+import { Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 
@@ -21,22 +21,15 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
   return [
     ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
     ...createVoiceRoutes(deps),
-    defineRoute({
-      method: 'GET',
-      path: '/v1/models',
-      access: 'open',
+    defineRoute('GET', '/v1/models', 'open', {
       cors: true,
       summary: 'Lists the models of all slots by id and alias',
       tag: 'models',
       input: NoInput,
       answers: { 200: json('The models', ModelList) },
-      errors: [],
       handler: () => ({ status: 200, body: listModels(board.current(), startedAt) }),
     }),
-    defineRoute({
-      method: 'GET',
-      path: '/v1/models/*',
-      access: 'v1',
+    defineRoute('GET', '/v1/models/*', 'v1', {
       cors: true,
       summary: 'Describes one model by id, alias or slot name',
       tag: 'models',
@@ -66,11 +59,9 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
   };
 }
 
-/** Lists models in OpenAI's format from the board, so it never waits for a load. */
-
 type ModelBody = Immutable<z.output<typeof Model>>;
 
-/** Returns one entry for each model id and alias. Disabled slots are left out, so that clients do not offer models that cannot answer. */
+/** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */
 function listModels(view: BoardView, startedAt: number): Immutable<z.output<typeof ModelList>> {
   const entries = new Map<string, ModelBody>();
   for (const slot of view.slots.values()) {

@@ -1,4 +1,4 @@
-/** Lists, stores and deletes voices. What is stored is the recording: models that imitate voices get it with each request that names it. */
+/** Lists, stores and deletes voices. Models that imitate voices get the recording with each request that names it. */
 import { z } from 'zod';
 import type { Board, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { codeOf } from '../../platform/error-text.ts';
@@ -17,14 +17,13 @@ import { SlotName, VOICE_NAME_RULE, VoiceName } from '../../schema/words/names.t
 
 export interface VoiceRoutesDeps {
   readonly board: Pick<Board, 'current'>;
-  /** Whether the model of a slot speaks with the voices of recordings. Default: none does. */
+  /** The slot's model speaks with recorded voices. Default: none does. */
   readonly imitates?: ((slot: BoardSlot) => boolean) | undefined;
-  /** Undefined where voices cannot be stored. */
   readonly voices?: VoiceStore | undefined;
 }
 
 const PATH = '/v1/audio/voices';
-/** Of the fields around a recording. */
+/** The other fields of the form. */
 const AROUND_RECORDING_BYTES = 64 * 1024;
 
 export function createVoiceRoutes(deps: VoiceRoutesDeps): readonly DocumentedRoute[] {
@@ -32,10 +31,7 @@ export function createVoiceRoutes(deps: VoiceRoutesDeps): readonly DocumentedRou
 }
 
 function listRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'GET',
-    path: PATH,
-    access: 'v1',
+  return defineRoute('GET', PATH, 'v1', {
     cors: true,
     summary: 'Lists the voices of the slots that speak, also of those that are not loaded, and the stored ones',
     tag: 'models',
@@ -57,10 +53,7 @@ function listRoute(deps: VoiceRoutesDeps): DocumentedRoute {
 
 /** It changes what the requests of all users sound like, so it needs the scope of other changes. */
 function createRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'POST',
-    path: PATH,
-    access: 'admin',
+  return defineRoute('POST', PATH, 'admin', {
     multipart: true,
     bodyLimit: RECORDING_BYTES + AROUND_RECORDING_BYTES,
     summary: 'Stores the recording of a voice under a name that `/v1/audio/speech` then accepts, with models that imitate voices',
@@ -74,9 +67,11 @@ function createRoute(deps: VoiceRoutesDeps): DocumentedRoute {
       if (problem !== undefined) throw new ApiError(problem.code, problem.message, { param: 'audio_sample' });
       const added = await store.add({ name, text, consent, recording }).catch(diskFailed);
       if (added.kind === 'exists')
-        throw new ApiError('voice.exists', `Delete the voice "${name}" first, or choose another name`, { param: 'name' });
+        throw new ApiError('voice.exists', `The voice "${name}" exists already: delete it first, or choose another name`, {
+          param: 'name',
+        });
       if (added.kind === 'full')
-        throw new ApiError('voice.limit_reached', `Delete a voice first, or raise "SVC_VOICE_LIMIT": it permits ${added.limit} voices`);
+        throw new ApiError('voice.limit_reached', `"SVC_VOICE_LIMIT" permits ${added.limit} voices: delete one first, or raise it`);
       const created = Math.floor(added.voice.createdAt / 1000);
       return { status: 200, body: { id: name, object: 'audio.voice', created_at: created, name, type: 'audio_sample' } };
     },
@@ -84,10 +79,7 @@ function createRoute(deps: VoiceRoutesDeps): DocumentedRoute {
 }
 
 function deleteRoute(deps: VoiceRoutesDeps): DocumentedRoute {
-  return defineRoute({
-    method: 'DELETE',
-    path: `${PATH}/:name`,
-    access: 'admin',
+  return defineRoute('DELETE', `${PATH}/:name`, 'admin', {
     summary: 'Deletes a stored voice with its recording',
     tag: 'models',
     input: z.object({ params: VoiceParams }),
@@ -96,8 +88,7 @@ function deleteRoute(deps: VoiceRoutesDeps): DocumentedRoute {
     async handler({ params: { name } }) {
       const store = deps.voices ?? refuseStoring();
       const removed = await store.remove(name).catch(diskFailed);
-      if (!removed)
-        throw new ApiError('voice.not_found', `Choose a stored voice that "${PATH}" lists instead of "${name}"`, { param: 'name' });
+      if (!removed) throw new ApiError('voice.not_found', `There is no stored voice "${name}": "${PATH}" lists them`, { param: 'name' });
       return { status: 200, body: { id: name, object: 'audio.voice.deleted', deleted: true } };
     },
   });
@@ -105,7 +96,7 @@ function deleteRoute(deps: VoiceRoutesDeps): DocumentedRoute {
 
 function refuseStoring(): never {
   const message =
-    'Send the recording with each request, in "ref_audio": in a cluster, voices cannot be stored, because replicas share no directory';
+    'Voices cannot be stored in a cluster, whose replicas share no directory: send the recording with each request, in "ref_audio"';
   throw new ApiError('voice.unsupported', message);
 }
 
@@ -113,11 +104,9 @@ function diskFailed(error: unknown): never {
   const why = codeOf(error) || 'the disk failed';
   throw new ApiError(
     'server.internal',
-    `Make room in the state directory, and let the service write to it: the voices cannot be changed (${why})`,
+    `The voices cannot be changed (${why}): make room in the state directory, and let the service write to it`,
   );
 }
-
-/** Lists the voices of slots from the board, so it never waits for a load, and the stored ones. */
 
 type Voices = Immutable<z.output<typeof VoiceList>>;
 
@@ -128,8 +117,8 @@ interface KnownVoices {
 }
 
 /**
- * Of the slots that answer to a name; without one, of all enabled slots that speak, the default one first, and then the stored voices that none of them can use. A slot whose model
- * imitates voices has the stored ones. Undefined if no slot has this name.
+ * Voices of the slots that answer to a name. Without a name: of all enabled slots that speak, the default one first,
+ * then stored voices that none of them can use. Undefined if no slot has this name.
  */
 function listVoices({ view, imitates, stored }: KnownVoices, model: string | undefined): Voices | undefined {
   const slots = model === undefined ? speakingSlots(view) : view.names.get(model)?.flatMap((name) => view.slots.get(name) ?? []);
@@ -164,10 +153,9 @@ function storedVoice({ name }: StoredVoice, slot?: BoardSlot): Voices['voices'][
   return { id: name, name, ...(slot === undefined ? {} : { model: slot.spec.model.default, slot: slot.name }), stored: true };
 }
 
-/** The list of voices, and what is stored and deleted. OpenAI has no list; Open WebUI reads `id` and `name`. The other two have the shapes of OpenAI's custom voices. */
-
+/** OpenAI has no list of voices; Open WebUI reads `id` and `name`. The other shapes are OpenAI's custom voices. */
 const Voice = z.object({
-  id: z.string().describe('What to send as "voice"'),
+  id: z.string().describe('Value of "voice" in requests'),
   name: z.string(),
   language: z.string().optional().describe('A BCP 47 tag, such as "en-us"'),
   model: z.string().optional().describe('Missing for a stored voice while no slot has a model that imitates voices'),
@@ -177,7 +165,7 @@ const Voice = z.object({
 
 const VoiceList = z.object({ voices: z.array(Voice) });
 
-/** Bytes of the ID of a consent recording: nothing is looked up, and nothing else fits on a form of OpenAI's clients. */
+/** Length of a consent id; OpenAI's form has no room for more, and it is not looked up. */
 const CONSENT_LENGTH = 500;
 const { least, most } = RECORDING_SECONDS;
 
@@ -195,19 +183,19 @@ const NewVoiceForm = z.object({
     .string({ error: 'Send a text' })
     .max(RECORDING_TEXT_LENGTH, `Write at most ${RECORDING_TEXT_LENGTH} characters`)
     .optional()
-    .describe('What is said in the recording'),
+    .describe('Transcript of the recording'),
   consent: z
     .string({ error: 'Send a text' })
     .max(CONSENT_LENGTH, `Write at most ${CONSENT_LENGTH} characters`)
     .optional()
-    .describe('What documents that the speaker agrees, such as the name of a file. It is kept with the voice and not checked'),
+    .describe('Proof of the speaker’s consent, such as a file name. It is stored with the voice and not checked'),
   type: z
     .literal('audio_sample', { error: 'Use "audio_sample": voices cannot be made from a description' })
     .optional()
     .describe('For clients of OpenAI'),
 });
 
-const StoredName = z.string().describe('What to send as "voice"');
+const StoredName = z.string().describe('Value of "voice" in requests');
 
 const CreatedVoice = z.object({
   id: StoredName,

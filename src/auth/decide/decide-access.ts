@@ -1,7 +1,7 @@
-/** Whether a caller may use a route. Pure. */
+/** Rules of access: the credential of a request, and what its scope permits. Pure. */
 import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/access.ts';
 
-/** Who sends a request: the label of a token, or the e-mail address that a proxy forwards. */
+/** The label of a token, or the e-mail address that a proxy forwards. */
 export interface Caller {
   readonly identity: string;
   readonly scope: Scope;
@@ -20,32 +20,34 @@ export type AccessDecision =
 export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
 
 export const ALLOWED: AccessDecision = { ok: true };
+/** The caller of a service without authentication. */
+export const ANYONE: AccessDecision = { ok: true, caller: { identity: 'anyone', scope: 'admin' } };
 
 export const REQUIRED: AccessDecision = {
   ok: false,
   code: 'auth.required',
-  message: 'Send a token as "Authorization: Bearer svc_…": authentication is on, and the request has no credential',
+  message: 'The request has no credential: send a token as "Authorization: Bearer svc_…"',
 };
 export const INVALID: AccessDecision = {
   ok: false,
   code: 'auth.invalid',
-  message: 'Use another token: this one is unknown, was revoked, or is not complete',
+  message: 'The token is unknown, revoked or incomplete: use another one',
 };
 export const AMBIGUOUS: AccessDecision = {
   ok: false,
   code: 'auth.invalid',
-  message: 'Send one token: "Authorization" and "x-api-key" contain different ones, or one of them was sent more than once',
+  message: 'The request has several tokens in "Authorization" and "x-api-key": send one',
 };
 export const BUSY: AccessDecision = {
   ok: false,
   code: 'auth.busy',
-  message: 'Try again in a moment: too many tokens that were not used before are being checked',
+  message: 'Too many new tokens are being checked: try again in a moment',
 };
 /** Not `INVALID`, which clients take for final. */
 export const NOT_READY: AccessDecision = {
   ok: false,
   code: 'server.starting',
-  message: 'Try again in a moment: the service has not read its tokens yet',
+  message: 'The service has not read its tokens yet: try again in a moment',
 };
 
 /** A class that no scope is granted is denied to everyone. */
@@ -53,28 +55,24 @@ export function decideScope(access: Access, caller: Caller): AccessDecision {
   const { scope } = caller;
   if (GRANTS[scope].includes(access)) return { ok: true, caller };
   const able = SCOPES.filter((other) => GRANTS[other].includes(access)).map((other) => `"${other}"`);
-  return { ok: false, code: 'auth.scope', message: `Use a token with the scope ${able.join(' or ')}: this one has "${scope}"` };
+  return { ok: false, code: 'auth.scope', message: `The token has the scope "${scope}": use one with ${able.join(' or ')}` };
 }
-
-/** Finds the credential of a request in its raw headers. Pure. */
 
 type Credential =
   | { readonly kind: 'none' }
-  /** As presented; it may have any form. */
   | { readonly kind: 'bearer'; readonly token: string }
   /** Two different credentials, of which none may be preferred. */
   | { readonly kind: 'ambiguous' }
-  /** A proxy has authenticated this user. */
   | { readonly kind: 'email'; readonly email: string };
 
 interface ProxyTrust {
-  /** Whether the peer of the connection is a trusted proxy. Asked only about requests that forward an address. */
+  /** The peer is a trusted proxy. Asked only about requests that forward an address. */
   isProxy(): boolean;
-  /** Whether the given value is the secret of the proxy; always true where none is set. Undefined: the request has no such header. */
+  /** The value is the proxy's secret; always true where none is set. Undefined: no such header. */
   matchesSecret(value: string | undefined): boolean;
 }
 
-/** The headers that matter, in lower case. With the last one, the proxy proves itself where `SVC_PROXY_SECRET` is set. */
+/** Lower case. The last one proves the proxy's identity where `SVC_PROXY_SECRET` is set. */
 const HEADERS = ['authorization', 'x-api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
 /** Their lengths all differ, so that other headers of a request cost next to nothing. */
 const BY_LENGTH: readonly (string | undefined)[] = Array.from({ length: 20 }, (_, length) =>
@@ -85,8 +83,9 @@ const BY_LENGTH: readonly (string | undefined)[] = Array.from({ length: 20 }, (_
 const BEARER = /^bearer(?: +|$)/i;
 
 /**
- * `rawHeaders` are names and values in turn, as Node gives them. A bearer token counts more than an e-mail address, also when it is not valid. `x-api-key`, which Anthropic's
- * clients send, is a bearer token too. Other schemes of `Authorization` count as absent: a proxy may pass on the `Basic` that it has checked.
+ * `rawHeaders`: names and values in turn. A bearer token, valid or not, takes precedence over an e-mail address.
+ * `x-api-key`, which Anthropic's clients send, is a bearer token too. Other schemes of `Authorization` are ignored,
+ * because a proxy may pass on `Basic`.
  */
 export function readCredential(rawHeaders: readonly string[], trust: ProxyTrust): Credential {
   let token: string | undefined;

@@ -1,4 +1,7 @@
-/** The text of `tokens.toml`, a file or a key of a Secret: one table for each token, under its id. People may edit it; comments and order are kept. Pure. */
+/**
+ * The text of `tokens.toml`, a file or a key of a Secret: one table per token, under its id. Edits keep comments and
+ * order. Pure.
+ */
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';
@@ -8,8 +11,7 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { SCOPES } from '../../schema/words/access.ts';
 import { formatProblem, checkDocument } from '../../schema/slot/spec-problem.ts';
 
-/** The form of a token: `svc_<id>.<secret>`, with an id of 8 hexadecimal characters and a secret of 32 random bytes in base64url. Pure. */
-
+/** A token: `svc_<id>.<secret>`, with an id of 8 hexadecimal digits and a secret of 32 random bytes in base64url. */
 export interface TokenParts {
   readonly id: string;
   readonly secret: string;
@@ -20,9 +22,7 @@ export const TOKEN_ID = /^[0-9a-f]{8}$/;
 export const SECRET_BYTES = 32;
 export const ID_BYTES = 4;
 
-/** Undefined if the text is no token. */
 export function parseToken(text: string): TokenParts | undefined {
-  // A longer text is not searched.
   const match = text.length > 64 ? null : TOKEN.exec(text);
   const [, id, secret] = match ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
@@ -32,7 +32,6 @@ export function formatToken({ id, secret }: TokenParts): string {
   return `svc_${id}.${secret}`;
 }
 
-/** What is stored of a token. */
 export interface TokenRow {
   readonly label: string;
   readonly scope: (typeof SCOPES)[number];
@@ -44,7 +43,7 @@ export interface TokenRow {
 
 export type Tokens = ReadonlyMap<string, TokenRow>;
 
-/** The tables of a text that is in the usual form, by their own text: a table that has not changed need not be read again. */
+/** Parsed tables by their own text, so that an unchanged table is not parsed again. */
 export type TokenTables = ReadonlyMap<string, readonly [id: string, row: TokenRow]>;
 
 type TokenText =
@@ -52,11 +51,10 @@ type TokenText =
   /** Each problem says where it is and how to fix it. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** What a new file begins with. */
 export const HEADER =
   '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
-/** For people, in lists and logs. */
+/** Labels are for people, in lists and logs. */
 const LABEL_LIMIT = 100;
 
 /** Also what the API and `svcctl` accept. */
@@ -79,7 +77,7 @@ const File = z.strictObject({
   tokens: z.record(z.string().regex(TOKEN_ID, 'Write an id of 8 hexadecimal characters in lower case'), Row).default({}),
 });
 
-/** `file` is the name in problems. Values of hashes are never part of a message. `known` are the tables of an earlier text. */
+/** `file`: its name in problems, which never contain hashes. `known`: tables of an earlier text. */
 export function parseTokenText(text: string, file: string, known: TokenTables = new Map()): TokenText {
   const tables = parseTables(text, known);
   if (tables !== undefined) return { ok: true, tokens: new Map(tables.values()), tables };
@@ -94,7 +92,7 @@ export function parseTokenText(text: string, file: string, known: TokenTables = 
   };
 }
 
-/** Returns the text with these tokens; undefined if it cannot be edited in place. `before` must be a text without problems. `known` as above. */
+/** The text with these tokens; undefined if it cannot be edited in place. `before` must be valid. `known`: as above. */
 export function writeTokenText(before: string, tokens: Tokens, known: TokenTables = new Map()): string | undefined {
   const edited = editTables(before, tokens, known);
   if (edited !== undefined) return edited;
@@ -105,12 +103,13 @@ export function writeTokenText(before: string, tokens: Tokens, known: TokenTable
   });
 }
 
-/** Where each table of the usual form begins. */
+/** Start of each table in the usual form. */
 const TABLE_START = /^(?=\[tokens\.[0-9a-f]{8}\])/m;
 
 /**
- * Undefined if the text is not in the usual form: comments, and then one table after another. Thousands of tables are read in milliseconds if few of them have changed. A text whose
- * parts are valid by themselves means the same as its parts, so nothing is misread: a string over several lines that looks like a table leaves two parts that are not valid.
+ * Undefined unless the text is in the usual form: comments, then one table after another. Thousands of tables are read
+ * in milliseconds if few have changed. Parts that are valid on their own mean the same together: a multi-line string
+ * that looks like a table would leave two invalid parts.
  */
 function parseTables(text: string, known: TokenTables): TokenTables | undefined {
   const tables = new Map<string, readonly [string, TokenRow]>();
@@ -177,13 +176,11 @@ function readToml(text: string) {
   }
 }
 
-/** What has changed between two versions of the tokens. Pure. */
-
 /** Ids. */
 export interface StoreChange {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** With another label, scope or hash. */
+  /** Another label, scope or hash. */
   readonly edited: readonly string[];
 }
 

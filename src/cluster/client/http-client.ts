@@ -11,7 +11,7 @@ import type { Access, Credentials, TlsOptions } from './ports.ts';
 import type { Refusal } from './decide/parse-refusal.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { readBody } from '../../platform/read-body.ts';
-import { createPlaces } from '../../platform/semaphore.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -217,13 +217,13 @@ export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, sen
 type RequestGate = <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined>;
 
 export function createRequestGate(limit: number): RequestGate {
-  const places = createPlaces(limit);
+  const semaphore = createSemaphore(limit);
   return async (signal, work) => {
-    if (!(await places.take(signal))) return undefined;
+    if (!(await semaphore.acquire(signal))) return undefined;
     try {
       return await work();
     } finally {
-      places.leave();
+      semaphore.release();
     }
   };
 }

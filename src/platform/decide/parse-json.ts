@@ -7,12 +7,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Work that can be done in parts, with pauses in between or without. Pure. */
-
-/** Yields after each part. What the work is given must not change before it has ended. */
+/** Work in parts, with or without pauses in between: it yields after each part, and its input must not change before it has ended. */
 export type Parts<Result> = Generator<undefined, Result, undefined>;
 
-/** So many pieces of work of some microseconds each, such as slots, make one part: to ask after each piece whether to pause would cost as much as the piece. */
+/** A part has so many pieces of some microseconds each, such as slots: to ask after each piece whether to pause would cost as much as the piece. */
 export const PIECES_PER_PART = 20;
 
 /** Does all parts without a pause. */

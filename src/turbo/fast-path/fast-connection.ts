@@ -1,9 +1,9 @@
 /**
- * One connection of the fast path: it reads requests of the ordinary form, one after the other, and leaves the connection to Node's HTTP server, with all that was read, at the
- * first one that is not.
+ * One connection of the fast path. It reads ordinary requests one after the other, and leaves the connection to Node's
+ * HTTP server, with all bytes read, at the first request that is not.
  *
  *   idle ── bytes ─► scan ─┬─► a request: read its body, wait for its answer ─► idle
- *                          └─► anything else, or a head that is not complete: handed over, for good
+ *                          └─► anything else, or an incomplete head: handed over for good
  */
 import type { Socket } from 'node:net';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
@@ -18,35 +18,35 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
   readonly listener: (req: ClientRequest, res: ClientResponse) => void;
   /** Leaves the connection to Node's HTTP server. What was read is at the front of the socket again. */
   readonly handOver: (socket: Socket) => void;
-  /** Answers a request that cannot be completed and closes the connection. */
   readonly refuse: (socket: Socket, error: ConnectionError, headersSent: boolean) => void;
-  /** The connection is closed or handed over. */
   readonly onGone: (connection: FastConnection) => void;
 }
 
 export interface ConnectionLimits {
-  /** How long a connection may stay open without a request. */
+  /** Longest time without a request. */
   readonly keepAliveMs: number;
-  /** How long a new connection may send nothing before it is handed over, so that Node's time limit applies. */
+  /** Longest silence of a new connection before Node's time limit applies. */
   readonly silentMs: number;
-  /** How long the whole body may take. */
+  /** Longest time for a whole body. */
   readonly requestMs: number;
 }
 
 /** Bytes after the body that may wait for the end of the answer; then the connection is paused. */
 const REST_BYTES = 64 * 1024;
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastConnection {
   readonly #deps: FastConnectionDeps;
   readonly #socket: Socket;
   #request: FastRequest | undefined;
   #response: FastResponse | undefined;
-  /** What came after the body of the present request. */
+  /** Bytes after the body of the current request. */
   #rest: Buffer[] = [];
   #restBytes = 0;
   #hasServed = false;
-  /** When `checkTimeouts` first saw the present request, or that there is none: about a second late at most, and no request has to read the clock. */
+  /**
+   * When `checkTimeouts` first saw the current request or its absence: at most a second late, without a clock per
+   * request.
+   */
   #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
   readonly #onDrain = (): void => this.#response?.onDrain();
@@ -64,12 +64,11 @@ export class FastConnection {
     socket.on('close', this.#onClose);
   }
 
-  /** A request is being read or answered. */
   get isBusy(): boolean {
     return this.#request !== undefined;
   }
 
-  /** To be called about once a second. */
+  /** Call this about once a second. */
   checkTimeouts(now: number, limits: ConnectionLimits): void {
     this.#since ??= now;
     const ms = now - this.#since;

@@ -1,24 +1,38 @@
 /**
- * Reads inference requests of the ordinary form without Node's HTTP server, because its parser, objects and streams cost more than what the gateway does with such a request. It
- * decides nothing about a request: the same listener gets it as from Node's HTTP server. `SVC_FAST_PATH=0` switches it off (docs/speed.md).
+ * Reads ordinary inference requests without Node's HTTP server, whose parser, objects and streams cost more than the
+ * gateway's work. It decides nothing: the listener is the same. `SVC_FAST_PATH=0` switches it off (docs/speed.md).
  */
+import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { answerClientError, KEEP_ALIVE_MS, REQUEST_MS, REQUEST_TIMEOUT } from '../../api/server/connections.ts';
+import type { ConnectionReader, HttpLimits, ReaderOptions } from '../../api/server/http-server.ts';
 import { createDenseSet, type Member } from '../../platform/dense-set.ts';
-import { FastConnection, type ConnectionLimits, type FastConnectionDeps } from './fast-connection.ts';
+import { FastConnection, type FastConnectionDeps } from './fast-connection.ts';
 
-export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listener' | 'handOver' | 'refuse'> {
-  readonly limits: Omit<ConnectionLimits, 'silentMs'>;
+export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listener' | 'handOver'> {
+  readonly limits: HttpLimits;
 }
 
 /** Node's limit for headers begins after it. Clients that open a connection send their request at once. */
 const SILENT_MS = 1000;
 const SWEEP_MS = 1000;
 
-export function createFastPath({ rules, listener, handOver, refuse, limits: { keepAliveMs, requestMs } }: FastPathDeps) {
+/** Reads connections of Node's HTTP server, which still listens and serves all other requests. */
+export function readFast(server: Server, { limits, serves, listener }: ReaderOptions): ConnectionReader {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  const pass = (socket: Socket): void => {
+    for (const each of listeners) each.call(server, socket);
+  };
+  const rules = { headerLimit: limits.SVC_HEADER_LIMIT, serves };
+  return { ...createFastPath({ rules, listener, handOver: pass, limits }), pass };
+}
+
+export function createFastPath({ rules, listener, handOver, limits: all }: FastPathDeps) {
   const open = createDenseSet<FastConnection>();
   const members = new Map<FastConnection, Member<FastConnection>>();
   const connections = new WeakMap<Socket, FastConnection>();
-  const limits = { keepAliveMs, requestMs, silentMs: SILENT_MS };
+  const limits = { keepAliveMs: KEEP_ALIVE_MS, requestMs: all.SVC_PARK_TIMEOUT + REQUEST_MS, silentMs: SILENT_MS };
   let sweeper: NodeJS.Timeout | undefined;
 
   function sweep(): void {
@@ -29,9 +43,10 @@ export function createFastPath({ rules, listener, handOver, refuse, limits: { ke
   const deps: FastConnectionDeps = {
     rules,
     listener,
-    refuse,
+    refuse: (socket, error, headersSent) =>
+      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, all),
     date: createDate(),
-    keepAliveSeconds: Math.floor(keepAliveMs / 1000),
+    keepAliveSeconds: Math.floor(KEEP_ALIVE_MS / 1000),
     handOver(socket) {
       connections.delete(socket);
       handOver(socket);
@@ -48,14 +63,12 @@ export function createFastPath({ rules, listener, handOver, refuse, limits: { ke
   };
 
   return {
-    /** Takes a new connection. */
     accept(socket: Socket) {
       const connection = new FastConnection(socket, deps);
       members.set(connection, open.add(connection));
       connections.set(socket, connection);
       sweeper ??= setInterval(sweep, SWEEP_MS).unref();
     },
-    /** Whether a request of the fast path is in progress on this connection. */
     isBusy: (socket: Socket) => connections.get(socket)?.isBusy === true,
   };
 }

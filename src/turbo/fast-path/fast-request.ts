@@ -1,13 +1,15 @@
-/** A request that the fast path has read, with its body as it arrives. It behaves like Node's own `IncomingMessage` in all that `ClientRequest` has. */
+/**
+ * A request of the fast path, with its body as it arrives. It implements `ClientRequest` as Node's `IncomingMessage`
+ * does.
+ */
 import type { Socket } from 'node:net';
 import type { ClientRequest } from '../../gateway/client-exchange.ts';
 import type { ScannedRequest } from './decide/scan-request.ts';
 
-/** What may wait to be read before the connection is paused: that of Node's own streams. */
+/** Pending bytes that pause the connection, as in Node's streams. */
 const WAITING_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastRequest implements ClientRequest {
   readonly method = 'POST';
   readonly httpVersionMajor = 1;

@@ -1,4 +1,7 @@
-/** The answer to a request of the fast path. It behaves like Node's own `ServerResponse` in all that `ClientResponse` has, and sends the same bytes. */
+/**
+ * The response of the fast path. It implements `ClientResponse` as Node's `ServerResponse` does, and sends the same
+ * bytes.
+ */
 import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -14,7 +17,6 @@ export interface FastResponseDeps {
   readonly onSent: (last: boolean) => void;
 }
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [] }> implements ClientResponse {
   shouldKeepAlive = true;
   /** The fast path never frames a body itself. */
@@ -79,7 +81,6 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
     if (!this.#ended) this.emit('drain');
   }
 
-  /** The connection is closed. */
   onClose(): void {
     if (this.destroyed) return;
     this.destroyed = true;

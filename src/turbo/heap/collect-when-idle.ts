@@ -1,6 +1,6 @@
 /**
- * Returns memory to the system while the service is idle. V8 collects garbage when it needs room, so the garbage of a burst of work would stay until the next
- * burst, and the freed pages would stay with the process: 60 to 100 MB with 2,000 slots. The inspector's documented `collectGarbage` command returns both.
+ * Returns memory to the system while the service is idle. V8 collects garbage only when it needs room, so 60 to 100 MB
+ * of a burst would stay with 2,000 slots. The inspector's `collectGarbage` command frees them.
  */
 import { getHeapStatistics } from 'node:v8';
 import type { Traffic } from '../../reconciler/ports.ts';
@@ -10,7 +10,6 @@ import type { Log } from '../../platform/log.ts';
 const CHECK_MS = 10_000;
 
 interface CollectorOptions {
-  /** Returns the gateway's present activity. */
   readonly activity: () => ReturnType<Traffic['read']>;
   readonly log: Pick<Log, 'debug'>;
   readonly checkMs?: number;
@@ -51,7 +50,7 @@ export function collectWhenIdle({ activity, log, checkMs = CHECK_MS }: Collector
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
-/** With what is outside of the heap and freed only by collections: the buffers of request bodies. */
+/** Includes buffers of request bodies, which are outside of the heap and freed only by collections. */
 function heapBytes(): number {
   const { total_physical_size: heap, external_memory: outside } = getHeapStatistics();
   return heap + outside;
@@ -68,9 +67,6 @@ async function collect(): Promise<void> {
   }
 }
 
-/** Decides when to collect garbage although no memory is needed: after a while without work, if a collection is worth its cost. Pure. */
-
-/** What was measured since the last check. */
 export interface IdleSample {
   /** Share of one core, from 0 to 1. */
   readonly cpuShare: number;

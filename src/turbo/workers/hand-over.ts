@@ -1,8 +1,8 @@
 /**
- * Passes a connection from a worker to the controller, with what was read of it. From then on it is a connection of the controller like any other.
+ * Passes a connection and the bytes read from it to the controller.
  *
- * Node keeps reading a socket that it is passing on, until the other process has confirmed it, and throws away what it reads. So reading is stopped first, for which only
- * the internal handle of a socket has a method.
+ * Node keeps reading a socket that it passes on, and discards the bytes. So reading is stopped first, which only the
+ * internal handle of a socket can do.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -29,7 +29,6 @@ export function handOver(socket: Socket, send: SendSocket, onDone: () => void): 
   send({ kind: 'connection', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array() }, socket, onDone);
 }
 
-/** Takes a connection that a worker has passed on. */
 export function takeOver(server: Server, socket: Socket, bytes: Uint8Array): void {
   // As those that the server accepts itself.
   socket.allowHalfOpen = true;

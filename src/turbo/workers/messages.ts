@@ -1,18 +1,16 @@
-/** What the controller and its workers tell each other. Node's channel keeps the order of messages, and copies what they contain. */
+/** Messages between the controller and its workers. Node's channel keeps their order and copies them. */
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { BoardChange } from './decide/board-changes.ts';
 import type { RequestBatch } from './decide/request-batch.ts';
 
 export interface WorkerStart {
-  /** With the worker's part of each limit. */
+  /** With the worker's share of each limit. */
   readonly settings: Settings;
-  /** Where the service listens. */
   readonly host: string;
   readonly port: number;
   /** Requests with larger bodies go to the controller. */
   readonly mostBodyBytes: number;
-  /** The whole board. */
   readonly board: BoardChange | undefined;
 }
 
@@ -20,7 +18,7 @@ export type ToWorker =
   | ({ readonly kind: 'start' } & WorkerStart)
   | { readonly kind: 'board'; readonly change: BoardChange }
   | { readonly kind: 'abort'; readonly workload: WorkloadId }
-  /** To be answered with a report at once: then the worker has done all that was sent before. */
+  /** Answered at once with a report: the worker has done everything sent before. */
   | { readonly kind: 'sync'; readonly number: number }
   /** Each connection is to be closed after its next answer. */
   | { readonly kind: 'leave' }
@@ -33,7 +31,7 @@ export type FromWorker =
   /** Comes with the socket. `bytes`: what was read of it already. */
   | { readonly kind: 'connection'; readonly bytes: Uint8Array }
   | { readonly kind: 'fault'; readonly requestId: string; readonly message: string; readonly stack: string | undefined }
-  /** After `close`: the worker has said all that it has to say. */
+  /** Last message, after `close`. */
   | { readonly kind: 'ended' };
 
 /** Times are ages in milliseconds, because each process has a clock of its own. */
@@ -60,10 +58,8 @@ export interface WorkerReport extends TrafficRows {
   /** A pass is needed: a request waits, the last one has left a workload that drains, or an upstream has failed. */
   readonly isUrgent: boolean;
   readonly requests: RequestBatch;
-  /** Ids of the tokens that were used. */
   readonly tokens: readonly string[];
   readonly connections: number;
-  /** Since the worker began. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;
 }

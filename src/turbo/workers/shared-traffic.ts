@@ -1,6 +1,6 @@
 /**
- * The traffic of all processes that forward, as the reconciler and the API see it: that of the controller's own gateway, and what its workers report. The reconciler stops a workload
- * only when it has no requests anywhere: `settle` asks the workers, since one may have sent a request there before it heard of the board that does not offer it any more.
+ * The traffic of all processes that forward: the controller's gateway and its workers. A workload is stopped only if it
+ * has no requests anywhere, so `settle` asks the workers: one may have sent a request before it got the new board.
  */
 import { createActivityWatch, createSoonestWake } from '../../gateway/traffic/activity-watch.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
@@ -15,7 +15,6 @@ export interface SharedTrafficDeps {
   readonly board: Board;
   /** Monotonic milliseconds, as in `local`. */
   readonly now: () => number;
-  /** Ends the requests of all workers on a workload. */
   readonly abort: (workload: WorkloadId) => void;
   /** Resolves when each worker has reported, after it did all that it was sent before; or has ended. */
   readonly sync: () => Promise<void>;

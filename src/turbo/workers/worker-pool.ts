@@ -1,6 +1,7 @@
 /**
- * The workers of a service: processes that forward requests beside that of the controller, on the same port (docs/speed.md). The controller sends them each change of the board and gets their
- * traffic. Nothing that it decides is in a worker, so one that dies takes its own connections along and nothing else.
+ * The workers of a service: processes that forward requests on the same port as the controller (docs/speed.md). They get
+ * each change of the board and report their traffic. Workers decide nothing, so one that dies takes only its
+ * connections along.
  */
 import type { Socket } from 'node:net';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
@@ -16,7 +17,7 @@ import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPoolDeps {
-  /** Without the process of the controller. At least 1. */
+  /** Number of workers. At least 1. */
   readonly count: number;
   readonly local: GatewayTraffic;
   readonly board: Board;
@@ -35,12 +36,10 @@ export interface WorkerPoolStart {
   readonly env: Readonly<Record<string, string>>;
   readonly host: string;
   readonly port: number;
-  /** Of a worker. */
   readonly settings: Settings;
   readonly mostBodyBytes: number;
 }
 
-/** What the API does with what workers report. */
 export interface WorkerPoolListeners {
   /** A request of the gateway of a worker has ended. */
   readonly finished: ReportRequest;
@@ -53,17 +52,14 @@ export interface WorkerPoolListeners {
 
 export interface WorkerPool {
   readonly traffic: SharedTraffic;
-  /** Open connections of all workers. */
   connections(): number;
-  /** To be called once, before `start`. */
+  /** Call this once, before `start`. */
   listen(listeners: WorkerPoolListeners): void;
   /** Resolves when all workers listen, or have failed to: then they are started again later. */
   start(start: WorkerPoolStart): Promise<void>;
   /** Resolves when each worker has reported, or has ended. */
   sync(): Promise<void>;
-  /** Each connection is closed after its next answer. */
   leave(): void;
-  /** Resolves when all workers have ended. */
   close(graceMs: number, parkedMs: number): Promise<void>;
 }
 
@@ -73,7 +69,7 @@ const SYNC_MS = 10_000;
 const HANGS_MS = 15_000;
 /** The same while it starts, on a machine that is busy. */
 const STARTS_MS = 60_000;
-/** After the grace period, for the last report. */
+/** Time for the last report after the grace period. */
 const END_MS = 2000;
 const START_MS = 30_000;
 
@@ -144,7 +140,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
 
   function onGone(number: number): void {
     const member = members.get(number);
-    // What it did not answer will never be done, and need not be.
+    // Its unanswered messages need no answer.
     if (member !== undefined) Object.assign(member, { synced: member.asked, unansweredSince: undefined, connections: 0 });
     traffic.forget(number);
     metrics.workerEnded(number);

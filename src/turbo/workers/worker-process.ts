@@ -6,9 +6,8 @@ import type { Log } from '../../platform/log.ts';
 import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
 interface WorkerProcessDeps {
-  /** Of the worker: from 1. */
+  /** The worker's number, from 1. */
   readonly number: number;
-  /** The file that it runs. */
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
   readonly start: () => WorkerStart;
@@ -21,7 +20,6 @@ interface WorkerProcessDeps {
   readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
-/** A class, because it is a resource with a lifetime. */
 export class WorkerProcess {
   readonly #deps: WorkerProcessDeps;
   readonly #ended = Promise.withResolvers<void>();
@@ -76,7 +74,7 @@ export class WorkerProcess {
     this.#child = child;
     child.on('message', (message: FromWorker, socket) => this.#take(message, isSocket(socket) ? socket : undefined));
     child.on('error', (error) => {
-      // Without a process there is no exit: the system has no room for one.
+      // No process means no exit event: the system could not create one.
       if (child.pid === undefined) this.#end(messageOf(error), 0);
       else log.error({ worker: number }, `Worker ${number} cannot be reached: ${messageOf(error)}`);
     });
@@ -96,7 +94,7 @@ export class WorkerProcess {
       case 'report':
         return onReport(message);
       case 'connection':
-        // Without a socket: it was closed on its way.
+        // The socket was closed on its way.
         if (socket !== undefined) onConnection(socket, message.bytes);
         return;
       case 'fault':
@@ -131,12 +129,10 @@ function isSocket(handle: unknown): handle is Socket {
   return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
 }
 
-/** When a worker that has ended is started again. Pure. */
-
 const FIRST_MS = 100;
 /** Starting takes a third of a second of CPU, which is little in this time. */
 const LONGEST_MS = 5000;
-/** After so long, an earlier end no longer counts. */
+/** A worker that lived this long starts again without delay. */
 const STABLE_MS = 10_000;
 
 /** `earlier`: how often it had ended before, each time soon. Returns the same number for the next call. */

@@ -1,16 +1,9 @@
 /**
- * What listens in a worker: the fast path alone. Each connection on which something else arrives than an inference request of the ordinary form is passed on to the controller, which has
- * the HTTP server. So there is one management API, and one parser that decides unusual cases.
+ * A worker's server: the fast path alone. Connections with anything but an ordinary inference request go to the
+ * controller, so there is one management API and one parser for unusual cases.
  */
 import { createServer, type Socket } from 'node:net';
-import {
-  answerClientError,
-  refuseConnection,
-  REQUEST_TIMEOUT,
-  KEEP_ALIVE_MS,
-  REQUEST_MS,
-  createOpenConnections,
-} from '../../api/server/connections.ts';
+import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
 import { createFastPath, type FastPathDeps } from '../fast-path/fast-path.ts';
 import type { HttpLimits } from '../../api/server/http-server.ts';
 import { handOver, type SendSocket } from './hand-over.ts';
@@ -19,8 +12,6 @@ export interface WorkerServerDeps extends Pick<FastPathDeps, 'listener' | 'rules
   readonly limits: HttpLimits;
   readonly send: SendSocket;
 }
-
-const IDLE_CHECK_MS = 50;
 
 export function createWorkerServer({ limits, rules, listener, send }: WorkerServerDeps) {
   /** Connections that are on their way to the controller. */
@@ -36,14 +27,7 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
     });
   }
 
-  const fastPath = createFastPath({
-    rules,
-    listener,
-    handOver: passOn,
-    refuse: (socket, error, headersSent) =>
-      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, limits),
-    limits: { keepAliveMs: KEEP_ALIVE_MS, requestMs: limits.SVC_PARK_TIMEOUT + REQUEST_MS },
-  });
+  const fastPath = createFastPath({ rules, listener, handOver: passOn, limits });
   const connections = createOpenConnections(fastPath.isBusy);
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     connections.add(socket);
@@ -62,15 +46,10 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
         });
       });
     },
-    /** Stops listening at once, and closes idle connections until `finished` resolves, or all at the end of `graceMs`. */
+    /** Stops listening, closes idle connections until `finished` resolves, and all of them after `graceMs`. */
     async close(graceMs: number, finished: Promise<void>) {
       server.close();
-      const idle = setInterval(connections.closeIdle, IDLE_CHECK_MS);
-      const cut = setTimeout(connections.closeAll, graceMs);
-      await finished;
-      await connections.empty();
-      clearInterval(idle);
-      clearTimeout(cut);
+      await connections.drain(graceMs, finished);
       if (leaving.size > 0) await new Promise<void>((resolve) => (onLeft = resolve));
     },
   };

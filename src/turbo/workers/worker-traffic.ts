@@ -11,7 +11,7 @@ import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
 export interface WorkerTraffic extends Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'> {
   facts(): TrafficFacts;
-  /** What has changed since the last call. */
+  /** Changes since the last call. */
   takeRows(): TrafficRows;
 }
 
@@ -75,25 +75,20 @@ function isSameDemand(one: Demand | undefined, other: Demand): boolean {
   return one?.waiting === other.waiting && one.waitingSince === other.waitingSince && one.lastAskedAt === other.lastAskedAt;
 }
 
-/** When a worker reports, and what: its traffic, the requests that have ended, and what it costs. */
-
 interface WorkerReportSources {
-  /** What has changed since the last call. */
   readonly takeRows: () => TrafficRows;
-  /** Number of requests in progress. */
   readonly active: () => number;
   readonly connections: () => number;
   readonly send: (report: WorkerReport) => void;
 }
 
-/** How old a report may be. Nothing depends on it: what is urgent is reported at once. */
+/** Maximum age of a report. Urgent changes are reported at once. */
 const REPORT_MS = 100;
-/** Between two urgent reports. */
+/** Pause between two urgent reports. */
 const URGENT_MS = 5;
-/** So many requests are reported at once. */
+/** Requests per report. */
 const MOST_REQUESTS = 2000;
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class WorkerReports {
   readonly #sources: WorkerReportSources;
   readonly #tokens = new Set<string>();
@@ -129,7 +124,6 @@ export class WorkerReports {
     this.#report();
   }
 
-  /** The last report. */
   close(): void {
     this.#report();
     clearTimeout(this.#timer);
@@ -154,7 +148,7 @@ export class WorkerReports {
     this.#requests = [];
     this.#isUrgent = false;
     this.#tokens.clear();
-    // What is in flight may change without an event.
+    // Activity in flight may change without an event.
     if (active() > 0) this.#reportWithin(REPORT_MS);
   }
 

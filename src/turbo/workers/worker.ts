@@ -1,17 +1,18 @@
 /**
- * One process that forwards requests. It has the gateway and the fast path, and a copy of the board that the controller sends; it decides nothing about slots, and reports its traffic.
+ * One process that forwards requests: the gateway, the fast path and a copy of the board. It decides nothing about
+ * slots, and reports its traffic.
  *
- *   start ─► listens on the port of the service, which the kernel shares out between all processes
+ *   start ─► listens on the port of the service, which the kernel shares between all processes
  *   board ─► the copy follows; parked requests go on
  *   a request ─► access check, gateway ─► report within 100 ms, at once where a pass is needed
- *   sync ─► report at once: all that was sent before is done
- *   close ─► the same as in the controller; then the process ends
+ *   sync ─► report at once: everything sent before is done
+ *   close ─► as in the controller; then the process ends
  */
 import type { Socket } from 'node:net';
 import { createHotPath } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
 import { rawInferenceRoute } from '../../api/v1/raw-inference-route.ts';
-import type { Authorize } from '../../auth/create-authorize.ts';
+import type { Authorize } from '../../auth/check-token.ts';
 import { createGateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
@@ -29,7 +30,6 @@ interface WorkerDeps {
   readonly site: SiteGuard;
   /** `onUse`: called with the id of each token that was accepted. */
   readonly authorizeWith: (onUse: (id: string) => void) => Authorize;
-  /** Called with each request, when it has ended. */
   readonly onRequest: () => void;
   /** As `process.send()`. */
   readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
@@ -37,7 +37,7 @@ interface WorkerDeps {
 
 export interface Worker {
   take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void;
-  /** For collecting garbage while nothing happens. */
+  /** For garbage collection while the worker is idle. */
   readonly activity: () => TrafficFacts;
   /** Resolves once the worker was closed, and all that it has to say was sent. */
   readonly closed: Promise<void>;
@@ -97,7 +97,6 @@ interface RequestParts {
   readonly now: () => number;
 }
 
-/** From a connection to the gateway. */
 function serveRequests(
   { start, providers, site, authorizeWith, onRequest, send }: WorkerDeps,
   { board, traffic, reports, now }: RequestParts,
@@ -138,8 +137,6 @@ function serveRequests(
   return { gateway, server, leave: () => void (leaving = true) };
 }
 
-/** The board of a worker, which follows that of the controller. */
-
 interface BoardCopy extends RoutedBoard {
   change(change: BoardChange): void;
 }
@@ -160,8 +157,10 @@ function createBoardCopy(first: BoardChange | undefined): BoardCopy {
   };
 }
 
-/** Which inference paths workers serve: those of texts. Recordings, speech and images need files of the state directory, and take so long that another process gains nothing. Pure. */
-
+/**
+ * The inference paths of workers: text only. Recordings, speech and images need the state directory, and take too long
+ * to gain from another process.
+ */
 const OF_TEXTS: ReadonlySet<Capability> = new Set(['chat', 'completion', 'embedding', 'rerank']);
 
 export function isForWorkers({ capability }: Pick<InferencePath, 'capability'>): boolean {

@@ -95,7 +95,7 @@ test.each(['x.png', '..%2f..%2fetc%2fpasswd', '11111111-2222-4333-8444-555555555
   async (name) => {
     const answer = await fetch(`${gateway?.url}/api/images/cache/${name}`);
     expect(answer.status).toBe(404);
-    const message = 'Draw the image again: it does not exist, or the cache no longer has it';
+    const message = 'The image does not exist, or the cache no longer has it: draw it again';
     expect(await answer.json()).toMatchObject({ error: { code: 'image.not_found', message } });
   },
 );

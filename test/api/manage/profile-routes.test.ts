@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 import { openProfiles, type WorldProfiles } from './world-profiles.ts';
@@ -124,7 +124,7 @@ describe('/api/profiles', () => {
     const refused = await apply('coding');
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'profile.invalid' } } });
     expect(refused.body.error.message).toMatch(
-      /nothing was changed\): .*\/coding\/embed\.toml:2:1: model\.default: Write a string in quotes, not 5$/,
+      /nothing was changed: .*\/coding\/embed\.toml:2:1: model\.default: Write a string in quotes, not 5$/,
     );
     expect(textOf(PRIMARY)).toBe(A);
     const [listed] = (await send('GET', '/api/profiles')).body.profiles;

@@ -8,14 +8,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-provider.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic/traffic.ts';
-import { allowEveryone, type PullListing } from '../../../src/api/ports.ts';
-import { createProxyMatcher, type Authorize } from '../../../src/auth/create-authorize.ts';
+import type { PullListing } from '../../../src/api/ports.ts';
+import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes, type V1Deps } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
+import { ACCELERATED } from '../../support/accelerator.ts';
 import { buildServer } from '../../../src/api/server/server.ts';
 import { createSiteGuard } from '../../../src/api/server/site-guard.ts';
 import { SAFE_FLAGS } from '../../../src/providers/gguf/gguf.ts';
@@ -170,7 +171,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       },
       pulls: () => world.pulls,
       async pullModel(id) {
-        if (id === 'none') return fail('stalled', 'ModelMissing', 'Use a name such as "hf:owner/repo": nothing provides "none"');
+        if (id === 'none') return fail('stalled', 'ModelMissing', 'Nothing provides "none": use a name such as "hf:owner/repo"');
         return id === 'away' ? fail('retry', 'ModelPullFailed', 'The server does not answer') : ok(undefined);
       },
       async removeModel(id) {
@@ -238,6 +239,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
     authorize: options.authorize ?? allowEveryone,
+    ...ACCELERATED,
     report: metrics.requestFinished,
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0 });

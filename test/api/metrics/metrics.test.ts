@@ -1,9 +1,13 @@
+import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { METRICS } from '../../../src/api/metrics/metric-table.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { CONDITION_TYPES, type Condition } from '../../../src/schema/status/slot-status.ts';
 import { boardWith, CLUSTER, img, start } from './metrics-fixture.ts';
+
+const HAS_PROMTOOL =
+  spawnSync('promtool', ['--version']).error === undefined || process.env['SVC_TEST_REQUIRE']?.includes('promtool') === true;
 
 describe('createMetrics()', () => {
   test('shows the state (one-hot) and the traffic of the slots on the board', async () => {
@@ -167,6 +171,11 @@ describe('createMetrics()', () => {
     metrics.cluster.copyWatchEnded({ resource: 'pods', result: 'ended' });
     metrics.cluster.publicationEnded({ what: 'status', result: 'done' });
     const text = await metrics.text();
+    // Without promtool this says nothing, and `SVC_TEST_REQUIRE=promtool` makes that a failure.
+    if (HAS_PROMTOOL) {
+      const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+      expect([status, `${stdout}${stderr}`]).toEqual([0, '']);
+    }
     const types = Object.fromEntries([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
     expect(types).toEqual(Object.fromEntries(Object.entries(METRICS).map(([name, { type }]) => [name, type])));
     for (const [name, { labels, type }] of Object.entries(METRICS)) {

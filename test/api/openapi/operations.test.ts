@@ -1,7 +1,7 @@
 /** Calls every operation of the published OpenAPI document on a real server, and validates each answer against what the document says. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-answers.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';

@@ -4,12 +4,11 @@ import { empty, json } from '../../../src/api/server/answer.ts';
 import { defineRoute } from '../../../src/api/server/route.ts';
 import { startGateway, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 
-const facts = { method: 'POST', access: 'open', tag: '', summary: '', errors: [] } as const;
+const facts = { tag: '', summary: '' } as const;
 const Named = z.object({ name: z.string() });
 
-const greet = defineRoute({
+const greet = defineRoute('POST', '/test/greet/:id', 'open', {
   ...facts,
-  path: '/test/greet/:id',
   input: z.object({
     params: z.object({ id: z.coerce.number() }),
     query: z.strictObject({ loud: z.enum(['0', '1']).default('0') }),
@@ -24,25 +23,22 @@ const greet = defineRoute({
 });
 
 // The compiler refuses each of these handlers: "npm run check" fails if it does not.
-defineRoute({
+defineRoute('POST', '/', 'open', {
   ...facts,
-  path: '/',
   input: z.object({}),
   answers: { 200: json('', Named) },
   // @ts-expect-error: the body has another type
   handler: () => ({ status: 200, body: { name: 1 } }),
 });
-defineRoute({
+defineRoute('POST', '/', 'open', {
   ...facts,
-  path: '/',
   input: z.object({}),
   answers: { 200: json('', Named) },
   // @ts-expect-error: the status is not declared
   handler: () => ({ status: 201, body: { name: 'a' } }),
 });
-defineRoute({
+defineRoute('POST', '/', 'open', {
   ...facts,
-  path: '/',
   input: z.object({ body: Named }),
   answers: { 204: empty('') },
   // @ts-expect-error: the input has no such field

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ApiError } from '../../../src/api/server/answer.ts';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import type { Route } from '../../../src/api/server/route.ts';
 import { buildServer, type ServerDeps } from '../../../src/api/server/server.ts';
 import { publish } from '../../gateway/support/board-fixture.ts';

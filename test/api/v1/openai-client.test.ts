@@ -12,7 +12,7 @@ import OpenAI, {
   UnprocessableEntityError,
 } from 'openai';
 import { ApiError } from '../../../src/api/server/answer.ts';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import type { Route } from '../../../src/api/server/route.ts';
 import { DISABLED, PARK, publish, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { sendJson, startUpstream, type Answer, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';

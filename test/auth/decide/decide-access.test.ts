@@ -16,6 +16,7 @@ test.each(ACCESS_CLASSES.filter((access) => access !== 'open').flatMap((access) 
   (access, scope) => {
     const decision = decideScope(access, { identity: 'ci', scope });
     expect(decision.ok).toBe(ALLOWED[access]?.includes(scope));
-    if (!decision.ok) expect(decision).toMatchObject({ code: 'auth.scope', message: expect.stringContaining(`this one has "${scope}"`) });
+    if (!decision.ok)
+      expect(decision).toMatchObject({ code: 'auth.scope', message: expect.stringContaining(`The token has the scope "${scope}"`) });
   },
 );

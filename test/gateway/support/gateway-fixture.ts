@@ -2,8 +2,8 @@
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { buildServer, type HttpApi } from '../../../src/api/server/server.ts';
-import { allowEveryone } from '../../../src/api/ports.ts';
-import type { Authorize } from '../../../src/auth/create-authorize.ts';
+import { allowEveryone } from '../../../src/auth/check-token.ts';
+import type { Authorize } from '../../../src/auth/check-token.ts';
 import { createSiteGuard } from '../../../src/api/server/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
@@ -20,6 +20,7 @@ import type { Provider, ProviderRegistry } from '../../../src/providers/provider
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { createPlainLog } from '../../../src/platform/log.ts';
 import { parseSettings, type Settings } from '../../../src/schema/settings/settings.ts';
+import { createAccelerator } from '../../../src/turbo/accelerator.ts';
 import { shareLimits } from '../../../src/turbo/workers/decide/share-limits.ts';
 import { takeOver } from '../../../src/turbo/workers/hand-over.ts';
 import { createWorkerPool, type WorkerPool } from '../../../src/turbo/workers/worker-pool.ts';
@@ -54,7 +55,7 @@ export interface FixtureOptions {
   readonly processes?: number;
 }
 
-/** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without the fast path (`npm run test:long -- fast-path` runs them both ways). */
+/** `SVC_TEST_FAST_PATH=0` runs every suite of this fixture without `src/turbo/` (`npm run test:long -- fast-path` runs them both ways). */
 const SVC_FAST_PATH = process.env['SVC_TEST_FAST_PATH'] ?? '1';
 
 /** `SVC_TEST_WORKERS=4` runs each suite of this fixture with so many processes (`npm run test:long -- workers`), unless it replaces parts of the gateway. */
@@ -106,6 +107,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (request) => void reported.push(request),
     site: createSiteGuard(readSitePolicy(settings, false)),
     authorize,
+    ...(settings.SVC_FAST_PATH ? { accelerator: createAccelerator(settings) } : {}),
     ...(options.actAs === undefined ? {} : { actAs: options.actAs }),
   });
   const port = await api.listen({ host: '127.0.0.1', port: 0, reusePort: workers !== undefined });

@@ -1,6 +1,6 @@
 /** What a worker process of the gateway's tests runs: as `wiring/worker-main.ts`, with the provider of the tests and without authentication. */
 import { runWorker } from '../../../src/wiring/run-worker.ts';
-import { allowEveryone } from '../../../src/api/ports.ts';
+import { allowEveryone } from '../../../src/auth/check-token.ts';
 import { GGUF_PROVIDERS } from './gateway-provider.ts';
 
 runWorker({ providers: GGUF_PROVIDERS, createCheck: () => allowEveryone });

@@ -1,4 +1,4 @@
-/** What an edit changed in a document, key by key, without secrets. Pure. */
+/** Lists the changes of an edit, key by key, without secrets. Pure. */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { HIDDEN, hideEnvironment } from './slot-view.ts';
@@ -17,7 +17,7 @@ export interface KeyChange {
 const MOST_CHANGES = 20;
 const MOST_CHARACTERS = 100;
 
-/** Documents have keys in camelCase; undefined: there is no slot. Environment variables are named, and their values left out. */
+/** Documents have keys in camelCase; undefined: no slot. Values of environment variables are hidden. */
 export function listChanges(before: unknown, after: unknown): readonly KeyChange[] {
   return [...changesBelow([], toSnakeCase(before), toSnakeCase(after))];
 }

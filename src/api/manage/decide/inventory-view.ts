@@ -18,7 +18,6 @@ import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Device, HostFacts } from '../../../schema/status/hardware.ts';
 import type { RecordedRequest } from '../request-record.ts';
 
-/** Pure. */
 export function viewModel(model: ModelListing): z.output<typeof ModelEntry> {
   return {
     id: model.id,
@@ -44,7 +43,6 @@ export function viewModel(model: ModelListing): z.output<typeof ModelEntry> {
   };
 }
 
-/** Pure. */
 export function viewModelDetail(model: ModelDetail): Immutable<z.output<typeof ModelDetailAnswer>> {
   const files = model.files.map(({ path, sizeBytes, sha256, url, present }) => ({
     path,
@@ -56,7 +54,6 @@ export function viewModelDetail(model: ModelDetail): Immutable<z.output<typeof M
   return { ...viewModel(model), files, sources: model.sources };
 }
 
-/** Pure. */
 export function viewProvider(provider: ProviderListing): Immutable<z.output<typeof ProviderEntry>> {
   const { kind, serves, backends, defaultBackend, available, reason, availability } = provider;
   return { kind, serves, backends, default_backend: defaultBackend, available, reason, availability };
@@ -82,14 +79,10 @@ function viewPull({ id, progress, failure }: PullListing): z.output<typeof Pulls
 
 const NOTHING = { what: '', done_bytes: 0, total_bytes: null, bytes_per_second: null, seconds_left: null };
 
-/** The cluster as `GET /api/cluster` returns it. Pure. */
-
 type Body = Immutable<z.output<typeof Cluster>>;
 
 interface Question {
-  /** Only pods of this slot. Default: of all slots. */
   readonly slot?: string | undefined;
-  /** How many pods to list at most. */
   readonly limit: number;
 }
 
@@ -111,7 +104,7 @@ export function viewCluster(listing: ClusterListing | undefined, { slot, limit }
   };
 }
 
-/** What does not work must not be beyond the limit. */
+/** Pods that do not work come first, so that the limit never hides them. */
 function byNeed(one: PodListing, other: PodListing): number {
   return rankOf(one) - rankOf(other) || compareTexts(one.slot ?? '', other.slot ?? '') || compareTexts(one.name, other.name);
 }
@@ -138,8 +131,6 @@ function viewPod({ name, slot, phase, ready, terminating, restarts, node, create
     message: shorten(message, LONGEST_MESSAGE),
   };
 }
-
-/** `GET /api/hardware`: what the machine consists of. Pure. */
 
 /** Said where no machine decides what can be computed with. */
 const IN_A_CLUSTER = 'the service runs in a cluster, whose nodes "kubectl describe nodes" shows, with the devices that pods may request';
@@ -179,8 +170,6 @@ function viewDevice(device: Device): Immutable<z.output<typeof DeviceEntry>> {
     unified: device.unified,
   };
 }
-
-/** A remembered request as the API shows it. Pure. */
 
 export function viewRequest(request: RecordedRequest): Immutable<z.output<typeof RequestEntries>>['requests'][number] {
   const { at, slot, route, status, because, seconds, ttftSeconds, parkedSeconds } = request;

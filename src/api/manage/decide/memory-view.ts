@@ -1,4 +1,4 @@
-/** How memory was shared out, as `GET /api/slots/{name}/explain` returns it, and whether a model fits. Pure. */
+/** Memory shares as `GET /api/slots/{name}/explain` returns them, and whether a model fits. Pure. */
 import type { z } from 'zod';
 import type { BoardSlot } from '../../../reconciler/board.ts';
 import type { Immutable } from '../../server/answer.ts';
@@ -34,7 +34,6 @@ export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<type
   };
 }
 
-/** As `GET /api/fit` returns it. */
 export function viewFit(model: string, context: number | undefined, fit: FitListing): Immutable<z.output<typeof FitAnswer>> {
   const placement = Object.entries(fit.placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
   return {

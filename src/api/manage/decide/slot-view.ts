@@ -29,7 +29,10 @@ type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration
     readonly problems: readonly SpecProblem[];
   };
 
-/** Returns undefined if there is neither a document nor a workload of that name. `showsSecrets`: with the values of environment variables. Pure. */
+/**
+ * Undefined if there is neither a document nor a workload of that name. `showsSecrets`: with values of environment
+ * variables. Pure.
+ */
 export function viewSlot(
   name: SlotName,
   stored: StoredSlot | undefined,
@@ -51,13 +54,13 @@ export function viewSlot(
   };
 }
 
-/** Whether the document was written after the last pass read it, so that the status does not describe it. */
+/** The document is newer than the last pass, so the status does not describe it yet. */
 function isUnread(name: SlotName, stored: StoredSlot | undefined, board: BoardView): boolean {
   if (stored === undefined) return false;
   const entry = board.slots.get(name);
   const problems = entry?.problems ?? board.refused.get(name);
   const parsed = parseSlot(name, stored.document);
-  // With a mistake, the last valid document stays in force, and the problems show that the mistake was read.
+  // An invalid document leaves the last valid one in force, and its problems show that it was read.
   if (!parsed.ok) return problems === undefined || problems.length === 0;
   return entry === undefined || entry.problems.length > 0 || !isSameValue(entry.spec, parsed.spec);
 }
@@ -113,7 +116,6 @@ function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {
   };
 }
 
-/** Returns null if nothing is being downloaded. Pure. */
 export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof Progress> | null {
   if (progress === undefined) return null;
   const { what, doneBytes, totalBytes, bytesPerSecond } = progress;
@@ -132,17 +134,17 @@ function viewCondition(condition: Condition): Body<typeof ConditionBody> {
   return { type, status, reason, message, last_transition_at: isoTime(lastTransitionAt), observed_generation: observedGeneration };
 }
 
-/** Pure. */
 export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
   const key = pathToSnakeCase(path).join('.');
   return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
 }
 
-/** Replaces the values of environment variables in a document: they may be passwords, and only administrators see them. Pure. */
-
 export const HIDDEN = '(hidden)';
 
-/** Covers `env` at any depth: as a table of variables, and as the list of `name` and `value` that containers of a pod overlay have. */
+/**
+ * Hides values of `env` at any depth, as only administrators may see them: in tables, and in lists of `name` and
+ * `value` as in pods. Pure.
+ */
 export function hideEnvironment(document: unknown): unknown {
   if (Array.isArray(document)) return document.map(hideEnvironment);
   if (!isTable(document)) return document;
@@ -162,9 +164,6 @@ export function isoTime(at: number): string | null {
   return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
 }
 
-/** A timeline entry as JSON of the API. */
-
-/** Pure. */
 export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
   return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
 }

@@ -45,20 +45,17 @@ function slotLine({ name, state, model, provider, backend, conditions }: LineFac
   };
 }
 
-/** The addresses of the service for its users, as seen by the caller. */
-
 /** The port of the companion chat page, if no proxy serves both under one host. */
 const CHAT_PORT = 3001;
-/** Matches a host name or an address, with an optional port; anything else in a Host header is an attack or a mistake. */
+/** A host name or an address, with an optional port. Anything else in `Host` is an attack or a mistake. */
 const HOST_HEADER = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
 
 interface UrlFacts {
-  /** `SVC_PUBLIC_URL`. */
   readonly publicUrl: string | undefined;
   /** `SVC_CHAT_URL`: a chat page with an origin of its own. */
   readonly chatUrl: string | undefined;
   readonly hostHeader: string | undefined;
-  /** Whether the request came to a trusted proxy over TLS. */
+  /** The request came to a trusted proxy over TLS. */
   readonly secure: boolean;
   readonly authEnabled: boolean;
 }

@@ -1,6 +1,7 @@
 /**
- * Finds what an edit through the API may not set: environment variables and arguments with which the server of a slot loads code, or reads and writes files of the
- * editor's choice, and what a pod may reach in a cluster: directories of nodes, service accounts, Secrets. Who may edit the files of slots, or SlotSpecs, may run programs anyway; who merely reaches the API may not.
+ * Finds unsafe edits through the API: environment variables and arguments with which a server loads code or accesses
+ * files of the editor's choice, and what a pod may reach in a cluster. Editors of slot files and SlotSpecs can run
+ * programs anyway; callers of the API may not.
  */
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -20,16 +21,16 @@ export interface Edit {
 /** The flags that a provider's server may get from anyone. Undefined: none. */
 export type SafeFlags = (kind: ProviderKind) => ReadonlySet<string> | undefined;
 
-/** Interpreters, the dynamic linker and its relatives, and what decides where programs and their settings are found. In upper case. */
+/** Interpreters, the dynamic linker, and search paths of programs and their settings. In upper case. */
 const UNSAFE_NAMES =
   /^(?:LD_|DYLD_|GLIBC_|MALLOC_|NODE_|NPM_|PYTHON|PERL|RUBY|GEM_|BUNDLE_|LUA_|PHP|JAVA_|_JAVA_|JDK_|DOTNET_|CORECLR_|COR_|BASH|ZDOT|GIT_|LLAMA_|OPENSSL_|VK_|OCL_|OPENCL_|ROCP|HSA_TOOLS|CUDA_INJECTION|XDG_|HF_ENDPOINT$|(?:ENV|PATH|HOME|SHELL|SHELLOPTS|PS4|IFS|CDPATH|PROMPT_COMMAND|CLASSPATH|LOCPATH|NLSPATH|GCONV_PATH|HOSTALIASES|SSLKEYLOGFILE|TMPDIR|TMP|TEMP|EDITOR|PAGER|BROWSER)$)/;
 /** Whatever else names a file, a directory, a library or options of a program. */
 const UNSAFE_ENDINGS =
   /(?:^|_)(?:PATHS?|DIRS?|DIRECTORY|HOME|ROOT|FILES?|FILENAMES?|LIBS?|LIBRARY|LIBRARIES|MODULES?|PLUGINS?|PRELOAD|OPTIONS|OPTS|COMMAND|CMD|STARTUP|HOOKS?|CACHE|CONFIG|LAYERS?|MALLOC_CONF)$/;
 
-const ELSEWHERE = 'in the file of the slot, or with "kubectl" in a cluster, instead of through the API';
+const ELSEWHERE = 'in the file of the slot, or with "kubectl" in a cluster';
 
-/** Whether a variable can make a server load code or use other files. Names are compared without regard to case. Pure. */
+/** A variable with which a server can load code or use other files. Case does not matter. Pure. */
 export function isUnsafeVariable(name: string): boolean {
   const upper = name.toUpperCase();
   return UNSAFE_NAMES.test(upper) || UNSAFE_ENDINGS.test(upper);
@@ -40,7 +41,7 @@ export function findUnsafeEdits({ name, before, after }: Edit, safeFlags: SafeFl
   return [...unsafeVariables(before, after), ...unsafeArguments({ name, before, after }, safeFlags), ...unsafePods(before, after)];
 }
 
-/** Tables of a slot, each with the keys in it that anyone may set; everything else in them, also what is added later, is unsafe. */
+/** Tables of a slot with their safe keys. All other keys in them are unsafe, including future ones. */
 const SAFE_KEYS: Readonly<Record<string, readonly string[]>> = {
   pod: ['server', 'model', 'affinity', 'topologySpreadConstraints'],
   'pod.server': ['resources'],
@@ -60,7 +61,7 @@ function unsafePods(before: Document | undefined, after: Document): readonly Spe
   const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
   return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) => ({
     path,
-    message: `Set this key ${ELSEWHERE}: it decides what the pods of the slot can reach ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+    message: `The API may not set this key, which decides what the pods of the slot can reach: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
   }));
 }
 
@@ -74,7 +75,7 @@ function unsafeVariables(before: Document | undefined, after: Document): readonl
     .filter(([key, value]) => isUnsafeVariable(key) && stored[key] !== value)
     .map(([key]) => ({
       path: ['env', key],
-      message: `Set the variable "${key}" ${ELSEWHERE}: it can make a server load code or use other files ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+      message: `The API may not set the variable "${key}", which can make a server load code or use other files: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
     }));
 }
 
@@ -86,13 +87,12 @@ function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): r
     .filter(({ flag, text }) => !safe.has(flag) && !stored.has(text))
     .map(({ flag }) => ({
       path: ['model', 'args'],
-      message: `Set the argument "${flag}" ${ELSEWHERE}: it is not one of those that are known to be safe ("SVC_ALLOW_UNSAFE_EDITS" permits it)`,
+      message: `The API may not set the argument "${flag}", which is not known to be safe: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
     }));
 }
 
 interface Group {
   readonly flag: string;
-  /** The flag with the values after it. */
   readonly text: string;
 }
 

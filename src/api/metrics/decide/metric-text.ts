@@ -8,9 +8,8 @@ export interface MetricHead {
   readonly type: 'counter' | 'gauge' | 'histogram';
 }
 
-/** The numbers of one histogram. */
 export interface HistogramNumbers {
-  /** How many values each bucket has got, without those of the buckets before it; without the last one, which has no upper bound. */
+  /** Values per bucket, not cumulative, without the last bucket, which has no upper bound. */
   readonly buckets: readonly number[];
   readonly sum: number;
   readonly count: number;
@@ -47,7 +46,7 @@ export function writeHistogram(name: string, labels: string, bounds: readonly nu
   return `${text}${writeSample(`${name}_sum`, labels, sum)}\n${writeSample(`${name}_count`, labels, count)}`;
 }
 
-/** Returns the index of the bucket that a value belongs to: the first one whose upper bound is not below it, or the number of bounds if there is none. */
+/** Index of the first bucket whose upper bound is not below the value, or the number of bounds if there is none. */
 export function bucketOf(bounds: readonly number[], value: number): number {
   let index = 0;
   while (index < bounds.length && value > (bounds[index] ?? 0)) index += 1;

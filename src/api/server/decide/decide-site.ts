@@ -1,7 +1,8 @@
 /**
- * Decides whether a request may have been sent by a web page of another site. Everyone on the network may use a service without authentication, but the pages that
- * they open in a browser may not. Three headers tell: `Host` after DNS rebinding, `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else, where the
- * browser trusts the connection enough to send it. Programs send neither `Origin` nor `Sec-Fetch-*`.
+ * Decides whether a web page of another site may have sent a request. Without authentication, everyone on the network
+ * may use the service, but not the pages that they open in a browser. Three headers tell: `Host` after DNS rebinding,
+ * `Origin` for scripts and forms, and `Sec-Fetch-Site` for everything else. Programs send neither `Origin` nor
+ * `Sec-Fetch-*`.
  */
 import type { RequestHead } from '../../../gateway/upstream/decide/request-head.ts';
 import { isKnownHost, parseAuthority, type HostNames } from './host-names.ts';
@@ -39,9 +40,8 @@ export type SiteDecision =
 type Refusal = Extract<SiteDecision, { kind: 'refuse' }>;
 
 export const OWN: SiteDecision = { kind: 'own' };
-/** Longer values are cut in messages. */
 const SHOWN = 120;
-/** Sent for what the user does (`none`), and for what pages of the same origin do. `same-site` includes other ports of the same machine. */
+/** `none`: actions of the user. `same-site` is not among them: it includes other ports of the same machine. */
 const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin']);
 
 /** `cors`: pages of the origins in `SVC_CORS_ORIGINS` may use the route. Pure. */
@@ -55,27 +55,24 @@ export function decideSite(request: SiteRequest, policy: SitePolicy, cors: boole
   }
   const { fetchSite } = request;
   if (fetchSite === undefined || OWN_SITES.has(fetchSite) || isLinkFollowed(request)) return OWN;
-  return crossSite('Sec-Fetch-Site', 'Open this address itself, or use it from a program: pages of other sites may not use it');
+  return crossSite('Sec-Fetch-Site', 'Pages of other sites may not use this address: open it directly, or use a program');
 }
 
 function checkHost(request: SiteRequest, { hosts }: SitePolicy): Refusal | undefined {
   const { host = request.target, target, isHttp10, isProgram } = request;
-  if (request.hosts > 1 || (request.hosts === 0 && !isHttp10)) return invalid('Send one "Host" header');
+  if (request.hosts > 1 || (request.hosts === 0 && !isHttp10)) return invalid('Exactly one "Host" header is required');
   if (host === undefined) return undefined;
   if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) {
-    return invalid('Send the same name in "Host" as in the request target');
+    return invalid('"Host" differs from the request target: send the same name in both');
   }
   const authority = parseAuthority(host);
-  if (authority === undefined) return invalid('Send a host name or an address in "Host"');
+  if (authority === undefined) return invalid('"Host" is invalid: send a host name or an address');
   if (isProgram || isKnownHost(authority.host, hosts)) return undefined;
   const name = authority.host.slice(0, SHOWN);
-  return crossSite(
-    'Host',
-    `Use an address of this service instead of the name "${name}", or add the name to "SVC_ALLOWED_HOSTS": it is not known`,
-  );
+  return crossSite('Host', `The host name "${name}" is not known: use an address of this service, or add the name to "SVC_ALLOWED_HOSTS"`);
 }
 
-/** Whether the origin names the same host and port as the request. The scheme may differ, because a proxy may have ended TLS. */
+/** The origin has the same host and port as the request. The scheme may differ, because a proxy may have ended TLS. */
 function isOwnOrigin(origin: string, { host }: SiteRequest, { publicOrigin }: SitePolicy): boolean {
   if (origin === publicOrigin) return true;
   const found = /^(https?):\/\/(.+)$/.exec(origin);
@@ -94,10 +91,10 @@ function isLinkFollowed({ method, fetchMode, fetchDest, origin }: SiteRequest): 
 
 function originMessage(origin: string, cors: boolean): string {
   if (origin === 'null')
-    return 'Use this route from a program, or from a page of the service itself: the page that sent the request hides its origin';
+    return 'The page that sent the request hides its origin: use this route from a program, or from a page of the service itself';
   const shown = `"${origin.slice(0, SHOWN)}"`;
-  if (cors) return `Add the origin ${shown} to "SVC_CORS_ORIGINS" if its pages may use the models: they are refused otherwise`;
-  return `Use this route from a program, or from a page of the service itself (set "SVC_PUBLIC_URL" if this is one): pages of ${shown} are refused`;
+  if (cors) return `Pages of ${shown} may not use the models: add the origin to "SVC_CORS_ORIGINS" to allow them`;
+  return `Pages of ${shown} may not use this route: use a program, or a page of the service itself (set "SVC_PUBLIC_URL" if this is one)`;
 }
 
 function crossSite(param: string, message: string): Refusal {
@@ -108,11 +105,9 @@ function invalid(message: string): Refusal {
   return { kind: 'refuse', code: 'request.invalid', param: 'Host', message };
 }
 
-/** The headers with which a browser lets the pages of an allowed origin read answers (https://fetch.spec.whatwg.org/#http-cors-protocol). */
-
 type Headers = Readonly<Record<string, string>>;
 
-/** What scripts may read besides the headers that are always readable: whatever the service itself sets for clients. */
+/** Response headers that scripts may read: all that the service sets for clients. */
 const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, etag';
 /** Seconds for which a browser may remember the answer to a preflight. Chromium allows at most 7200. */
 const MAX_AGE = '600';
@@ -124,8 +119,8 @@ export function corsHeaders(origin: string): Headers {
 }
 
 /**
- * The answer to a preflight of an allowed origin. `requested` is `Access-Control-Request-Headers`: all of them are allowed, because SDKs send many of their own.
- * Pure.
+ * The answer to a preflight of an allowed origin. All `requested` headers (`Access-Control-Request-Headers`) are
+ * allowed, because SDKs send many of their own. Pure.
  */
 export function preflightHeaders(origin: string, methods: readonly string[], requested: string | undefined): Headers {
   const allowed = requested !== undefined && HEADER_NAMES.test(requested) ? { 'access-control-allow-headers': requested } : {};

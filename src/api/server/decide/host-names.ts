@@ -1,9 +1,8 @@
 /**
- * The names under which requests may address the service. A page that reaches the service by DNS rebinding has a name of its own in `Host`, and nothing else
- * gives it away: addresses are therefore always accepted, and names only if they are known.
+ * The names under which requests may address the service. After DNS rebinding, only an unknown name in `Host` gives a
+ * page away, so addresses are always accepted, and names only if they are known.
  */
 
-/** What an operator or the surroundings of the service say about its names. */
 export interface NameFacts {
   /** The host name as the system reports it, with or without a domain. */
   readonly hostname: string;
@@ -13,16 +12,14 @@ export interface NameFacts {
   readonly resolverFile: string;
   /** The host in `SVC_LISTEN`, which may be a name. */
   readonly listenHost: string;
-  /** `SVC_PUBLIC_URL`. */
   readonly publicUrl: string | undefined;
-  /** `SVC_ALLOWED_HOSTS`. */
   readonly allowed: readonly string[];
   /** The Service in front of the gateway, in a cluster. */
   readonly service: { readonly name: string; readonly namespace: string } | undefined;
 }
 
 export interface HostNames {
-  /** In lower case, without a dot at the end. */
+  /** Lower case, without a trailing dot. */
   readonly names: ReadonlySet<string>;
   /** `.example.com` for `*.example.com`. */
   readonly suffixes: readonly string[];
@@ -32,13 +29,12 @@ export interface HostNames {
 
 /** `localhost` is always the machine itself. Container engines add the others to the hosts file of containers. */
 const EVERYWHERE = ['localhost', 'host.docker.internal', 'host.containers.internal'];
-/** Used if the resolver of the pod does not name the domain of its cluster. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/ */
+/** Default domain. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/ */
 const CLUSTER_DOMAIN = 'cluster.local';
-/** A name or an address in brackets, and a port. An underscore is not allowed in host names, but container engines resolve names with one. */
+/** A name or an address in brackets, with an optional port. Container engines resolve names with an underscore. */
 const AUTHORITY = /^(?:(\[[0-9A-Fa-f:.]{2,45}(?:%[0-9A-Za-z%._~-]{1,64})?\])|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})))(?::([0-9]{1,5}))?$/;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** Collects all names of the service. Pure. */
 export function collectHostNames(facts: NameFacts): HostNames {
   const wildcards = facts.allowed.filter((name) => name.startsWith('*'));
   const names = [
@@ -57,8 +53,8 @@ export function collectHostNames(facts: NameFacts): HostNames {
 }
 
 /**
- * Returns the host of an authority (`Host`, or the part of a URL before its path) in lower case, without port and without a dot at the end. Undefined if it is
- * malformed. Pure.
+ * Parses `Host` or the authority of a URL. The host is in lower case, without a trailing dot. Undefined if malformed.
+ * Pure.
  */
 export function parseAuthority(text: string): { readonly host: string; readonly port: string | undefined } | undefined {
   const found = AUTHORITY.exec(text);
@@ -66,12 +62,11 @@ export function parseAuthority(text: string): { readonly host: string; readonly 
   return host === undefined ? undefined : { host: normalise(host), port: found?.[3] };
 }
 
-/** `host` as `parseAuthority` returns it. Pure. */
 export function isKnownHost(host: string, { names, suffixes, any }: HostNames): boolean {
   return any || host.startsWith('[') || IPV4.test(host) || names.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
 }
 
-/** The host name alone, with each domain in which this machine looks names up, and as multicast DNS (`.local`) and the hosts file have it. */
+/** The host name alone, with each search domain, as multicast DNS (`.local`), and as in the hosts file. */
 function ownNames({ hostname, hostsFile, resolverFile }: NameFacts): readonly string[] {
   const full = normalise(hostname);
   const [short = ''] = full.split('.', 1);
@@ -112,14 +107,12 @@ function normalise(name: string): string {
   return name.toLowerCase().replace(/\.$/, '');
 }
 
-/** Where a service can be reached, in words for the person who starts it. */
-
 export interface ListenFacts {
-  /** For users on this machine. */
+  /** URL for users on this machine. */
   readonly url: string;
   /** One URL for each address on which the service listens, those of this machine first. Never empty. */
   readonly urls: readonly string[];
-  /** Whether only programs on this machine can connect. */
+  /** Only programs on this machine can connect. */
   readonly isLocal: boolean;
 }
 
@@ -127,7 +120,9 @@ const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 /** Only of use with the name of an interface, which no browser accepts. */
 const LINK_LOCAL = /^fe[89ab]/i;
 
-/** `bound` is the address of the socket; `addresses` are those of all interfaces. `0.0.0.0` stands for all of IPv4, `::` for all. Pure. */
+/**
+ * `bound`: address of the socket. `addresses`: all interfaces. `0.0.0.0` means all of IPv4, `::` all addresses. Pure.
+ */
 export function describeListening(bound: string, port: number, addresses: readonly string[]): ListenFacts {
   const isAll = bound === '0.0.0.0' || bound === '::';
   const reachable = isAll

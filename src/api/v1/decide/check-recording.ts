@@ -1,6 +1,6 @@
 /**
- * Whether a file can be the recording of a voice. A WAV file, which every speech server reads, is checked to its length; other formats are recognised by their first bytes, and decoded
- * by the server of a slot when the voice is used. Pure.
+ * Checks whether a file can be the recording of a voice. WAV files are checked to their length. Other formats are
+ * recognised by their first bytes, and decoded by the server that uses the voice. Pure.
  */
 import { RECORDING_BYTES, RECORDING_SECONDS } from '../../../schema/slot/voice-store.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
@@ -16,12 +16,11 @@ const FORMAT_BYTES = 16;
 /** PCM, numbers with a point, and both in the extensible form. */
 const UNCOMPRESSED: readonly number[] = [1, 3, 0xfffe];
 
-/** Undefined: nothing is wrong. */
 export function checkRecording(bytes: Buffer): RecordingProblem | undefined {
   if (bytes.length > RECORDING_BYTES) {
     return {
       code: 'request.too_large',
-      message: `Send a recording of at most ${RECORDING_BYTES} bytes in "audio_sample": it has ${bytes.length}`,
+      message: `The recording in "audio_sample" has ${bytes.length} bytes: send at most ${RECORDING_BYTES}`,
     };
   }
   if (isWav(bytes)) return checkWav(bytes);
@@ -29,7 +28,10 @@ export function checkRecording(bytes: Buffer): RecordingProblem | undefined {
   return invalid(bytes.length === 0 ? 'it is empty' : 'it is no WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 file');
 }
 
-const invalid = (why: string): RecordingProblem => ({ code: 'audio.invalid', message: `Send another recording in "audio_sample": ${why}` });
+const invalid = (why: string): RecordingProblem => ({
+  code: 'audio.invalid',
+  message: `The recording in "audio_sample" cannot be used: ${why}`,
+});
 
 const startsWith = (bytes: Buffer, text: string, at = 0): boolean => bytes.toString('latin1', at, at + text.length) === text;
 

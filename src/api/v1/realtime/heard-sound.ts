@@ -1,9 +1,9 @@
-/** The sound of a session that is not committed yet, and whether somebody speaks in it. Without turn detection, it only collects. */
+/** The uncommitted sound of a session, with speech detection. Without turn detection, it only collects. */
 import { bytesPerSecond, type AudioFormat } from './decide/audio-format.ts';
 import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, ONSET_MS, type TurnDetection } from './decide/detect-speech.ts';
 
 interface HeardSoundOwner {
-  /** `atMs`: when speech began, with the sound before it that belongs to it, since the begin of the session. */
+  /** `atMs`: when speech began, with the sound before it that belongs to it, since the session began. */
   onSpeechStarted(atMs: number): void;
   /** The owner takes the sound now. */
   onSpeechStopped(atMs: number): void;
@@ -18,7 +18,7 @@ export function createHeardSound(owner: HeardSoundOwner) {
   let hearing = NOTHING_HEARD;
   /** Less than a frame that was not analysed yet. */
   let rest = NOTHING;
-  /** Of all sound since the begin of the session. */
+  /** All sound since the session began. */
   let heardMs = 0;
 
   function hear(frame: Buffer, format: AudioFormat, turns: TurnDetection): void {
@@ -52,12 +52,10 @@ export function createHeardSound(owner: HeardSoundOwner) {
       for (; at + frameBytes <= data.length; at += frameBytes) hear(data.subarray(at, at + frameBytes), format, turns);
       rest = Buffer.from(data.subarray(at));
     },
-    /** Of memory. */
     bytes: () => sound.bytes + rest.length,
     pendingMs: (format: AudioFormat) => msOf(sound.bytes, format),
     isSpeech: () => hearing.speaking,
     copy: () => sound.copy(),
-    /** Returns the sound and keeps nothing. */
     take() {
       forgetSpeech();
       return sound.take();
@@ -74,25 +72,19 @@ function msOf(bytes: number, format: AudioFormat): number {
   return (bytes * 1000) / bytesPerSecond(format);
 }
 
-/** Of whole samples. */
+/** Rounded up to whole samples. */
 function bytesOf(ms: number, format: AudioFormat): number {
   return Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
 }
-
-/** The sound of a session that is not committed yet, as 16-bit samples. Its memory is at most about twice what it holds. */
 
 const FIRST_BYTES = 64 * 1024;
 
 interface SoundBuffer {
   readonly bytes: number;
   add(pcm: Buffer): void;
-  /** Forgets everything but the last bytes. */
   keepLast(bytes: number): void;
-  /** Returns a copy of everything. */
   copy(): Buffer;
-  /** Returns everything, and keeps no memory. */
   take(): Buffer;
-  /** Keeps no memory. */
   clear(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/realtime`: sessions over WebSocket that transcribe sound while it arrives, as OpenAI's clients ask for them with `?intent=transcription`. The site and the
- * credentials of the client have been checked (`api/server/upgrade-path.ts`); here its session is admitted, opened and counted.
+ * `GET /v1/realtime`: WebSocket sessions that transcribe sound while it arrives, as OpenAI's clients request with
+ * `?intent=transcription`. `api/server/upgrade-path.ts` has checked site and credentials.
  */
 import { WebSocketServer, type WebSocket } from 'ws';
 import { z } from 'zod';
@@ -29,7 +29,9 @@ interface RealtimeDeps {
 
 interface Realtime {
   readonly route: DocumentedRoute;
-  /** Lets each session transcribe what it has and ends it; resolves when all have ended, or after `graceMs`. New ones are refused. */
+  /**
+   * Lets each session transcribe its sound and end; resolves when all have ended, or after `graceMs`. Refuses new ones.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -69,20 +71,20 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   });
 
   // Otherwise the package answers in its own form.
-  server.on('wsClientError', (error, socket) => writeError(socket, 'request.invalid', `Correct the WebSocket handshake: ${error.message}`));
+  server.on('wsClientError', (error, socket) => writeError(socket, 'request.invalid', `Invalid WebSocket handshake: ${error.message}`));
 
   function admit(url = ''): Admitted | Refused {
     const query = Query.safeParse(Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])));
     if (!query.success) {
-      const message = `Leave "intent" out, or set it to "${INTENT}": sessions transcribe`;
+      const message = `The "intent" is not supported, because sessions transcribe: leave it out, or set it to "${INTENT}"`;
       return { ok: false, code: 'request.invalid', message, param: 'intent' };
     }
     const { model } = query.data;
     const decision = route('transcription', REALTIME_PATH, model, board.current());
     if (decision.kind === 'refuse') return { ok: false, code: decision.code, message: decision.message, param: 'model' };
     if (!closing && sessions.size < limit) return { ok: true, model };
-    const why = closing ? 'the service is stopping' : `${limit} realtime sessions are open ("SVC_REALTIME_LIMIT")`;
-    return { ok: false, code: 'server.overloaded', message: `Connect again later: ${why}`, param: null };
+    const why = closing ? 'The service is stopping' : `${limit} realtime sessions are open ("SVC_REALTIME_LIMIT")`;
+    return { ok: false, code: 'server.overloaded', message: `${why}: connect again later`, param: null };
   }
 
   function open(request: UpgradeRequest): void {
@@ -132,7 +134,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       handler({ url }) {
         const admitted = admit(url);
         if (!admitted.ok) throw new ApiError(admitted.code, admitted.message, { param: admitted.param });
-        throw new ApiError('request.invalid', 'Connect with a WebSocket: send "Upgrade: websocket"', { param: 'Upgrade' });
+        throw new ApiError('request.invalid', 'This route needs a WebSocket: send "Upgrade: websocket"', { param: 'Upgrade' });
       },
     },
     async close(graceMs) {
@@ -145,19 +147,16 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 }
 
 /**
- * Connects a WebSocket with a session, and ends both: when the client leaves, says nothing for too long, does not answer pings or does not read, when its credentials are
- * no longer valid, after an hour, or when the service stops.
+ * Connects a WebSocket with a session, and ends both: when the client disconnects, is silent for too long, does not
+ * answer pings or does not read, when its credentials are no longer valid, after an hour, or when the service stops.
  */
-
 interface ServedSession {
-  /** Lets the session transcribe what it has, then ends it. */
   finish(): void;
 }
 
 interface ServeOptions {
   readonly model: string | undefined;
   readonly idleMs: number;
-  /** Whether the client may still do what it did when it connected. */
   readonly isAllowed: () => Promise<boolean>;
   readonly onEnd: () => void;
 }
@@ -165,7 +164,7 @@ interface ServeOptions {
 /** OpenAI's, also in its code. */
 const SESSION_MS = 3_600_000;
 const EXPIRED = 'session_expired';
-/** How often these limits are checked: at most, and at least. */
+/** Bounds of the interval between checks of these limits. */
 const CHECK_MS = 10_000;
 const LEAST_CHECK_MS = 1000;
 /** Events that wait for a client that does not read. */
@@ -192,15 +191,14 @@ function serveSession(ws: WebSocket, deps: Omit<SessionDeps, 'send'>, options: S
     if (!isAlive) return ws.terminate();
     isAlive = false;
     ws.ping();
-    if (now() - beganAt >= SESSION_MS) end(EXPIRED, 'Connect again: a session lasts an hour at most', GOING_AWAY);
+    if (now() - beganAt >= SESSION_MS) end(EXPIRED, 'A session lasts an hour at most: connect again', GOING_AWAY);
     else if (now() - eventAt >= options.idleMs)
       end(
         'request.timeout',
-        `Connect again when there is sound: nothing came for ${options.idleMs / 1000} s ("SVC_REALTIME_IDLE")`,
+        `Nothing came for ${options.idleMs / 1000} s ("SVC_REALTIME_IDLE"): connect again when there is sound`,
         NORMAL,
       );
-    else if (!(await options.isAllowed()))
-      end('auth.invalid', 'Connect again with other credentials: these are no longer accepted', POLICY);
+    else if (!(await options.isAllowed())) end('auth.invalid', 'The credentials are no longer accepted: connect again with others', POLICY);
   };
   const checks = setInterval(() => void check(), Math.max(LEAST_CHECK_MS, Math.min(CHECK_MS, options.idleMs)));
 
@@ -210,7 +208,11 @@ function serveSession(ws: WebSocket, deps: Omit<SessionDeps, 'send'>, options: S
     isAlive = true;
     if (!isBinary && Buffer.isBuffer(data)) session.receive(data.toString('utf8'));
     else
-      session.sendError({ type: 'invalid_request_error', code: 'request.invalid', message: 'Send events as text, with sound in Base64' });
+      session.sendError({
+        type: 'invalid_request_error',
+        code: 'request.invalid',
+        message: 'Binary messages are not supported: send events as text, with sound in Base64',
+      });
   });
   // Such as a message that is too long: the connection closes then, with the status of the reason.
   ws.on('error', () => {});

@@ -1,11 +1,12 @@
 /**
- * One session of `/v1/realtime`: transcribes sound while it arrives. `serve-session.ts` passes the client's events to `receive` and calls `dispose` once.
+ * One session of `/v1/realtime`. `realtime.ts` passes the client's events to `receive` and calls `dispose` once.
  *
- *   append ─► heard-sound ─► speech begins, and ends ─► commit ─► utterance-queue ─► one transcription after the other      completed, failed
- *                  └──────── while it grows: the same sound again and again, for the words that are certain (early-words)   delta
+ *   append ─► heard-sound ─► speech begins and ends ─► commit ─► utterance-queue ─► one transcription at a time: completed, failed
+ *                  └──────── repeated transcription of the pending sound (early words): delta
  *
- * Each transcription is a request of its own to the slot (`transcribe-sound.ts`). The session keeps the sound until it is answered, so that a slot may load, get
- * another model or restart meanwhile. What it keeps is within `SVC_AUDIO_LIMIT`, and within `SVC_BUFFER_LIMIT` together with the bodies of requests.
+ * Each transcription is a request of its own to the slot (`transcribe-sound.ts`). The session keeps the sound until it
+ * is answered, so the slot may load, swap its model or restart meanwhile. `SVC_AUDIO_LIMIT` and, together with the
+ * bodies of requests, `SVC_BUFFER_LIMIT` bound that memory.
  */
 import { randomUUID } from 'node:crypto';
 import { route, type RouteDecision } from '../../../gateway/route/decide/route.ts';
@@ -95,7 +96,6 @@ export class Session {
     }
   }
 
-  /** Says to the client why the session ends, or what it did wrong. */
   sendError(error: { readonly type: string; readonly code: string; readonly message: string }): void {
     this.#sendError({ ...error, param: null }, undefined);
   }
@@ -107,7 +107,6 @@ export class Session {
     if (!this.#queue.isBusy()) callback();
   }
 
-  /** Ends all requests and returns all memory. */
   dispose(): void {
     this.#ended.abort(new Error('The client has left'));
     this.#words.end();
@@ -130,7 +129,7 @@ export class Session {
     const isOtherFormat = settings.format.type !== this.#settings.format.type;
     const beginsTurns = settings.turns !== undefined && this.#settings.turns === undefined;
     if ((isOtherFormat || beginsTurns) && this.#isCollecting()) {
-      const message = 'Commit or clear the input audio buffer before you change how it is read: it contains sound';
+      const message = 'The input audio buffer contains sound: commit or clear it before you change how it is read';
       return this.#refuse({ code: 'request.invalid', message, param: 'session.audio.input' }, id);
     }
     const decision = settings.transcription === undefined ? undefined : this.#routeOf(settings.transcription);
@@ -155,7 +154,7 @@ export class Session {
   #commitAsked(id: string | undefined): void {
     const ms = this.#sound.pendingMs(this.#settings.format);
     if (ms >= LEAST_COMMIT_MS) return this.#commit();
-    const message = `Send at least ${LEAST_COMMIT_MS} ms of sound before you commit it: the buffer has ${Math.floor(ms)} ms`;
+    const message = `The buffer has ${Math.floor(ms)} ms of sound: send at least ${LEAST_COMMIT_MS} ms before you commit it`;
     this.#sendError({ type: 'invalid_request_error', code: COMMIT_EMPTY, message, param: null }, id);
   }
 
@@ -190,7 +189,7 @@ export class Session {
     return route('transcription', REALTIME_PATH, model, this.#deps.board.current());
   }
 
-  /** Whether there is sound that the client, or the detection, wants to have transcribed. */
+  /** There is sound that the client, or the detection, wants transcribed. */
   #isCollecting(): boolean {
     return this.#settings.turns === undefined ? this.#sound.bytes() > 0 : this.#sound.isSpeech();
   }

@@ -30,7 +30,7 @@ type Transcript = { readonly ok: true; readonly text: string } | { readonly ok: 
 export interface TranscribeDeps {
   readonly gateway: Pick<Gateway, 'handle'>;
   readonly socket: Socket;
-  /** Of the session; each request gets an id that begins with it. */
+  /** The session's; each request id begins with it. */
   readonly requestId: string;
 }
 
@@ -56,7 +56,7 @@ export async function transcribeSound(sound: SoundToTranscribe, deps: Transcribe
     const json = parseJson(text);
     const transcript = Text.safeParse(json).data;
     if (status === 200 && transcript !== undefined) return { ok: true, text: transcript.text.trim() };
-    const { message = 'Try again: the model server sent no transcript', type, code, param } = Failure.safeParse(json).data?.error ?? {};
+    const { message = 'The model server sent no transcript: try again', type, code, param } = Failure.safeParse(json).data?.error ?? {};
     return { ok: false, error: { type: type ?? 'upstream_error', code: code ?? null, message, param: param ?? null } };
   } catch (error) {
     signal.throwIfAborted();
@@ -75,16 +75,14 @@ function formOf({ pcm, rate, model, language, prompt }: SoundToTranscribe, bound
 }
 
 /**
- * A request of a session to the gateway of this process. It takes the way of all requests: routed by its model, held, parked while the slot loads or gets another
- * model, sent again if a server dies. Only its body and its answer are in memory instead of on a connection.
+ * An in-memory request of a session to this process's gateway, which treats it like any other: routed, held, parked,
+ * sent again.
  */
-
 interface InnerRequest {
   readonly path: InferencePath;
   readonly contentType: string;
   readonly body: readonly Buffer[];
   readonly requestId: string;
-  /** Of the client of the session. */
   readonly socket: Socket;
 }
 
@@ -115,7 +113,7 @@ async function askGateway(gateway: Pick<Gateway, 'handle'>, request: InnerReques
     req.destroy();
   }
   signal.throwIfAborted();
-  if (!res.writableFinished) throw new Error('Try again: the answer was cut');
+  if (!res.writableFinished) throw new Error('The answer was cut: try again');
   return { status: res.status, text: Buffer.concat(res.pieces).toString('utf8') };
 }
 

@@ -1,4 +1,4 @@
-/** The committed sound of a session: transcribed one piece after the other, so that the transcripts come in the order in which things were said. */
+/** The committed utterances of a session, transcribed one at a time, so that transcripts keep their order. */
 import { restAfter, agreedDelta, wantsPartial } from './decide/partial-transcript.ts';
 import type { Transcription } from './decide/session-settings.ts';
 import { transcribeSound, type TranscribeDeps, type SoundToTranscribe } from './transcribe-sound.ts';
@@ -9,7 +9,6 @@ import type { Settings } from '../../../schema/settings/settings.ts';
 interface Utterance {
   readonly item: string;
   readonly pcm: Buffer;
-  /** Hertz. */
   readonly rate: number;
   /** Undefined: it is not transcribed. */
   readonly transcription: Transcription | undefined;
@@ -19,7 +18,6 @@ interface Utterance {
 
 interface UtteranceQueueOptions extends TranscribeDeps {
   readonly send: (event: object) => void;
-  /** Called after each utterance. */
   readonly onDone: () => void;
   /** Ends the session. */
   readonly signal: AbortSignal;
@@ -29,7 +27,6 @@ const SAMPLE_BYTES = 2;
 
 export interface UtteranceQueue {
   add(utterance: Utterance): void;
-  /** Of sound whose transcript is pending. */
   bytes(): number;
   isBusy(): boolean;
 }
@@ -82,8 +79,7 @@ async function transcribe(
   send({ type: 'conversation.item.input_audio_transcription.completed', ...about, transcript: transcript.text, usage });
 }
 
-/** Asks for the words of sound that is not committed yet, and sends those that are certain. `decide/partial-transcript.ts` decides when, and which. */
-
+/** Requests the words of uncommitted sound, and sends those that are certain (`decide/partial-transcript.ts`). */
 interface EarlyWordsOptions extends TranscribeDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
@@ -92,7 +88,6 @@ interface EarlyWordsOptions extends TranscribeDeps {
 
 interface Words {
   readonly sent: string;
-  /** The last transcript. */
   readonly before: string;
   readonly askedMs: number;
   readonly tookMs: number;
@@ -108,7 +103,7 @@ export function createEarlyWords({ now, send, ...deps }: EarlyWordsOptions) {
   let asking: AbortController | undefined;
 
   return {
-    /** Whether it is time to ask about this much pending sound. */
+    /** It is time to ask about this much pending sound. */
     isTime: (soundMs: number) =>
       asking === undefined && wantsPartial({ soundMs, askedMs: words.askedMs, tookMs: words.tookMs, sinceMs: now() - words.answeredAt }),
     async ask(item: string, soundMs: number, sound: SoundToTranscribe): Promise<void> {
@@ -138,14 +133,16 @@ export function createEarlyWords({ now, send, ...deps }: EarlyWordsOptions) {
   };
 }
 
-/** The memory for the sound of one session: at most `SVC_AUDIO_LIMIT`, and from the memory that it shares with the bodies of requests (`SVC_BUFFER_LIMIT`). */
-
+/**
+ * Memory for the sound of one session, bounded by `SVC_AUDIO_LIMIT`, and by `SVC_BUFFER_LIMIT` together with request
+ * bodies.
+ */
 export interface MemoryDeps {
   readonly budget: Pick<BufferBudget, 'reserve' | 'release'>;
   readonly settings: Pick<Settings, 'SVC_AUDIO_LIMIT'>;
 }
 
-/** Of the file that the slot gets, before its samples. */
+/** WAV header before the samples. */
 const FILE_HEAD_BYTES = 44;
 
 export function createSessionMemory({ budget, settings }: MemoryDeps) {
@@ -154,11 +151,11 @@ export function createSessionMemory({ budget, settings }: MemoryDeps) {
     /** Reserves memory for more sound, where `held` bytes are kept already. Returns why there is none. */
     reserve(bytes: number, held: number): { readonly code: ErrorCode; readonly message: string } | undefined {
       if (held + bytes > settings.SVC_AUDIO_LIMIT - FILE_HEAD_BYTES) {
-        const message = 'Commit or clear the sound, or wait for its transcripts: the session holds as much as "SVC_AUDIO_LIMIT" permits';
+        const message = 'The session holds as much sound as "SVC_AUDIO_LIMIT" permits: commit or clear it, or wait for its transcripts';
         return { code: 'request.too_large', message };
       }
       if (!budget.reserve(bytes))
-        return { code: 'server.overloaded', message: 'Send the sound again later: the memory for bodies is full ("SVC_BUFFER_LIMIT")' };
+        return { code: 'server.overloaded', message: 'The memory for bodies is full ("SVC_BUFFER_LIMIT"): send the sound again later' };
       reserved += bytes;
       return undefined;
     },

@@ -1,15 +1,13 @@
 /**
- * Reads the head of a request of the form that nearly all clients send, from the bytes that have arrived. Whatever else they are is not decided here: then they are handed over to
- * Node's parser. So this file may refuse too much and never too little: a request that it reads must mean the same to Node. Pure.
+ * Parses the head of an ordinary request. Everything else is handed over to Node's parser. This may refuse too much and
+ * never too little: a request that it reads must mean the same to Node. Pure.
  */
 
 export interface ScannedRequest {
   readonly kind: 'request';
-  /** The target as sent: a known path, perhaps with a query. */
   readonly url: string;
   /** Names and values in turn, as Node gives them. */
   readonly rawHeaders: readonly string[];
-  /** Offset of the body. */
   readonly headBytes: number;
   /** Undefined without the header; then there is no body. */
   readonly contentLength: string | undefined;
@@ -35,19 +33,19 @@ export type HandOverReason =
 
 export type ScanResult = ScannedRequest | { readonly kind: 'handOver'; readonly reason: HandOverReason } | { readonly kind: 'more' };
 
-/** Ordinary heads have some hundred bytes. Node has its own limit (`SVC_HEADER_LIMIT`), and counts fewer bytes than the head has. */
+/** Ordinary heads have some hundred bytes. Node applies its own limit (`SVC_HEADER_LIMIT`) and counts fewer bytes. */
 const MOST_HEAD_BYTES = 8 * 1024;
 const MOST_HEADERS = 64;
 const START = Buffer.from('POST /');
 const END = Buffer.from('\r\n\r\n');
-/** Matches the whole head without the empty line at its end, because that costs less than a match per line. Values begin and end with visible characters. */
+/** Matches the whole head without its final empty line, which costs less than matching each line. */
 const HEAD = /^POST \/[\w./-]*(?:\?[\w.~%&=+,:@-]*)? HTTP\/1\.1(?:\r\n[\w-]+: ?[!-~](?:[ -~]*[!-~])?)+$/;
 /** Further digits would exceed every limit. */
 const LENGTH = /^(?:0|[1-9][0-9]{0,11})$/;
 const VERSION_LENGTH = ' HTTP/1.1'.length;
 const LINE_END = '\r\n'.length;
 
-/** The headers that matter here, in lower case. Any but the first three change how the connection or the body is read. */
+/** Lower case. All but the first three change how the connection or the body is read. */
 const HEADERS = [
   'host',
   'connection',
@@ -70,15 +68,13 @@ const BY_LENGTH: readonly (readonly string[] | undefined)[] = Array.from({ lengt
 const MORE = { kind: 'more' } as const;
 
 export interface ScanRules {
-  /** `SVC_HEADER_LIMIT`. */
   readonly headerLimit: number;
-  /** Whether a POST to this path, without its query, is an inference request. */
   readonly serves: (path: string) => boolean;
   /** A request with a larger body is handed over. Default: none is. */
   readonly mostBodyBytes?: number;
 }
 
-/** `bytes`: all that has arrived since the last request. What follows the body is the next request, and is not looked at. */
+/** `bytes`: everything since the last request. Bytes after the body belong to the next one. */
 export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules): ScanResult {
   if (!startsRight(bytes)) return handOver('target');
   const end = bytes.indexOf(END);

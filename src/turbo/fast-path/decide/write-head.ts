@@ -2,11 +2,10 @@
 
 export interface HeadFacts {
   readonly status: number;
-  /** The text after the status. */
   readonly reason: string;
   /** Names and values in turn that were set earlier. One of the same name in `headers` replaces them. */
   readonly own: readonly string[];
-  /** A list, of names and values in turn, is not checked again: the parser of upstreams' answers has done so, or the check of what translations write. */
+  /** A list has names and values in turn, and is trusted: a parser or a translation has checked it. */
   readonly headers: readonly string[] | Readonly<Record<string, string | number>>;
 }
 
@@ -19,7 +18,6 @@ export interface ConnectionFacts {
 
 export interface WrittenHead {
   readonly text: string;
-  /** The connection is closed after the answer. */
   readonly isLast: boolean;
   readonly hasBody: boolean;
 }
@@ -63,7 +61,7 @@ function isSame(name: string, known: string): boolean {
 function checked(headers: readonly string[]): readonly string[] {
   for (let index = 0; index < headers.length; index += 2) {
     const [name = '', value = ''] = [headers[index], headers[index + 1]];
-    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`Send a well-formed header instead of "${name}"`);
+    if (!NAME.test(name) || !VALUE.test(value)) throw new TypeError(`The header "${name}" is malformed`);
   }
   return headers;
 }

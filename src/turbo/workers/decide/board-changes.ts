@@ -1,10 +1,10 @@
-/** What differs between two boards, as far as requests look at them, so that a publication costs a worker only what has changed. Pure. */
+/** Compares two boards as requests see them, so that a publication sends workers only the changes. Pure. */
 import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
-/** `set`: new entries, and others in place of old ones. `all`: the map as a whole, because the order of its keys has changed. */
+/** `set`: new and replaced entries. `all`: the whole map, because the order of its keys has changed. */
 export type MapChange<Key, Value> =
   | { readonly set: readonly (readonly [Key, Value])[]; readonly removed: readonly Key[] }
   | { readonly all: readonly (readonly [Key, Value])[] };
@@ -24,12 +24,12 @@ export function compareBoards(before: RoutedView, after: RoutedView): BoardChang
   const slots = compareMaps(before.slots, after.slots, isSameForRequests);
   const names = compareMaps(before.names, after.names, isSameValue);
   const isSame = before.refused === after.refused || isSameValue([...before.refused], [...after.refused]);
-  // Before the first board, requests wait for one.
+  // Requests wait for the first board.
   if (slots === undefined && names === undefined && isSame && before.version > 0 === after.version > 0) return undefined;
   return { version: after.version, slots: slots && mapValues(slots, routedPart), names, refused: isSame ? undefined : [...after.refused] };
 }
 
-/** What has not changed stays the same object. */
+/** Unchanged parts stay the same object. */
 export function applyBoardChange(before: RoutedView, { version, slots, names, refused }: BoardChange): RoutedView {
   return {
     version,
@@ -43,7 +43,7 @@ function isSameForRequests(one: RoutedSlot, other: RoutedSlot): boolean {
   return one === other || isSameValue(routedPart(one), routedPart(other));
 }
 
-/** Without what only people look at. */
+/** Drops the parts that only people look at. */
 function routedPart({ name, capabilities, model, voices, admission, targets, spec }: RoutedSlot): RoutedSlot {
   return { name, capabilities, model, ...(voices === undefined ? {} : { voices }), admission, targets, spec };
 }

@@ -1,4 +1,4 @@
-/** Finished requests on their way from a worker to the controller: as numbers in one array, which costs next to nothing to send. Pure. */
+/** Packs finished requests of a worker into one array of numbers, which costs next to nothing to send. Pure. */
 import type { FinishedRequest } from '../../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 
@@ -14,7 +14,10 @@ export interface RequestBatch {
   readonly numbers: Float64Array;
 }
 
-/** Index of the slot or -1, index of the route, status, seconds, parked seconds, seconds to the first token, input tokens, output tokens, at the door or not. */
+/**
+ * Slot index or -1, route index, status, seconds, parked seconds, seconds to first token, input tokens, output tokens,
+ * at the door.
+ */
 const COLUMNS = 9;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {

@@ -1,6 +1,6 @@
 /**
- * How the limits of the service are shared out to the processes that forward: each has its own, so that no request waits for another process. Large bodies and recordings go through
- * the process of the controller alone, which therefore has the larger part of the memory for bodies, and all of the disk. Pure.
+ * Divides the limits of the service among its processes, so that no request waits for another process. The controller
+ * alone serves large bodies and recordings, so it gets most of the memory for bodies, and the disk. Pure.
  */
 import type { Settings } from '../../../schema/settings/settings.ts';
 
@@ -16,7 +16,7 @@ const MOST_KEPT = 3 / 4;
 const LARGEST_BODY = 1 / 4;
 
 export interface LimitShares<Limits> {
-  /** The process of the controller. It may also take connections over: its number of connections is limited together with those of all workers. */
+  /** The controller may take connections over, so its limit of connections includes those of all workers. */
   readonly controller: Limits;
   readonly worker: Limits;
   /** Requests with larger bodies go to the process of the controller. */
@@ -42,7 +42,7 @@ export function shareLimits<Limits extends SharedLimits>(limits: Limits, process
   };
 }
 
-/** At least one, unless there is none. */
+/** At least one, unless the limit is 0. */
 function partOf(limit: number, processes: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
 }

@@ -50,7 +50,7 @@ test.each<readonly [string, Buffer, string]>([
 ])('refuses %s', (_what, bytes, why) => {
   const problem = checkRecording(bytes);
   expect(problem).toMatchObject({ code: 'audio.invalid', message: expect.stringContaining(why) });
-  expect(problem?.message).toMatch(/^Send another recording in "audio_sample": it /);
+  expect(problem?.message).toMatch(/^The recording in "audio_sample" cannot be used: it /);
 });
 
 test('refuses a file that requests could not carry', () => {

@@ -1,7 +1,7 @@
 /** Who may open a session of `/v1/realtime`, what becomes of bad input, and when sessions end. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createAuthorize } from '../../../../src/auth/create-authorize.ts';
+import { createTokenCheck } from '../../../../src/auth/check-token.ts';
 import { startUpstream, sendJson, type FakeUpstream } from '../../../gateway/support/fake-upstream.ts';
 import { publish } from '../../../gateway/support/board-fixture.ts';
 import { raw } from '../../../gateway/support/client.ts';
@@ -57,12 +57,14 @@ describe('with authentication', () => {
   let valid: Set<string>;
   beforeEach(async () => {
     valid = new Set(['good']);
-    const authorize = createAuthorize({
-      verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },
-      isProxy: () => false,
-      matchesSecret: () => true,
-      onUse: () => undefined,
-    });
+    const authorize = createTokenCheck(
+      { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined },
+      {
+        store: { current: () => new Map() },
+        verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },
+        onUse: () => undefined,
+      },
+    );
     await start({ authorize, settings: { SVC_REALTIME_IDLE: '1s' } });
   });
 
@@ -146,13 +148,13 @@ describe('the request', () => {
   test('without a change of protocol is told how to connect', async () => {
     const answer = await fetch(`${gateway.url}${PATH}`);
     expect(answer.status).toBe(400);
-    expect(await answer.text()).toContain('Connect with a WebSocket');
+    expect(await answer.text()).toContain('This route needs a WebSocket');
   });
 
   test('for another protocol, or on another path, is answered as if none had been asked for', async () => {
     const head = 'Host: 127.0.0.1\r\nConnection: Upgrade, close\r\n';
     expect(await raw(gateway.port, `GET /v1/models HTTP/1.1\r\n${head}Upgrade: websocket\r\n\r\n`)).toContain('HTTP/1.1 200 OK');
-    expect(await raw(gateway.port, `GET ${PATH} HTTP/1.1\r\n${head}Upgrade: h2c\r\n\r\n`)).toContain('Connect with a WebSocket');
+    expect(await raw(gateway.port, `GET ${PATH} HTTP/1.1\r\n${head}Upgrade: h2c\r\n\r\n`)).toContain('This route needs a WebSocket');
   });
 
   test('with a bad handshake gets an error in the documented shape', async () => {
@@ -213,7 +215,7 @@ describe('bad events', () => {
   test('bytes instead of text are answered with an error, and a message that is too long ends the session', async () => {
     const client = await open();
     client.ws.send(Buffer.from('{}'), { binary: true });
-    expect((await client.waitFor('error')).error?.message).toContain('Send events as text');
+    expect((await client.waitFor('error')).error?.message).toContain('send events as text');
     client.send('x'.repeat(5 * 1024 * 1024));
     expect((await client.closed())[0]).toBe(1009);
   });

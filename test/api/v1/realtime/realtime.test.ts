@@ -182,7 +182,7 @@ describe('a session without turn detection', () => {
         type: 'session.update',
         session: { type: 'transcription', audio: { input: { format: { type: 'audio/pcm' } } } },
       });
-      expect(error).toMatchObject({ param: 'session.audio.input', message: expect.stringContaining('Commit or clear') });
+      expect(error).toMatchObject({ param: 'session.audio.input', message: expect.stringContaining('commit or clear') });
     }
   });
 

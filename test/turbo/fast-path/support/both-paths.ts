@@ -1,6 +1,6 @@
 /** Two equal services, one with the fast path and one without, and what each makes of the same bytes. */
 import { createServer } from 'node:net';
-import { createAuthorize } from '../../../../src/auth/create-authorize.ts';
+import { createTokenCheck } from '../../../../src/auth/check-token.ts';
 import { publish, slotName } from '../../../gateway/support/board-fixture.ts';
 import { startGateway, type GatewayFixture } from '../../../gateway/support/gateway-fixture.ts';
 import { MemorySocket } from './memory-socket.ts';
@@ -31,12 +31,14 @@ const PRIMARY = slotName('primary');
 export const HEADER_LIMIT = 2048;
 const SETTINGS = { SVC_BODY_LIMIT: '4Ki', SVC_HEADER_LIMIT: String(HEADER_LIMIT), SVC_CORS_ORIGINS: 'https://chat.example.com' };
 
-const authorize = createAuthorize({
-  verifier: { verify: (token) => (token === TOKEN ? { id: 'a', identity: 'tests', scope: 'v1-only' } : undefined) },
-  isProxy: () => false,
-  matchesSecret: () => false,
-  onUse: () => undefined,
-});
+const authorize = createTokenCheck(
+  { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined },
+  {
+    store: { current: () => new Map() },
+    verifier: { verify: (token) => (token === TOKEN ? { id: 'a', identity: 'tests', scope: 'v1-only' } : undefined) },
+    onUse: () => undefined,
+  },
+);
 
 export async function startBothPaths(): Promise<BothPaths> {
   const upstream = await startEcho();

@@ -1,6 +1,6 @@
 /** Prints the nanoseconds of one call of `process.nextTick`, the best of some: before and after garbage was collected while there was none. Needs `--expose-gc`. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keepTickShape } from '../../../../src/turbo/heap/keep-tick-shape.ts';
+import { keepTickShape } from '../../../../src/turbo/heap/heap-limits.ts';
 
 const CALLS = 200_000;
 /** From time to time, timers and the kernel have their turn. */

@@ -1,4 +1,4 @@
-/** The formats of sound that clients of `/v1/realtime` send: OpenAI's, one channel, in Base64. Everything becomes 16-bit samples. Pure. */
+/** Audio formats of `/v1/realtime`: OpenAI's, one channel, in Base64. All become 16-bit samples. Pure. */
 import { z } from 'zod';
 
 export const AudioFormat = z.union([
@@ -10,25 +10,23 @@ export type AudioFormat = z.output<typeof AudioFormat>;
 
 export const PCM_24: AudioFormat = { type: 'audio/pcm', rate: 24_000 };
 export const SAMPLE_BYTES = 2;
-/** Of telephones, which G.711 is made for. */
+/** Telephone quality. */
 const G711_RATE = 8000;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Hertz. */
 export const rateOf = (format: AudioFormat): number => (format.type === 'audio/pcm' ? format.rate : G711_RATE);
 
 export const bytesPerSecond = (format: AudioFormat): number => rateOf(format) * SAMPLE_BYTES;
 
 export type DecodedAudio = { readonly ok: true; readonly pcm: Buffer } | { readonly ok: false; readonly message: string };
 
-/** Returns little-endian samples of 16 bits. */
 export function decodeAudio(base64: string, format: AudioFormat): DecodedAudio {
   if (base64.length % 4 !== 0 || !BASE64.test(base64))
-    return { ok: false, message: 'Send the sound in "audio" in Base64, with its padding' };
+    return { ok: false, message: 'The sound in "audio" is not valid Base64: send it with its padding' };
   const bytes = Buffer.from(base64, 'base64');
   if (format.type !== 'audio/pcm') return { ok: true, pcm: expand(bytes, format.type === 'audio/pcmu' ? fromMuLaw : fromALaw) };
   if (bytes.length % SAMPLE_BYTES === 0) return { ok: true, pcm: bytes };
-  return { ok: false, message: 'Send whole samples of 16 bits: the number of bytes is odd' };
+  return { ok: false, message: 'The number of bytes is odd: send whole samples of 16 bits' };
 }
 
 function expand(bytes: Buffer, decode: (code: number) => number): Buffer {

@@ -1,16 +1,16 @@
 /**
- * Finds where somebody speaks, from the loudness of short frames of sound: OpenAI's `server_vad` without a model. It notices voices in quiet and in evenly noisy
- * rooms; music and other people's voices count as speech. Pure.
+ * Detects speech by the loudness of short frames, like OpenAI's `server_vad`, without a model. It works in quiet and
+ * evenly noisy rooms; music and voices in the background count as speech. Pure.
  */
 
 export const FRAME_MS = 20;
 
 export interface TurnDetection {
-  /** From 0 to 1. Higher means that only louder sound is speech; 0.5 is three times the noise. */
+  /** 0 to 1. Only sound louder than this is speech; 0.5 is three times the noise floor. */
   readonly threshold: number;
-  /** Sound from before the speech that belongs to it. */
+  /** Sound before the detected start that belongs to the speech. */
   readonly prefixMs: number;
-  /** How long it must be quiet after speech. */
+  /** Silence that ends speech. */
   readonly silenceMs: number;
 }
 
@@ -18,27 +18,27 @@ export interface Hearing {
   readonly speaking: boolean;
   /** Consecutive loud frames while nobody speaks; consecutive quiet ones while somebody does. */
   readonly frames: number;
-  /** The estimated level of what is heard without speech, of 1. */
+  /** Noise floor, 0 to 1. */
   readonly noise: number;
 }
 
 export type HeardFrame = Hearing & { readonly change: 'started' | 'stopped' | undefined };
 
-/** Sound is louder than this factor times the noise at a threshold of 0.5, but the limit stays between the two levels. */
+/** Speech is louder than this factor times the noise floor at a threshold of 0.5, between the two levels. */
 const OVER_NOISE = 3;
 const QUIETEST = 0.0015;
 const LOUDEST = 0.01;
-/** The estimate of the noise falls to a quieter frame at once, and rises slowly. */
+/** The noise floor falls to a quieter frame at once, and rises slowly. */
 const NOISE_RISE = 1.01;
 const LEAST_RISE = 1e-6;
-/** Less sound than this is a click. */
+/** Shorter sounds are clicks. */
 const ONSET_FRAMES = 3;
 export const ONSET_MS = ONSET_FRAMES * FRAME_MS;
 const MIDDLE_THRESHOLD = 0.5;
 
 export const NOTHING_HEARD: Hearing = { speaking: false, frames: 0, noise: LOUDEST };
 
-/** `level`: the root mean square of one frame, of 1. */
+/** `level`: root mean square of one frame, 0 to 1. */
 export function hearFrame(before: Hearing, level: number, { threshold, silenceMs }: TurnDetection): HeardFrame {
   const noise = Math.min(level, before.noise * NOISE_RISE + LEAST_RISE);
   const limit = (Math.min(LOUDEST, Math.max(QUIETEST, noise * OVER_NOISE)) * threshold) / MIDDLE_THRESHOLD;
@@ -49,7 +49,6 @@ export function hearFrame(before: Hearing, level: number, { threshold, silenceMs
   return { speaking: !before.speaking, frames: 0, noise, change: before.speaking ? 'stopped' : 'started' };
 }
 
-/** The level of little-endian samples of 16 bits, from 0 to 1. */
 export function levelOf(pcm: Buffer): number {
   let sum = 0;
   for (let at = 0; at + 1 < pcm.length; at += 2) sum += (pcm.readInt16LE(at) / 0x8000) ** 2;

@@ -1,22 +1,21 @@
 /**
- * Which words of a sentence are sent while it is still spoken, and how often they are asked for. The pending sound is transcribed again and again; a word is sent once
- * two transcripts in a row agree on it and on everything before it, because the end of a transcript changes with what follows. Pure.
+ * Decides which words are sent before an utterance ends, and how often they are requested. The pending sound is
+ * transcribed repeatedly; a word is sent once two transcripts in a row agree on it and everything before it. Pure.
  */
 
 export interface PartialFacts {
-  /** Milliseconds of sound that is pending now. */
   readonly soundMs: number;
-  /** Of it, when it was last asked for; 0 before. */
+  /** Pending sound at the last request; 0 before. */
   readonly askedMs: number;
-  /** How long the last answer took; 0 before. */
+  /** Duration of the last request; 0 before. */
   readonly tookMs: number;
-  /** Since the last answer. */
+  /** Time since the last answer. */
   readonly sinceMs: number;
 }
 
 /** Models need this much for the first words, and more often than this nobody reads. */
 const EVERY_MS = 1000;
-/** A session asks for at most a third of the time. What an answer takes includes waiting for other requests, so a busy engine is asked less. */
+/** A session asks for at most a third of the time. Durations include queueing, so a busy engine is asked less. */
 const PAUSE_FACTOR = 2;
 /** The cost grows with the sound: beyond this, the words follow when the sound is committed. */
 const LONGEST_MS = 30_000;
@@ -29,7 +28,7 @@ export function wantsPartial({ soundMs, askedMs, tookMs, sinceMs }: PartialFacts
 const WORD =
   /\s*(?:[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+)/gu;
 
-/** Returns what follows `sent` of the words on which both transcripts agree; empty if there is nothing new. The last word of a transcript may be cut off. */
+/** The agreed words after `sent`; empty if there are none. The last word of a transcript may be cut off. */
 export function agreedDelta(sent: string, before: string, now: string): string {
   const old = wordsOf(before);
   const words = wordsOf(now);
@@ -38,7 +37,7 @@ export function agreedDelta(sent: string, before: string, now: string): string {
   return restAfter(sent, words.slice(0, agreed).join(''));
 }
 
-/** What follows `sent` in the final transcript; empty if that is another text, which the client gets as a whole in any case. */
+/** The final transcript after `sent`; empty if it begins differently, since the client gets all of it anyway. */
 export function restAfter(sent: string, text: string): string {
   return text.length > sent.length && text.startsWith(sent) ? text.slice(sent.length) : '';
 }

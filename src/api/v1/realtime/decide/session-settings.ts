@@ -1,4 +1,4 @@
-/** What a client of `/v1/realtime` may set of its session, and how the session is described to it. Pure. */
+/** Settings of a `/v1/realtime` session, its description, and the client's events. Pure. */
 import { z } from 'zod';
 import { AudioFormat, PCM_24 } from './audio-format.ts';
 import type { TurnDetection } from './detect-speech.ts';
@@ -28,7 +28,7 @@ type SettingsUpdate =
 const USUAL_TURNS: TurnDetection = { threshold: 0.5, prefixMs: 300, silenceMs: 500 };
 const LONGEST_PREFIX_MS = 5000;
 const LONGEST_SILENCE_MS = 60_000;
-/** Those of the form fields that they become. */
+/** The limits of the form fields that they become. */
 const MODEL_CHARACTERS = 200;
 const LANGUAGE_CHARACTERS = 35;
 const PROMPT_CHARACTERS = 8192;
@@ -73,7 +73,7 @@ export function updateSettings(settings: SessionSettings, session: unknown): Set
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const param = ['session', ...(issue?.path ?? [])].join('.');
-    return { ok: false, message: `Correct "${param}": ${issue?.message ?? 'it is invalid'}`, param };
+    return { ok: false, message: `Invalid "${param}": ${issue?.message ?? 'it is invalid'}`, param };
   }
   const input = parsed.data.audio?.input ?? {};
   const { format, transcription, turn_detection: turns } = input;
@@ -106,7 +106,7 @@ function turnsOf(known: TurnDetection, update: z.output<typeof ServerVad> | null
   };
 }
 
-/** The session in the form of OpenAI's API, with what really holds: nothing reduces noise. `expiresAt` in Unix seconds. */
+/** The session as OpenAI's API shows it. `expiresAt`: Unix seconds. */
 export function describeSession({ format, transcription, turns }: SessionSettings, { id, expiresAt }: { id: string; expiresAt: number }) {
   return {
     type: 'transcription',
@@ -136,8 +136,6 @@ export function describeSession({ format, transcription, turns }: SessionSetting
   };
 }
 
-/** Reads the events that clients of `/v1/realtime` send. Pure. */
-
 type ClientEvent =
   | { readonly type: 'session.update'; readonly session?: unknown }
   | { readonly type: 'input_audio_buffer.append'; readonly audio: string }
@@ -161,7 +159,7 @@ const Event = z.discriminatedUnion('type', [
   z.object({ type: z.literal('input_audio_buffer.clear') }),
 ]);
 const TYPES: readonly string[] = Event.options.map(({ shape }) => shape.type.value);
-/** Of conversations, which this service does not hold. */
+/** Conversation events, which this service does not support. */
 const CONVERSATION = /^(?:conversation\.|response\.|output_audio_buffer\.)/;
 
 /** An id that is no text is left out: it only comes back in errors. */
@@ -169,13 +167,14 @@ export function readClientEvent(text: string): ReadEvent {
   const json = parseJson(text);
   const id = Identified.safeParse(json).data?.event_id;
   const named = Named.safeParse(json);
-  if (!named.success) return { ok: false, message: 'Send each event as a JSON object with a "type"', param: 'type', id };
+  if (!named.success) return { ok: false, message: 'The event is not a JSON object with a "type"', param: 'type', id };
   const { type } = named.data;
   const parsed = Event.safeParse(json);
   if (parsed.success) return { ok: true, event: parsed.data, id };
-  if (TYPES.includes(type)) return { ok: false, message: 'Send the sound in "audio", as text in Base64', param: 'audio', id };
+  if (TYPES.includes(type))
+    return { ok: false, message: 'The event has no sound in "audio": send it as text in Base64', param: 'audio', id };
   const why = CONVERSATION.test(type)
     ? 'a session transcribes; conversations are at "/v1/chat/completions", speech at "/v1/audio/speech"'
     : `the known ones are ${TYPES.map((known) => `"${known}"`).join(', ')}`;
-  return { ok: false, message: `Send another event than "${shorten(type, SHOWN_CHARACTERS)}": ${why}`, param: 'type', id };
+  return { ok: false, message: `The event "${shorten(type, SHOWN_CHARACTERS)}" is not supported: ${why}`, param: 'type', id };
 }

@@ -2,13 +2,13 @@ import { expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { Socket } from 'node:net';
-import { createHttpServer } from '../../../src/api/server/http-server.ts';
-import { NodeRequest } from '../../../src/turbo/heap/node-request.ts';
+import { createHttpServer } from '../../src/api/server/http-server.ts';
+import { createAccelerator, FreeingRequest } from '../../src/turbo/accelerator.ts';
 
 const LARGE = 16 * 1024;
 
 test('memory that a piece has to itself is freed, and no other', () => {
-  const req = new NodeRequest(new Socket());
+  const req = new FreeingRequest(new Socket());
   const own = Buffer.from(new ArrayBuffer(100));
   const shared = Buffer.from(new ArrayBuffer(101), 0, 100);
   for (const piece of [own, own, shared]) req.free(piece);
@@ -21,14 +21,14 @@ test.each([
 ])('large pieces of a body %s can be freed, and the next request on the connection is intact', async (_name, headers) => {
   const bodies: string[] = [];
   const left: number[] = [];
-  const limits = { SVC_FAST_PATH: false, SVC_HEADER_LIMIT: 16_384, SVC_MAX_CONNECTIONS: 10, SVC_PARK_TIMEOUT: 1000 };
+  const limits = { SVC_HEADER_LIMIT: 16_384, SVC_MAX_CONNECTIONS: 10, SVC_PARK_TIMEOUT: 1000 };
   const { server } = createHttpServer(limits, {
     listener(req, res) {
       let body = '';
       req.on('data', (piece: Buffer) => {
         body += String(piece);
         const isLarge = piece.length >= LARGE;
-        if (req instanceof NodeRequest) req.free(piece);
+        if (req instanceof FreeingRequest) req.free(piece);
         if (isLarge) left.push(piece.length);
       });
       req.on('end', () => {
@@ -39,6 +39,7 @@ test.each([
     fastListener: () => undefined,
     serves: () => false,
     upgrades: { serves: () => false, enter: () => undefined },
+    accelerator: createAccelerator({ SVC_FAST_PATH: false }),
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

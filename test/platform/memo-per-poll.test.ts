@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { oncePerPoll } from '../../src/auth/create-authorize.ts';
+import { memoizePerPoll } from '../../src/platform/memo.ts';
 
 let looks: number;
 let look: () => number;
 
 beforeEach(() => {
   looks = 0;
-  look = oncePerPoll(() => (looks += 1));
+  look = memoizePerPoll(() => (looks += 1));
 });
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -30,7 +30,7 @@ test('each later turn looks again', async () => {
 });
 
 test('a look that throws is made again', () => {
-  const failing = oncePerPoll(() => {
+  const failing = memoizePerPoll(() => {
     looks += 1;
     throw new Error('no');
   });

@@ -1,0 +1,240 @@
+/**
+ * The check of every request, in the controller and in each worker: who is the caller, and may the caller use the
+ * route? The rules are in `decide/decide-access.ts`.
+ *
+ *   authentication off ─► everyone may do everything
+ *   no credential ─► refused, except on the local socket
+ *   an e-mail address from a trusted proxy ─► scope "admin"
+ *   a token ─► compared with its hash, then remembered ─► its scope
+ */
+import { createHash, hash as digestOf, timingSafeEqual } from 'node:crypto';
+import { BlockList, isIPv6, type Socket } from 'node:net';
+import { memoizePerPoll } from '../platform/memo.ts';
+import { createSemaphore } from '../platform/semaphore.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { Access } from '../schema/words/access.ts';
+import {
+  ALLOWED,
+  AMBIGUOUS,
+  ANYONE,
+  BUSY,
+  decideScope,
+  INVALID,
+  LOCAL,
+  NOT_READY,
+  readCredential,
+  REQUIRED,
+  type AccessDecision,
+  type Caller,
+} from './decide/decide-access.ts';
+import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
+import { DUMMY_HASH, matchesHash } from './token-hash.ts';
+import type { TokenStore } from './token-store.ts';
+
+interface CheckedRequest {
+  readonly url?: string | undefined;
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[];
+  readonly socket: Socket;
+}
+
+export type Authorize = (access: Access, request: CheckedRequest) => AccessDecision | Promise<AccessDecision>;
+
+export interface TokenCheckDeps {
+  readonly store: Pick<TokenStore, 'current'>;
+  readonly onUse: (id: string) => void;
+  /** The connection came through the local socket, which only root and the service's user can open. Default: none. */
+  readonly isLocal?: (socket: Socket) => boolean;
+  /** False until the tokens were read. Default: always true. */
+  readonly isReady?: () => boolean;
+  /** Default: compares tokens of `store` with their hashes. */
+  readonly verifier?: TokenVerifier;
+}
+
+type CheckSettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
+
+export const allowEveryone: Authorize = () => ANYONE;
+
+export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps): Authorize {
+  if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
+  const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
+  const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
+  const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
+  const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
+
+  function judge(access: Access, verdict: TokenVerdict): AccessDecision {
+    if (verdict === 'busy') return BUSY;
+    if (verdict === undefined) return INVALID;
+    onUse(verdict.id);
+    return decideScope(access, verdict);
+  }
+
+  return (access, { rawHeaders, socket }) => {
+    if (access === 'open') return ALLOWED;
+    const credential = readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
+    switch (credential.kind) {
+      case 'none':
+        return isLocal(socket) ? decideScope(access, LOCAL) : REQUIRED;
+      case 'ambiguous':
+        return AMBIGUOUS;
+      case 'email':
+        return decideScope(access, { identity: credential.email, scope: 'admin' });
+      default: {
+        if (!isReady()) return NOT_READY;
+        const verdict = verifier.verify(credential.token, socket);
+        return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
+      }
+    }
+  };
+}
+
+/** `entries`: addresses and CIDR ranges, already validated. An IPv4 address also matches in its IPv6 form. */
+export function createProxyMatcher(entries: readonly string[]): (address: string | undefined) => boolean {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = '', prefix] = entry.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return (address) => {
+    if (address === undefined) return false;
+    const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+    return list.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4');
+  };
+}
+
+/** Compares in constant time. Without a secret, every value matches. */
+function createSecretMatcher(secret: string | undefined): (value: string | undefined) => boolean {
+  if (secret === undefined) return () => true;
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const wanted = digest(secret);
+  return (value) => value !== undefined && timingSafeEqual(digest(value), wanted);
+}
+
+interface VerifiedToken extends Caller {
+  readonly id: string;
+}
+
+/** `busy`: too many checks are pending. Undefined: the token is not valid. */
+export type TokenVerdict = VerifiedToken | 'busy' | undefined;
+
+export interface TokenVerifier {
+  /**
+   * Returns at once for a known token. `connection`: the next request there with the same token costs no digest, and
+   * the token stays in memory as long as the connection. Default: none.
+   */
+  verify(token: string, connection?: object): TokenVerdict | Promise<TokenVerdict>;
+}
+
+interface Remembered {
+  /** The row's hash; `DUMMY_HASH` if there was no row. */
+  readonly hash: string;
+  readonly matches: boolean;
+}
+
+/**
+ * Limits of concurrent and pending checks. Unknown ids have their own, so that invented tokens never delay real ones.
+ * Together they leave one thread of libuv's pool to everything else.
+ */
+const KNOWN = { running: 2, waiting: 64 };
+const UNKNOWN = { running: 1, waiting: 32 };
+/** Concurrent checks per id, so that guessing the secret of one token does not delay the others. */
+const MOST_PER_ID = 4;
+/** Each digest takes about 200 bytes. */
+const MOST_REMEMBERED = 20_000;
+
+interface VerifierOptions {
+  readonly store: Pick<TokenStore, 'current'>;
+  /** Default: `matchesHash()`. */
+  readonly matches?: (hash: string, secret: string) => Promise<boolean>;
+}
+
+/**
+ * Compares tokens with their hashes, which takes tens of milliseconds in a thread pool. Results are remembered by a
+ * digest of the token, with the row's hash: a revoked or replaced row invalidates them.
+ */
+export function createTokenVerifier({ store, matches = matchesHash }: VerifierOptions): TokenVerifier {
+  const remembered = new Map<string, Remembered>();
+  /** The last valid token of each connection. */
+  const seen = new WeakMap<object, { readonly token: string; readonly row: TokenRow; readonly caller: VerifiedToken }>();
+  const pending = new Map<string, Promise<TokenVerdict>>();
+  const perId = new Map<string, number>();
+  const known = createCheckQueue(KNOWN);
+  const unknown = createCheckQueue(UNKNOWN);
+
+  function remember(digest: string, entry: Remembered): void {
+    const oldest = remembered.keys().next().value;
+    if (remembered.size >= MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+    remembered.delete(digest);
+    remembered.set(digest, entry);
+  }
+
+  async function check(digest: string, { id, secret }: TokenParts, hash: string): Promise<TokenVerdict> {
+    // An unknown id costs the same as a wrong secret.
+    const isRight = (await matches(hash, secret)) && hash !== DUMMY_HASH;
+    remember(digest, { hash, matches: isRight });
+    const row = store.current().get(id);
+    // It may have been revoked meanwhile.
+    return isRight && row?.hash === hash ? callerOf(id, row) : undefined;
+  }
+
+  function begin(digest: string, parts: TokenParts, row: TokenRow | undefined): TokenVerdict | Promise<TokenVerdict> {
+    const { id } = parts;
+    const queue = row === undefined ? unknown : known;
+    const ofId = perId.get(id) ?? 0;
+    if (queue.isFull() || ofId >= MOST_PER_ID) return 'busy';
+    perId.set(id, ofId + 1);
+    const verdict = queue
+      .run(async () => await check(digest, parts, row?.hash ?? DUMMY_HASH))
+      .finally(() => {
+        pending.delete(digest);
+        const left = (perId.get(id) ?? 1) - 1;
+        if (left === 0) perId.delete(id);
+        else perId.set(id, left);
+      });
+    pending.set(digest, verdict);
+    return verdict;
+  }
+
+  return {
+    verify(token, connection) {
+      const last = connection === undefined ? undefined : seen.get(connection);
+      // A changed or revoked row is another object, or none.
+      if (last?.token === token && store.current().get(last.caller.id) === last.row) return last.caller;
+      const parts = parseToken(token);
+      if (parts === undefined) return undefined;
+      const row = store.current().get(parts.id);
+      const digest = digestOf('sha256', token, 'base64');
+      const entry = remembered.get(digest);
+      if (entry !== undefined && entry.hash === (row?.hash ?? DUMMY_HASH)) {
+        if (!entry.matches || row === undefined) return undefined;
+        const caller = callerOf(parts.id, row);
+        if (connection !== undefined) seen.set(connection, { token, row, caller });
+        return caller;
+      }
+      // It was valid and is revoked: there is no hash to compare it with.
+      if (entry?.matches === true && row === undefined) return undefined;
+      return pending.get(digest) ?? begin(digest, parts, row);
+    },
+  };
+}
+
+function callerOf(id: string, { label, scope }: TokenRow): VerifiedToken {
+  return { id, identity: label, scope };
+}
+
+function createCheckQueue(limits: typeof KNOWN) {
+  const semaphore = createSemaphore(limits.running);
+  return {
+    isFull: () => semaphore.waiting >= limits.waiting,
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      await semaphore.acquire();
+      try {
+        return await work();
+      } finally {
+        semaphore.release();
+      }
+    },
+  };
+}
