@@ -1,5 +1,6 @@
 /** Time limits of one attempt to get an answer, and whether one of a translated request has passed. Pure. */
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { RequestHead } from '../../upstream/decide/request-head.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import type { InferencePath } from './inference-paths.ts';
 
@@ -69,4 +70,25 @@ export function bodyLimitOf(
   if (audio !== true) return { bytes: settings.SVC_BODY_LIMIT, setting: 'SVC_BODY_LIMIT', wholeBytes: settings.SVC_BODY_LIMIT };
   const bytes = settings.SVC_AUDIO_LIMIT;
   return { bytes, setting: 'SVC_AUDIO_LIMIT', wholeBytes: body === 'multipart' ? bytes + AROUND_RECORDING_BYTES : bytes };
+}
+
+/** Refuses a body by the headers of its request, before it is read. */
+export function refuseBody(
+  { head, isForm }: { readonly head: RequestHead; readonly isForm: boolean },
+  limit: BodyLimit,
+): readonly [ErrorCode, string, string?] | undefined {
+  const { contentLength, contentEncoding, chunked } = head;
+  if (contentLength !== undefined && contentLength > limit.wholeBytes) return bodyTooLarge(limit);
+  if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+    return ['request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding'];
+  }
+  if (!chunked && (contentLength === undefined || contentLength === 0)) {
+    return ['request.invalid', isForm ? 'Send a multipart body' : 'Send a JSON object as the body'];
+  }
+  return undefined;
+}
+
+export function bodyTooLarge({ bytes, setting }: Pick<BodyLimit, 'bytes' | 'setting'>): readonly [ErrorCode, string] {
+  const what = setting === 'SVC_AUDIO_LIMIT' ? 'Send a smaller or shorter file' : 'Send a smaller body';
+  return ['request.too_large', `${what}: the limit is ${bytes} bytes ("${setting}")`];
 }

@@ -1,0 +1,107 @@
+/**
+ * Finds `model` at the top level of a JSON object that arrives in chunks. Text that is invalid below the top level is left to the upstream. If a key is repeated, the last one counts, as in `JSON.parse`; a
+ * caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
+ */
+import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../platform/json-scanner.ts';
+import { decodeJsonString } from '../../platform/json-skipper.ts';
+import type { BodyProblem, BodyScan } from './body-scan.ts';
+
+export type JsonTag = 'model' | 'image' | 'other';
+
+/** What a path needs besides `model`. */
+export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting'> {
+  /** Names `model`, too. */
+  readonly filter: JsonFilter<JsonTag>;
+  /** Returns the problem with a string of media. `from` and `to`: its offsets in the body, with the quotes. */
+  check(scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString): BodyProblem | undefined;
+}
+
+interface FoundString {
+  readonly media: Exclude<JsonTag, 'model'>;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
+const MODEL_LIMIT = 4096;
+const MODEL_ONLY: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' } }) };
+
+const WRONG_MODEL: BodyProblem = { message: `Write "model" as a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
+const VALUE = 'Write a JSON value for each key of the body';
+const KEY = 'Write a quoted key in the JSON object of the body';
+const MESSAGES: Readonly<Partial<Record<JsonScanner<JsonTag>['place'], string>>> = {
+  start: 'Send a JSON object as the body',
+  'first-key': KEY,
+  key: KEY,
+  colon: 'Write a colon after each key of the body',
+  value: VALUE,
+  'after-value': 'Separate the fields of the body with commas',
+  end: 'Send one JSON object and nothing after it',
+};
+
+/** A class for speed, since there is one per request. */
+export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
+  status: BodyScan['status'] = 'more';
+  /** `null` counts as a missing model. */
+  modelSeen = false;
+  model: string | undefined = undefined;
+  problem: BodyProblem | undefined = undefined;
+  readonly isForm = false;
+  readonly readsAll: boolean;
+  readonly keepsAll: boolean;
+  readonly unfinished = 'Close the JSON object in the body: the text ends too early';
+  readonly #scanner: JsonScanner<JsonTag>;
+  readonly #extra: JsonBodyExtra | undefined;
+  #isRefused = false;
+
+  constructor(extra?: JsonBodyExtra) {
+    this.#extra = extra;
+    this.readsAll = extra !== undefined;
+    this.keepsAll = extra?.keepsAll === true;
+    this.#scanner = new JsonScanner(extra?.filter ?? MODEL_ONLY, this);
+  }
+
+  feed(chunk: Buffer): void {
+    const scanner = this.#scanner;
+    if (!this.#isRefused) scanner.feed(chunk);
+    if (this.#isRefused) return;
+    if (scanner.status === 'invalid') this.#refuse({ message: MESSAGES[scanner.place] ?? VALUE, param: null });
+    else if (scanner.status === 'done') this.status = this.problem === undefined ? 'done' : 'invalid';
+  }
+
+  delaysRouting(...[body, events]: Parameters<NonNullable<BodyScan['delaysRouting']>>): boolean {
+    return this.#extra?.delaysRouting?.(body, events) === true;
+  }
+
+  onString(tag: JsonTag, from: number, to: number): void {
+    if (tag === 'model') {
+      const bytes = to - from - 2;
+      this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
+      return;
+    }
+    const problem = this.#isRefused ? undefined : this.#extra?.check(this.#scanner, { media: tag, from, to });
+    if (problem !== undefined) this.#refuse(problem);
+  }
+
+  onScalar(tag: JsonTag, raw: string): void {
+    if (tag === 'model') this.#setModel(undefined, raw === 'null');
+  }
+
+  onOpen(tag: JsonTag): void {
+    if (tag === 'model') this.#setModel(undefined);
+  }
+
+  /** A wrong model is not final: a later valid one replaces it, as in `JSON.parse`. */
+  #setModel(model: string | undefined, isMissing = false): void {
+    if (this.#isRefused) return;
+    this.modelSeen = true;
+    this.model = model;
+    this.problem = model === undefined && !isMissing ? WRONG_MODEL : undefined;
+  }
+
+  #refuse(problem: BodyProblem): void {
+    this.#isRefused = true;
+    this.status = 'invalid';
+    this.problem = problem;
+  }
+}
