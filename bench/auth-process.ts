@@ -9,7 +9,7 @@ import { createV1Routes } from '../src/api/v1/v1-routes.ts';
 import { createAuthorize, oncePerPoll, createProxyMatcher, createSecretMatcher, type Authorize } from '../src/auth/create-authorize.ts';
 import { createTokenStore } from '../src/auth/token-store.ts';
 import { createTokenVerifier } from '../src/auth/token-verifier.ts';
-import { createGateway } from '../src/gateway/gateway.ts';
+import { createGateway } from '../src/gateway/create-gateway.ts';
 import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';

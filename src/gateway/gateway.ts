@@ -9,20 +9,14 @@ import { createWriteBatcher } from '../platform/write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from '../platform/dense-set.ts';
-import { createImageFetcher } from './translate/fetch-image.ts';
 import { createUpstreams } from './upstream/upstreams.ts';
 
-export type Gateway = ReturnType<typeof createGateway>;
+export type Gateway = ReturnType<typeof createPlainGateway>;
 
 const SWEEP_MS = 1000;
 const CLOSE_CHECK_MS = 20;
 
-const keepNothing: ExchangeDeps['keepImage'] = async () => ({
-  ok: false,
-  problem: 'Set "response_format" to "b64_json": this service keeps no images',
-});
-
-export function createGateway(deps: GatewayDeps) {
+export function createPlainGateway(deps: GatewayDeps) {
   const { board, traffic, settings } = deps;
   const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
@@ -30,9 +24,7 @@ export function createGateway(deps: GatewayDeps) {
   const spoolBudget = createBufferBudget(settings.SVC_SPOOL_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const fetchImage = deps.fetchImage ?? createImageFetcher({ settings });
-  const keepImage = deps.keepImage ?? keepNothing;
-  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, keepImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {

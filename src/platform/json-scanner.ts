@@ -188,7 +188,8 @@ export class JsonScanner<Tag> {
       this.#marksSeen += 1;
       return true;
     }
-    if (EXPECTED[this.#place]?.includes(byte) === true && (this.#place !== 'start' || this.#marksSeen % BYTE_ORDER_MARK.length === 0)) return true;
+    if (EXPECTED[this.#place]?.includes(byte) === true && (this.#place !== 'start' || this.#marksSeen % BYTE_ORDER_MARK.length === 0))
+      return true;
     this.status = 'invalid';
     return false;
   }

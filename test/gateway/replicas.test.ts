@@ -5,7 +5,7 @@ import { createHolds, type Hold, type Holder, type Holds } from '../../src/gatew
 import { createBoard, type BoardSlot, type BoardView } from '../../src/reconciler/board.ts';
 import { boardSlot, boardView, workloadId } from './support/board-fixture.ts';
 
-const HOLDER: Holder = { onHoldAborted: () => undefined };
+const HOLDER: Holder = { onStopping: () => undefined };
 
 /** A new object each time, as in each pass. */
 const withReplicas = (...ports: readonly number[]): BoardSlot =>

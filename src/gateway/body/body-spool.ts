@@ -1,6 +1,6 @@
 /**
- * A request body on disk: one that is too large for memory, and that is needed as a whole because its model comes last, its slot is not open yet, or it is to be translated.
- * The file loses its name as soon as it is open, so that nothing is left of it when the process ends, however it ends.
+ * A request body on disk: too large for memory, and needed as a whole because its model comes last, its slot is not open yet, or it is to be translated. The file is unlinked as soon as it is open, so
+ * nothing is left of it when the process ends, however it ends.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -8,14 +8,33 @@ import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { BufferBudget } from '../traffic/traffic.ts';
 
-interface BodySpoolOptions {
+export interface SpoolOptions {
   readonly directory: string;
-  /** Of the bytes on disk. */
+  /** Limits the bytes on disk. */
   readonly budget: BufferBudget;
-  /** Bytes that were appended are on disk now. */
+  /** This many appended bytes are on disk now. */
   readonly onWritten: (bytes: number) => void;
-  /** Called once; the spool is of no use afterwards. */
+  /** Called once; the spool is useless afterwards. */
   readonly onFailed: (error: unknown) => void;
+}
+
+/** Bytes read at once: few calls, and small enough that many flows fit into memory. */
+const PIECE_BYTES = 128 * 1024;
+
+interface SpoolFlowSink {
+  /** Returns false if the flow should wait for `resume`. */
+  write(bytes: Buffer): boolean;
+  /** Everything has been written. */
+  end(): void;
+  fail(error: unknown): void;
+}
+
+export interface SpoolFlow {
+  /** Everything has been written. */
+  isDone(): boolean;
+  resume(): void;
+  /** Ends the flow without a call of the sink. */
+  stop(): void;
 }
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -24,7 +43,7 @@ const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constant
 export class BodySpool {
   /** Bytes appended but not on disk yet. */
   waitingBytes = 0;
-  readonly #options: BodySpoolOptions;
+  readonly #options: SpoolOptions;
   #handle: FileHandle | undefined;
   #queue: Buffer[] = [];
   #appended = 0;
@@ -34,7 +53,7 @@ export class BodySpool {
   #closed = false;
   #waiters: (() => void)[] = [];
 
-  constructor(options: BodySpoolOptions) {
+  constructor(options: SpoolOptions) {
     this.#options = options;
   }
 
@@ -64,6 +83,11 @@ export class BodySpool {
     const wanted = Math.max(0, Math.min(bytes, this.#written - from));
     const { buffer, bytesRead } = await this.#handle.read(Buffer.allocUnsafe(wanted), 0, wanted, from);
     return this.#isClosed() ? undefined : buffer.subarray(0, bytesRead);
+  }
+
+  /** Sends the body to a sink, also while its end is still on its way. */
+  flowTo(sink: SpoolFlowSink): SpoolFlow {
+    return startFlow(this, sink);
   }
 
   /** Frees the disk space. Later calls do nothing. */
@@ -124,28 +148,7 @@ async function openNameless(directory: string): Promise<FileHandle> {
   return handle;
 }
 
-/** Sends a body from disk to a connection, also while its end is still on its way. */
-
-export interface SpoolFlowSink {
-  /** Returns false if the flow should wait for `resume`. */
-  write(bytes: Buffer): boolean;
-  /** Everything has been written. */
-  end(): void;
-  fail(error: unknown): void;
-}
-
-/** Large enough that reading costs few calls, small enough that many flows fit into memory. */
-const PIECE_BYTES = 128 * 1024;
-
-export interface SpoolFlow {
-  /** Everything has been written. */
-  isDone(): boolean;
-  resume(): void;
-  /** Ends the flow without a call of the sink. */
-  stop(): void;
-}
-
-export function startSpoolFlow(spool: BodySpool, sink: SpoolFlowSink): SpoolFlow {
+function startFlow(spool: BodySpool, sink: SpoolFlowSink): SpoolFlow {
   let at = 0;
   let isDone = false;
   let isStopped = false;

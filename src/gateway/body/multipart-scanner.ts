@@ -41,8 +41,10 @@ export class MultipartScanner implements BodyScan {
   #contentFrom = 0;
   #captured = '';
 
-  constructor(boundary: string) {
-    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  /** `boundary` undefined: the body is invalid. */
+  constructor(boundary: string | undefined) {
+    this.#delimiter = Buffer.from(`\r\n--${boundary ?? ''}`, 'latin1');
+    if (boundary === undefined) this.#fail('Name the boundary of the multipart body in the header "Content-Type", once', 0, 'Content-Type');
   }
 
   feed(chunk: Buffer): void {

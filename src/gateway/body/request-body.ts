@@ -5,31 +5,35 @@
  * multipart body is on disk, and so is one whose `model` comes last.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import type { BodyPart, BodyScan } from './body-scan.ts';
-import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
-import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import { inlineImages } from '../translate/fetch-image.ts';
-import type { FoundUrl } from './media-scanner.ts';
-import { ReadMemory, type ReadRequest, type RequestBodyOwner } from '../client-exchange.ts';
+import type { ClientRequest } from '../client-exchange.ts';
+import { bodyTooLarge, refuseBody, type BodyLimit } from '../route/decide/request-limits.ts';
+import type { RequestHead } from '../upstream/decide/request-head.ts';
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+import { ReadMemory } from './body-memory.ts';
+import type { BodyEvents, BodyPart, BodyScan, EditableBody } from './body-scan.ts';
+import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
+
+export interface ReadRequest {
+  readonly req: ClientRequest;
+  readonly head: RequestHead;
+  readonly scan: BodyScan;
+  readonly limit: BodyLimit;
+}
 
 /** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
 const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
 
-type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
-
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
-export class RequestBody {
+export class RequestBody implements EditableBody {
   received = 0;
   /** The complete body has been read. */
   whole = false;
+  onRelease: (() => void) | undefined;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
-  readonly #deps: BodyDeps;
-  readonly #owner: RequestBodyOwner;
+  readonly #events: BodyEvents;
   readonly #kept: KeptBody;
   readonly #memory: ReadMemory;
   #isSentAgain = false;
@@ -37,28 +41,26 @@ export class RequestBody {
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
   #chunked = false;
-  #fetching: AbortController | undefined;
   #onWhole: (() => void) | undefined;
   /** Set while the body flows without being kept. */
   #writer: BodyWriter | undefined;
 
-  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
-    this.#deps = deps;
-    const { req } = request;
+  constructor(request: ReadRequest, deps: KeptBodyDeps, events: BodyEvents) {
+    const { req, scan } = request;
     this.#request = request;
-    this.#owner = owner;
+    this.#scan = scan;
+    this.#events = events;
     this.#memory = new ReadMemory(req);
-    this.#kept = new KeptBody(deps, this.#memory, {
-      fail: (code, message) => this.#fail(code, message),
-      pauseReading: () => void req.pause(),
-      resumeReading: () => void req.resume(),
-    });
-    this.#scan = request.scan;
+    this.#kept = new KeptBody(deps, req, this.#memory, events);
   }
 
   /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
   get chunks(): readonly Buffer[] {
     return this.#kept.chunks;
+  }
+
+  get isReleased(): boolean {
+    return this.#released;
   }
 
   get model(): string | undefined {
@@ -86,12 +88,10 @@ export class RequestBody {
   }
 
   start(): void {
-    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#request.limit);
-    if (refusal !== undefined) {
-      this.#fail(...refusal);
-      return;
-    }
-    const { req } = this.#request;
+    const { req, head, limit } = this.#request;
+    const refusal = refuseBody({ head, isForm: this.#scan.isForm }, limit);
+    if (refusal !== undefined) return this.#fail(...refusal);
+    if (this.#scan.status === 'invalid') return this.#invalid();
     req.on('data', (chunk: Buffer) => this.#onData(chunk));
     req.on('end', () => this.#onEnd());
   }
@@ -111,7 +111,10 @@ export class RequestBody {
   flowTo(connection: UpstreamConnection): void {
     const writer = new BodyWriter(connection, this.#chunked, this.#memory);
     if (this.#kept.isOnDisk) {
-      this.#kept.flowTo({ write: (bytes) => this.#passOn(writer, bytes), end: () => writer.end() });
+      this.#kept.flowTo(
+        (bytes) => this.#passOn(writer, bytes),
+        () => writer.end(),
+      );
       return;
     }
     for (const chunk of this.chunks) writer.write(chunk);
@@ -147,12 +150,13 @@ export class RequestBody {
     return this.#released ? undefined : await this.#kept.read(from, bytes);
   }
 
-  /** Replaces the whole body, which is in memory, by a longer one. Returns false if there is no memory for it. */
-  replace(pieces: readonly Buffer[]): boolean {
-    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    if (!this.#kept.reserve(bytes - this.received)) return false;
-    this.received = this.#kept.replace(pieces);
-    return true;
+  reserve(bytes: number): boolean {
+    return this.#kept.reserve(bytes);
+  }
+
+  replace(pieces: readonly Buffer[]): void {
+    this.#kept.replace(pieces);
+    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
   }
 
   resumeFlow(): void {
@@ -172,17 +176,15 @@ export class RequestBody {
   /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
-    this.#fetching?.abort();
+    this.onRelease?.();
     this.#kept.release();
   }
 
   #onData(chunk: Buffer): void {
     if (this.#released) return;
     this.received += chunk.length;
-    if (this.received > this.#request.limit.wholeBytes) {
-      this.#fail(...bodyTooLarge(this.#request.limit));
-      return;
-    }
+    const { limit } = this.#request;
+    if (this.received > limit.wholeBytes) return this.#fail(...bodyTooLarge(limit));
     const { readsAll } = this.#scan;
     if (this.#writer !== undefined) {
       // Scanned first: an upstream never gets the end of a body that is not valid.
@@ -193,7 +195,7 @@ export class RequestBody {
       return;
     }
     if (!this.#kept.add(chunk)) return;
-    this.#owner.onBodyProgress();
+    this.#events.onProgress();
     if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
   }
 
@@ -220,7 +222,7 @@ export class RequestBody {
       if (this.#scan.problem !== undefined) return this.#invalid();
       this.#request.req.pause();
       this.#ready = true;
-      this.#owner.onBodyReady();
+      this.#events.onRoutable();
     } else if (this.#scan.isForm) this.#kept.moveToDisk();
   }
 
@@ -239,30 +241,7 @@ export class RequestBody {
     if (!this.#checkEnd()) return;
     this.#setWhole();
     this.#ready = true;
-    const { urls = [] } = this.#scan;
-    if (urls.length === 0) this.#owner.onBodyReady();
-    else void this.#inlineImages(urls);
-  }
-
-  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
-    const fetching = new AbortController();
-    this.#fetching = fetching;
-    const onBytes = (bytes: number): boolean => {
-      this.#owner.onBodyProgress();
-      // The image itself, and its text in base64.
-      return !this.#released && this.#kept.reserve(bytes * 3);
-    };
-    const body = Buffer.concat(this.chunks);
-    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
-    fetching.abort();
-    if (this.#released) return;
-    if ('message' in pieces) {
-      this.#fail('request.invalid', pieces.message, pieces.param);
-      return;
-    }
-    this.received = this.#kept.replace(pieces);
-    if (this.received > this.#request.limit.wholeBytes) this.#fail(...bodyTooLarge(this.#request.limit));
-    else this.#owner.onBodyReady();
+    if (this.#scan.delaysRouting?.(this, this.#events) !== true) this.#events.onRoutable();
   }
 
   #setWhole(): void {
@@ -277,7 +256,7 @@ export class RequestBody {
   }
 
   #passOn(writer: BodyWriter, bytes: Buffer): boolean {
-    this.#owner.onBodyProgress();
+    this.#events.onProgress();
     return writer.write(bytes);
   }
 
@@ -288,6 +267,6 @@ export class RequestBody {
 
   #fail(code: ErrorCode, message: string, param: string | null = null): void {
     this.release();
-    this.#owner.fail(code, message, param);
+    this.#events.fail(code, message, param);
   }
 }

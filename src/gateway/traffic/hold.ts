@@ -1,8 +1,8 @@
 /**
  * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an endpoint:
  *
- *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onForwardLost ─► release(): counts it off
- *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onHoldAborted ─► release()
+ *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onLost ─► release(): counts it off
+ *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onStopping ─► release()
  *
  * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
  * Everything is synchronous and in memory, and costs the hot path a few additions.
@@ -12,12 +12,10 @@ import type { WorkloadActivity } from '../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { Endpoint } from '../../providers/provider.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
+import type { RequestEvents } from '../request-events.ts';
 import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
 
-export interface Holder {
-  /** The workload is about to be stopped: end the request now and release the hold. */
-  onHoldAborted(): void;
-}
+export type Holder = Pick<RequestEvents, 'onStopping'>;
 
 export interface Hold {
   readonly slot: SlotName;
@@ -183,9 +181,9 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
     /** How far the slot is with the request that reported last; undefined if none in flight has. */
     progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
-    /** Calls `onHoldAborted` of every holder of the workload. */
+    /** Calls `onStopping` of every holder of the workload. */
     abort(workload: WorkloadId) {
-      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();
+      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onStopping();
     },
   };
 }

@@ -43,11 +43,11 @@ const DATA = /^data:/i;
 interface ChatBodyDeps {
   readonly settings: Pick<Settings, 'SVC_FETCH_IMAGES' | 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT'>;
   readonly fetchImage: FetchImage;
-  /** Called for each URL that is accepted. */
-  readonly onUrl?: (url: FoundUrl) => void;
+  /** Returns the problem with a URL, of which `before` were accepted. Default: `refuseMedia`. */
+  readonly check?: (url: FoundUrl, before: number) => BodyProblem | undefined;
 }
 
-export function createChatBody({ settings, fetchImage, onUrl }: ChatBodyDeps): JsonBody {
+export function createChatBody({ settings, fetchImage, check }: ChatBodyDeps): JsonBody {
   const policy = settings.SVC_FETCH_IMAGES;
   const urls: FoundUrl[] = [];
   return new JsonBody({
@@ -57,9 +57,8 @@ export function createChatBody({ settings, fetchImage, onUrl }: ChatBodyDeps): J
       if (beginsWithData(scanner.raw(SCHEME_LIMIT))) return undefined;
       const url = to - from - 2 > STRING_LIMIT ? undefined : decodeJsonString(scanner.raw(STRING_LIMIT));
       const found: FoundUrl = { param: scanner.path, media, url, from, to };
-      const problem = refuseMedia(found, policy, urls.length);
+      const problem = check === undefined ? refuseMedia(found, policy, urls.length) : check(found, urls.length);
       if (problem === undefined) urls.push(found);
-      if (problem === undefined) onUrl?.(found);
       return problem;
     },
     delaysRouting(body, events) {

@@ -1,87 +1,138 @@
 /**
- * The voice that a request for speech names. `Exchange` asks `delays` each time before it takes a hold on a slot. If the voice is a stored one, and the model of the slot imitates
- * voices, the recording is put into the body meanwhile, and the request is routed again:
+ * The body of a request for speech: it is short and kept as a whole, the length of its text is checked, and the recording of a stored voice is inserted before the request is sent to a slot whose model
+ * imitates voices:
  *
- *   delays ──► nothing to do, or done for such a model before                     false
- *         └──► plan-voice.ts ─┬─► read the recording, put it into the body        onFirstBoard
- *                             └─► the model has only voices of its own, refuse    fail
+ *   delaysAttempt ──► nothing to do, or done for such a model before                 false
+ *               └───► plan-voice.ts ─┬─► read the recording, insert it in the body   onRoutable: the slot may have closed meanwhile
+ *                                    └─► the model has only voices of its own        fail
  */
 import { codeOf } from '../../platform/error-text.ts';
-import type { RoutedSlot } from '../../reconciler/board.ts';
+import type { ProviderRegistry } from '../../providers/provider.ts';
+import type { RoutedBoard, RoutedSlot } from '../../reconciler/board.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
-import type { BodyScan } from '../body/body-scan.ts';
-import { insertRecording, imitatesVoices, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
+import type { BodyEvents, BodyProblem, BodyScan, EditableBody } from '../body/body-scan.ts';
+import { JsonBody } from '../body/json-body.ts';
 import type { Refusal } from '../route/decide/route.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { RequestBodyOwner } from '../client-exchange.ts';
-import type { RequestBody } from '../body/request-body.ts';
+import { checkSpeech } from './decide/check-speech.ts';
+import { imitatesVoices, insertRecording, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
 
-export interface SpokenVoiceOwner extends Pick<RequestBodyOwner, 'fail'> {
-  /** The request can be routed, from the beginning: its slot may have closed meanwhile. */
-  onFirstBoard(): void;
+export interface SpeechDeps {
+  readonly board: RoutedBoard;
+  readonly providers: ProviderRegistry;
+  /** The stored voices. Default: there are none. */
+  readonly voices?: Pick<VoiceStore, 'find' | 'read'> | undefined;
 }
 
-interface SpeechRequest {
-  readonly scan: Pick<BodyScan, 'voice'>;
-  readonly requestBody: Pick<RequestBody, 'chunks' | 'replace' | 'resendable'>;
-}
+/** `\ud83d\ude00`: the longest way to write one character in JSON. */
+const LONGEST_CHARACTER_BYTES = 12;
+/** For all other fields: the longest one is the recording of a voice, with 3 MB in Base64. */
+const OTHER_FIELDS_BYTES = 4_000_000 + 64 * 1024;
 
 /** A class, because it remembers what was done to the body. */
-export class SpokenVoice {
-  readonly #request: SpeechRequest;
-  readonly #deps: ExchangeDeps;
-  readonly #owner: SpokenVoiceOwner;
+export class SpeechBody implements BodyScan {
+  readonly isForm = false;
+  readonly readsAll = true;
+  readonly keepsAll = true;
+  readonly #fields = new JsonBody();
+  readonly #limit: number;
+  readonly #deps: SpeechDeps;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #isChecked = false;
+  #voice: string | undefined;
+  #problem: BodyProblem | undefined;
   /** Whether the model for which the body was prepared imitates voices; undefined before the first one. A swap may bring one of the other kind. */
   #preparedFor: boolean | undefined;
-  #inserted = false;
+  #isInserted = false;
 
-  constructor(request: SpeechRequest, deps: ExchangeDeps, owner: SpokenVoiceOwner) {
-    this.#request = request;
+  /** `limit` in characters. */
+  constructor(limit: number, deps: SpeechDeps) {
+    this.#limit = limit;
     this.#deps = deps;
-    this.#owner = owner;
+  }
+
+  get status(): BodyScan['status'] {
+    return this.#problem === undefined ? this.#fields.status : 'invalid';
+  }
+
+  get problem(): BodyProblem | undefined {
+    return this.#problem ?? this.#fields.problem;
+  }
+
+  get modelSeen(): boolean {
+    return this.#fields.modelSeen;
+  }
+
+  get model(): string | undefined {
+    return this.#fields.model;
+  }
+
+  get unfinished(): string {
+    return this.#fields.unfinished;
+  }
+
+  feed(chunk: Buffer): void {
+    if (this.status === 'invalid') return;
+    this.#fields.feed(chunk);
+    if (this.#isChecked) return;
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#limit * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES) {
+      this.#check({ problem: { message: `Send at most ${this.#limit} characters of text ("SVC_SPEECH_LIMIT")`, param: 'input' } });
+      return;
+    }
+    this.#chunks.push(chunk);
+    if (this.#fields.status === 'done') this.#check(checkSpeech(Buffer.concat(this.#chunks).toString('utf8'), this.#limit));
   }
 
   /** The recording is read only now, so requests that wait for their slot do not hold it. */
-  delays(slot: RoutedSlot): boolean {
-    const { voice } = this.#request.scan;
+  delaysAttempt(slot: RoutedSlot, body: EditableBody, events: BodyEvents): boolean {
+    const voice = this.#voice;
     const { voices, providers } = this.#deps;
     if (voice === undefined || voices === undefined) return false;
     const imitates = imitatesVoices(providers, slot);
     if (this.#preparedFor === imitates) return false;
     this.#preparedFor = imitates;
     const plan = planVoice(voice, slot, imitates);
-    if (plan === 'keep' || (plan === 'send' && this.#inserted)) return false;
-    void this.#prepare(voice, voices, plan === 'refuse-stored' ? slot : undefined);
+    if (plan === 'keep' || (plan === 'send' && this.#isInserted)) return false;
+    const prepared = plan === 'send' ? this.#insert(voice, voices, body) : this.#refuseStored(voice, voices, slot);
+    void prepared
+      .catch((error: unknown) =>
+        refuse(
+          'server.internal',
+          `Make the recording of the voice "${voice}" readable, or delete the voice and store it again: it cannot be read (${codeOf(error) || 'the disk failed'})`,
+        ),
+      )
+      .then((refusal) => {
+        if (body.isReleased) return;
+        if (refusal === undefined) events.onRoutable();
+        else events.fail(refusal.code, refusal.message, 'voice');
+      });
     return true;
   }
 
-  /** `incapable`: the slot that refuses a stored voice. */
-  async #prepare(name: string, voices: Pick<VoiceStore, 'find' | 'read'>, incapable: RoutedSlot | undefined): Promise<void> {
-    const { board, providers } = this.#deps;
-    let refusal: Refusal | undefined;
-    try {
-      if (incapable === undefined) refusal = await this.#insert(name, voices);
-      else if ((await voices.find(name)) !== undefined) refusal = refuseStoredVoice(name, incapable, board.current(), providers);
-    } catch (error) {
-      const why = codeOf(error) || 'the disk failed';
-      refusal = refuse(
-        'server.internal',
-        `Make the recording of the voice "${name}" readable, or delete the voice and store it again: it cannot be read (${why})`,
-      );
-    }
-    if (!this.#request.requestBody.resendable) return;
-    if (refusal === undefined) this.#owner.onFirstBoard();
-    else this.#owner.fail(refusal.code, refusal.message, 'voice');
+  #check({ problem, voice }: ReturnType<typeof checkSpeech>): void {
+    this.#isChecked = true;
+    this.#problem = problem;
+    this.#voice = voice;
+    this.#chunks = [];
   }
 
-  async #insert(name: string, voices: Pick<VoiceStore, 'read'>): Promise<Refusal | undefined> {
+  async #insert(name: string, voices: Pick<VoiceStore, 'read'>, body: EditableBody): Promise<Refusal | undefined> {
     const voice = await voices.read(name);
-    const { requestBody } = this.#request;
     // Without a recording, the server says itself that it needs one. The client may have left meanwhile.
-    if (voice === undefined || !requestBody.resendable) return undefined;
-    this.#inserted = requestBody.replace(insertRecording(Buffer.concat(requestBody.chunks), voice));
-    if (this.#inserted) return undefined;
-    return refuse('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
+    if (voice === undefined || body.isReleased) return undefined;
+    const pieces = insertRecording(Buffer.concat(body.chunks), voice);
+    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received)) {
+      return refuse('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
+    }
+    body.replace(pieces);
+    this.#isInserted = true;
+    return undefined;
+  }
+
+  async #refuseStored(name: string, voices: Pick<VoiceStore, 'find'>, slot: RoutedSlot): Promise<Refusal | undefined> {
+    const { board, providers } = this.#deps;
+    return (await voices.find(name)) === undefined ? undefined : refuseStoredVoice(name, slot, board.current(), providers);
   }
 }
 

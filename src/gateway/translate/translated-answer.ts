@@ -1,13 +1,13 @@
 /** What the client gets from a translation: an answer that is sent at once, or one that is begun and then written piece by piece. Throws if the translation breaks that order. */
 import type { AnswerHead, FormField, FormFile, TranslatableBody, UpstreamRequest } from '../../providers/translation.ts';
 import { AnswerTail, type ClientAnswer } from '../answer.ts';
-import type { AttemptRequest } from '../attempt.ts';
+import type { AttemptRequest } from '../exchange-deps.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { RequestBody } from '../body/request-body.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
-import { UpstreamCall, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
+import { UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
 
 export class TranslatedAnswer {
   ttftMs: number | undefined;

@@ -1,8 +1,8 @@
 /**
  * An attempt to answer a request by a translation of the provider. It begins when the whole body has been read, and ends in one of these ways:
  *
- *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onAttemptDone, fail
- *                                            ├─► the server dies before anything was written: run it again elsewhere      onAttemptLost
+ *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onDone, fail
+ *                                            ├─► the server dies before anything was written: run it again elsewhere      onLost
  *                                            ├─► it throws, breaks a rule, or a time limit passes: `upstream.failed`      fail
  *                                            └─► the client leaves                                                        destroy
  *
@@ -10,21 +10,22 @@
  * what the translation named in `on-end`. The hold lasts until then.
  */
 import { randomBytes } from 'node:crypto';
-import type { InferPlan, InferRequest } from '../../providers/provider.ts';
 import type { TranslationEnd, UpstreamAnswer } from '../../providers/translation.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Attempt, AttemptOwner, AttemptRequest } from '../attempt.ts';
+import type { AttemptRequest, TranslatedRequest } from '../exchange-deps.ts';
+import type { Attempt, AttemptEvents } from '../request-events.ts';
 import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
 import { passedLimit } from '../route/decide/request-limits.ts';
 import { leaveUpstream, readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
-import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
+import { TranslationRun, type KeepImage } from './translation-run.ts';
+import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from './upstream-call.ts';
 
-export interface TranslatedRequest extends AttemptRequest {
-  readonly plan: Extract<InferPlan, { kind: 'translate' }>;
-  readonly asked: InferRequest;
+export interface TranslationDeps {
+  readonly keepImage: KeepImage;
+  /** Called with what a translation of a provider threw. */
+  readonly onFault: (fault: unknown, requestId: string) => void;
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -32,7 +33,8 @@ const EMPTY = Buffer.alloc(0);
 /** A class, because it is a resource with a lifetime. */
 export class TranslatedForward implements Attempt {
   readonly #request: TranslatedRequest;
-  readonly #owner: AttemptOwner;
+  readonly #deps: TranslationDeps;
+  readonly #events: AttemptEvents;
   readonly #ending = new AbortController();
   readonly #leaving = new AbortController();
   readonly #answer: TranslatedAnswer;
@@ -44,9 +46,10 @@ export class TranslatedForward implements Attempt {
   #progressAt: number;
   #completed = false;
 
-  constructor(request: TranslatedRequest, owner: AttemptOwner) {
+  constructor(request: TranslatedRequest, deps: TranslationDeps, events: AttemptEvents) {
     this.#request = request;
-    this.#owner = owner;
+    this.#deps = deps;
+    this.#events = events;
     this.#answer = new TranslatedAnswer(request);
     this.#memory = reservationIn(request.deps.budget);
     this.#progressAt = request.deps.tick();
@@ -56,7 +59,8 @@ export class TranslatedForward implements Attempt {
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
       ...this.#memory,
-      ...portsOf(request),
+      keepImage: deps.keepImage,
+      onReport: (progress) => request.hold.report(progress),
       signal: this.#ending.signal,
     });
   }
@@ -134,8 +138,8 @@ export class TranslatedForward implements Attempt {
       case 'failed':
         // The translation itself has ended, so nothing is left to be cleaned up.
         this.#completed = true;
-        if (end.kind === 'failed') this.#owner.fail('upstream.failed', end.message);
-        else this.#owner.fail(end.code, end.message, end.param);
+        if (end.kind === 'failed') this.#events.fail('upstream.failed', end.message);
+        else this.#events.fail(end.code, end.message, end.param);
         return;
       default:
         end satisfies never;
@@ -148,18 +152,18 @@ export class TranslatedForward implements Attempt {
     if (verdict.kind !== 'error' && verdict.kind !== 'loading') throw new TypeError(`Answer with an error of the upstream, not ${status}`);
     const { error } = verdict.body;
     this.#completed = true;
-    if (answer.started) this.#owner.fail('upstream.failed', error.message);
+    if (answer.started) this.#events.fail('upstream.failed', error.message);
     else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, error.message);
     else {
       answer.upstreamError({ status, headers: [...headers].flat() }, error);
-      this.#owner.onAttemptDone();
+      this.#events.onDone();
     }
   }
 
   #complete(last: Buffer): void {
     this.#answer.end(last);
     this.#completed = true;
-    this.#owner.onAttemptDone();
+    this.#events.onDone();
   }
 
   #onProgress(what: 'sent' | 'heard'): void {
@@ -169,11 +173,11 @@ export class TranslatedForward implements Attempt {
 
   #onError(error: unknown): void {
     if (this.#isEnded()) return;
-    const { deps, requestId } = this.#request;
+    const { requestId } = this.#request;
     if (error instanceof UpstreamLost) this.#lose(error.accepted, error.message);
     else if (error instanceof UpstreamBroken) this.#fail('upstream.failed', error.message);
     else {
-      deps.onFault(error, requestId);
+      this.#deps.onFault(error, requestId);
       this.#fail('upstream.failed', `Report this with the request id "${requestId}": the request or its answer could not be translated`);
     }
   }
@@ -183,13 +187,13 @@ export class TranslatedForward implements Attempt {
     this.#end();
     this.#run.call?.destroy();
     const { requestBody, answer, hold } = this.#request;
-    if (requestBody.resendable && !answer.started) this.#owner.onAttemptLost({ hold, accepted, message });
-    else this.#owner.fail('upstream.failed', message);
+    if (requestBody.resendable && !answer.started) this.#events.onLost({ hold, accepted, message });
+    else this.#events.fail('upstream.failed', message);
   }
 
   #fail(code: ErrorCode, message: string): void {
-    // The owner destroys the attempt.
-    if (!this.#isEnded()) this.#owner.fail(code, message);
+    // The exchange destroys the attempt.
+    if (!this.#isEnded()) this.#events.fail(code, message);
   }
 
   #isEnded(): boolean {
@@ -205,11 +209,6 @@ export class TranslatedForward implements Attempt {
 function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onProgress: UpstreamCallDeps['onProgress']): UpstreamCallDeps {
   const readBody: UpstreamCallDeps['readBody'] = (from, bytes) => requestBody.read(from, bytes);
   return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
-}
-
-/** Where images and progress of the translation go. */
-function portsOf({ deps, hold }: AttemptRequest): Pick<TranslationRunDeps, 'keepImage' | 'onReport'> {
-  return { keepImage: deps.keepImage, onReport: (progress) => hold.report(progress) };
 }
 
 type Reservation = ReturnType<typeof reservationIn>;

@@ -14,10 +14,15 @@ import type {
 } from '../../providers/translation.ts';
 import { sleep } from '../../platform/clock.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import type { KeepImage } from '../exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
-import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
-import { UpstreamSocket } from '../upstream/upstream-socket.ts';
+import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
+import { UpstreamSocket } from './upstream-socket.ts';
+
+/**
+ * Puts an image that comes in pieces into the cache; undefined after the last piece. `status`: of the answer that it is in. Rejects if `next` does, and if the disk fails.
+ * Nothing is left of an image that is not complete.
+ */
+export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
 
 export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly begin: (step: Extract<TranslationStep, { kind: 'begin' }>['head']) => void;

@@ -9,13 +9,14 @@
 import type { Endpoint } from '../../providers/provider.ts';
 import type { FormFile, UpstreamRequest } from '../../providers/translation.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import { requestHeadOf } from '../translate/decide/translation-heads.ts';
-import type { ResponseHead } from './decide/response-head.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
+import type { Breakage, UpstreamEvents } from '../request-events.ts';
+import type { ResponseHead } from '../upstream/decide/response-head.ts';
+import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+import type { Upstreams } from '../upstream/upstreams.ts';
+import { requestHeadOf } from './decide/translation-heads.ts';
 
 export interface UpstreamCallDeps {
-  readonly upstreams: ExchangeDeps['upstreams'];
+  readonly upstreams: Upstreams;
   readonly endpoint: Endpoint;
   readonly requestId: string;
   /** Reads from the client's body. Undefined once it is released. */
@@ -46,7 +47,7 @@ const PIECE_BYTES = 128 * 1024;
 type Piece = Buffer | FormFile;
 
 /** A class, because it is a resource with a lifetime. */
-export class UpstreamCall implements UpstreamSink {
+export class UpstreamCall implements UpstreamEvents {
   readonly request: UpstreamRequest;
   isConnected = false;
   /** The whole request has been handed to the connection. */

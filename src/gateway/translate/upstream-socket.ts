@@ -8,7 +8,7 @@
 import { WebSocket } from 'ws';
 import type { SocketMessage } from '../../providers/translation.ts';
 import { authorityOf } from '../route/decide/route.ts';
-import { checkedPath } from '../translate/decide/translation-heads.ts';
+import { checkedPath } from './decide/translation-heads.ts';
 import type { UpstreamCallDeps } from './upstream-call.ts';
 
 /** A server is local or in the same cluster. A translation that waits for the WebSocket has not sent the request itself yet. */

@@ -10,26 +10,28 @@
  * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
  * body, because a server that dies between the two would otherwise take the request with it.
  */
-import type { ErrorCode } from '../schema/words/error-codes.ts';
-import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
-import { AnswerTail } from './answer.ts';
-import { judgeAnswer, type Usage } from './upstream/decide/judge-answer.ts';
-import { authorityOf } from './route/decide/route.ts';
-import type { ResponseHead } from './upstream/decide/response-head.ts';
-import { CONNECT_MS } from './route/decide/request-limits.ts';
-import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream/upstream-connection.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import { AnswerTail } from '../answer.ts';
+import type { AttemptRequest } from '../exchange-deps.ts';
+import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
+import { CONNECT_MS } from '../route/decide/request-limits.ts';
+import { authorityOf } from '../route/decide/route.ts';
+import { judgeAnswer, type Usage } from './decide/judge-answer.ts';
+import type { ResponseHead } from './decide/response-head.ts';
+import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface ForwardRequest extends AttemptRequest {
+  /** On the upstream. */
+  readonly path: string;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
 }
 
 /** A class, because it is a resource with a lifetime on the hot path. */
-export class Forward implements UpstreamSink, Attempt {
+export class Forward implements UpstreamEvents, Attempt {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
-  readonly #path: string;
-  readonly #owner: AttemptOwner;
+  readonly #events: AttemptEvents;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
   /** The upstream's head has arrived. */
@@ -42,19 +44,18 @@ export class Forward implements UpstreamSink, Attempt {
   #collected: CollectedAnswer | undefined;
   readonly #tail = new AnswerTail();
 
-  constructor(request: ForwardRequest, path: string, owner: AttemptOwner) {
+  constructor(request: ForwardRequest, events: AttemptEvents) {
     this.#request = request;
-    this.#path = path;
-    this.#owner = owner;
+    this.#events = events;
     this.#progressAt = request.deps.tick();
   }
 
   start(fresh = false): void {
-    const { deps, hold, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const head = `POST ${this.#path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
     if (requestBody.inMemory) {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
@@ -183,20 +184,20 @@ export class Forward implements UpstreamSink, Attempt {
 
   #done(): void {
     this.#ended = true;
-    this.#owner.onAttemptDone();
+    this.#events.onDone();
   }
 
   #lose(accepted: boolean, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    if (this.#request.requestBody.resendable) this.#owner.onAttemptLost({ hold: this.#request.hold, accepted, message });
-    else this.#owner.fail('upstream.failed', message);
+    if (this.#request.requestBody.resendable) this.#events.onLost({ hold: this.#request.hold, accepted, message });
+    else this.#events.fail('upstream.failed', message);
   }
 
   #fail(code: ErrorCode, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    this.#owner.fail(code, message);
+    this.#events.fail(code, message);
   }
 }
 

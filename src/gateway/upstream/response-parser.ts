@@ -1,14 +1,11 @@
 /**
  * Parses the HTTP/1 responses of one connection from its bytes, in whatever pieces they arrive. Bodies are passed on unchanged, and without a copy where
- * possible. It does no I/O: the connection feeds it, and a sink receives heads and bodies.
+ * possible. It does no I/O: the connection feeds it, and `UpstreamEvents` receive heads and bodies.
  */
+import type { UpstreamEvents } from '../request-events.ts';
 import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
 
-export interface ResponseSink {
-  onHead(head: ResponseHead): void;
-  /** `last`: the response is complete; `bytes` may be empty then. */
-  onBody(bytes: Buffer, last: boolean): void;
-}
+export type ResponseEvents = Pick<UpstreamEvents, 'onHead' | 'onBody'>;
 
 /** llama.cpp's heads have about 300 bytes; the limit protects memory from a broken upstream. */
 const HEAD_LIMIT = 64 * 1024;
@@ -39,29 +36,29 @@ export class ResponseParser {
     this.state = 'idle';
   }
 
-  feed(chunk: Buffer, sink: ResponseSink): void {
+  feed(chunk: Buffer, events: ResponseEvents): void {
     let rest = chunk;
     while (this.state === 'idle' || this.state === 'head') {
-      const after = this.#parseHead(rest, sink);
+      const after = this.#parseHead(rest, events);
       if (after === undefined) return;
       rest = after;
     }
-    if (this.state === 'body') this.#parseBody(rest, sink);
+    if (this.state === 'body') this.#parseBody(rest, events);
     // Bytes after the end of the response.
     else if (rest.length > 0) this.keepAlive = false;
   }
 
-  /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
-  end(sink: ResponseSink): boolean {
+  /** To be called when the connection has ended. Returns true if that completes the response, after a last `onBody`. */
+  end(events: ResponseEvents): boolean {
     if (this.state !== 'body' || this.#framing !== 'close') return false;
     this.state = 'done';
     this.keepAlive = false;
-    sink.onBody(EMPTY, true);
+    events.onBody(EMPTY, true);
     return true;
   }
 
   /** Returns the bytes after the head. Undefined if the head is incomplete or broken. */
-  #parseHead(chunk: Buffer, sink: ResponseSink): Buffer | undefined {
+  #parseHead(chunk: Buffer, events: ResponseEvents): Buffer | undefined {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.state = 'head';
@@ -82,11 +79,11 @@ export class ResponseParser {
       if (head.status === 101) this.#break('it switches protocols without a request');
       return this.state === 'head' ? rest : undefined;
     }
-    this.#begin(head, sink);
+    this.#begin(head, events);
     return rest;
   }
 
-  #begin(head: ResponseHead, sink: ResponseSink): void {
+  #begin(head: ResponseHead, events: ResponseEvents): void {
     this.state = 'body';
     this.keepAlive = head.keepAlive;
     this.keepAliveSeconds = head.keepAliveSeconds;
@@ -94,33 +91,33 @@ export class ResponseParser {
     this.#left = head.framing.kind === 'length' ? head.framing.bytes : 0;
     this.#chunkPlace = 'size';
     this.#line = '';
-    sink.onHead(head);
+    events.onHead(head);
     if (this.#framing === 'none' || (this.#framing === 'length' && this.#left === 0)) {
       this.state = 'done';
-      sink.onBody(EMPTY, true);
+      events.onBody(EMPTY, true);
     }
   }
 
-  #parseBody(chunk: Buffer, sink: ResponseSink): void {
+  #parseBody(chunk: Buffer, events: ResponseEvents): void {
     if (chunk.length === 0) return;
-    if (this.#framing === 'length') this.#passCounted(chunk, sink);
-    else if (this.#framing === 'chunked') this.#parseChunks(chunk, sink);
-    else sink.onBody(chunk, false);
+    if (this.#framing === 'length') this.#passCounted(chunk, events);
+    else if (this.#framing === 'chunked') this.#parseChunks(chunk, events);
+    else events.onBody(chunk, false);
   }
 
-  #passCounted(chunk: Buffer, sink: ResponseSink): void {
+  #passCounted(chunk: Buffer, events: ResponseEvents): void {
     if (chunk.length < this.#left) {
       this.#left -= chunk.length;
-      sink.onBody(chunk, false);
+      events.onBody(chunk, false);
       return;
     }
     const hasExtra = chunk.length > this.#left;
     this.state = 'done';
     if (hasExtra) this.keepAlive = false;
-    sink.onBody(hasExtra ? chunk.subarray(0, this.#left) : chunk, true);
+    events.onBody(hasExtra ? chunk.subarray(0, this.#left) : chunk, true);
   }
 
-  #parseChunks(chunk: Buffer, sink: ResponseSink): void {
+  #parseChunks(chunk: Buffer, events: ResponseEvents): void {
     let at = 0;
     const pieces = this.#pieces;
     while (at < chunk.length && this.state === 'body') {
@@ -141,7 +138,7 @@ export class ResponseParser {
     if (pieces.length === 0 && !last) return;
     const bytes = pieces.length === 1 ? (pieces[0] ?? EMPTY) : Buffer.concat(pieces);
     pieces.length = 0;
-    sink.onBody(bytes, last);
+    events.onBody(bytes, last);
   }
 
   /** Parses a size line, the line end after data, or a trailer line. Returns the index of the next byte. */

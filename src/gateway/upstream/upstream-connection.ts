@@ -4,34 +4,17 @@
  */
 import { connect, type Socket, type OnReadOpts } from 'node:net';
 import type { Endpoint } from '../../providers/provider.ts';
-import { ResponseParser, type ResponseSink } from './response-parser.ts';
+import type { Breakage, UpstreamEvents } from '../request-events.ts';
+import { ResponseParser } from './response-parser.ts';
 
-export interface Breakage {
-  /** `refused`: no connection was established, so nothing was sent. */
-  readonly kind: 'refused' | 'closed' | 'protocol';
-  /**
-   * The connection had carried a request before, so the failure may be left over from that: the upstream closed the idle connection, or sent more than its
-   * answer.
-   */
-  readonly reused: boolean;
-  readonly message: string;
-}
-
-export interface UpstreamSink extends ResponseSink {
-  onConnected(): void;
-  /** More may be written, after `write` returned false. */
-  onDrain(): void;
-  /** The last call. */
-  onBroken(breakage: Breakage): void;
+/** What a connection tells its pool. */
+export interface PoolEvents {
+  onIdle(connection: UpstreamConnection): void;
+  onGone(connection: UpstreamConnection): void;
 }
 
 /** A body up to this size is sent with the head in one piece, because copying it costs less than a second buffer in the same write. */
 const JOINED_BODY_BYTES = 16 * 1024;
-
-export interface ConnectionOwner {
-  onIdle(connection: UpstreamConnection): void;
-  onGone(connection: UpstreamConnection): void;
-}
 
 /** A class, because it is a resource with a lifetime on the hot path. Only `createUpstreams` makes one. */
 export class UpstreamConnection {
@@ -40,23 +23,23 @@ export class UpstreamConnection {
   idleSince = 0;
   /** Number of requests answered. */
   served = 0;
-  readonly #owner: ConnectionOwner;
+  readonly #pool: PoolEvents;
   readonly #socket: Socket;
   readonly #parser = new ResponseParser();
-  #sink: UpstreamSink | undefined;
+  #events: UpstreamEvents | undefined;
   #requestEnded = false;
   #error: Error | undefined;
 
-  constructor(endpoint: Endpoint, owner: ConnectionOwner) {
-    this.#owner = owner;
+  constructor(endpoint: Endpoint, pool: PoolEvents) {
+    this.#pool = pool;
     const onread = readInto((piece) => this.#data(piece));
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, onread });
     this.#socket = socket;
     socket.on('connect', () => {
       this.connected = true;
-      this.#sink?.onConnected();
+      this.#events?.onConnected();
     });
-    socket.on('drain', () => this.#sink?.onDrain());
+    socket.on('drain', () => this.#events?.onDrain());
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => (this.#error = error));
     socket.on('close', () => this.#closed());
@@ -77,9 +60,9 @@ export class UpstreamConnection {
     return this.#parser.keepAliveSeconds;
   }
 
-  /** Prepares for a request whose answer goes to `sink`. */
-  begin(sink: UpstreamSink): void {
-    this.#sink = sink;
+  /** Prepares for a request whose response goes to `events`. */
+  begin(events: UpstreamEvents): void {
+    this.#events = events;
     this.#requestEnded = false;
     this.#parser.reset();
   }
@@ -117,55 +100,55 @@ export class UpstreamConnection {
     this.#socket.resume();
   }
 
-  /** Closes the connection; the sink is not called again. */
+  /** Closes the connection; no event follows. */
   destroy(): void {
-    this.#sink = undefined;
+    this.#events = undefined;
     this.#socket.destroy();
   }
 
   #data(chunk: Buffer): void {
-    const sink = this.#sink;
-    if (sink === undefined) {
+    const events = this.#events;
+    if (events === undefined) {
       // Bytes without a request: they could be mistaken for the answer to the next one.
       this.#socket.destroy();
       return;
     }
-    this.#parser.feed(chunk, sink);
-    if (this.#sink === undefined) return;
+    this.#parser.feed(chunk, events);
+    if (this.#events === undefined) return;
     const { state, problem } = this.#parser;
     if (state === 'done') this.#answered();
     else if (state === 'broken') this.#break('protocol', `The upstream's answer is not valid HTTP: ${problem ?? 'it is malformed'}`);
   }
 
   #answered(): void {
-    this.#sink = undefined;
+    this.#events = undefined;
     this.served += 1;
     if (this.#parser.keepAlive && this.#requestEnded && !this.#socket.destroyed) {
       this.#socket.resume();
-      this.#owner.onIdle(this);
+      this.#pool.onIdle(this);
     } else this.#socket.destroy();
   }
 
   #ended(): void {
-    const sink = this.#sink;
-    if (sink !== undefined && this.#parser.end(sink)) this.#sink = undefined;
+    const events = this.#events;
+    if (events !== undefined && this.#parser.end(events)) this.#events = undefined;
     this.#socket.destroy();
   }
 
   #closed(): void {
-    this.#owner.onGone(this);
-    if (this.#sink === undefined) return;
+    this.#pool.onGone(this);
+    if (this.#events === undefined) return;
     const reason = this.#error === undefined ? '' : `: ${this.#error.message}`;
     if (this.connected) this.#break('closed', `The upstream closed the connection before its answer was complete${reason}`);
     else this.#break('refused', `The upstream does not accept connections${reason}`);
   }
 
   #break(kind: Breakage['kind'], message: string): void {
-    const sink = this.#sink;
-    this.#sink = undefined;
+    const events = this.#events;
+    this.#events = undefined;
     this.#socket.destroy();
     const untouched = this.#parser.state === 'idle' || kind === 'protocol';
-    sink?.onBroken({ kind, reused: this.served > 0 && untouched, message });
+    events?.onBroken({ kind, reused: this.served > 0 && untouched, message });
   }
 }
 

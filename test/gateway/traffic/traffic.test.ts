@@ -7,8 +7,8 @@ import { boardSlot, PARK, publish, slotName, workloadId } from '../support/board
 
 const PRIMARY = slotName('primary');
 const TARGETS = [{ workload: 'w', port: 1 }];
-const HOLDER = { onHoldAborted: () => undefined };
-const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
+const HOLDER = { onStopping: () => undefined };
+const WAITER = { onOpen: () => undefined, fail: () => undefined };
 
 /** For how long activity is left to settle. */
 const ACTIVITY_MS = 200;

@@ -1,0 +1,35 @@
+/** Checks that a request for speech has a text of a permitted length, and finds its voice. Everything else is left to the model server. Pure. */
+import { z } from 'zod';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { VoiceName } from '../../../schema/words/names.ts';
+import type { BodyProblem } from '../../body/body-scan.ts';
+
+const Request = z.object({ input: z.string(), voice: z.unknown().optional(), ref_audio: z.unknown().optional() });
+/** OpenAI's clients send a name, or an object with an id. */
+const Voice = z.union([VoiceName, z.object({ id: VoiceName }).transform(({ id }) => id)]);
+/** Clients may begin a body with it. */
+const BYTE_ORDER_MARK = '\ufeff';
+
+interface CheckedSpeech {
+  readonly problem?: BodyProblem;
+  /** Possibly the name of a stored voice. Undefined if the request brings a recording of its own. */
+  readonly voice?: VoiceName | undefined;
+}
+
+/** `limit` in characters, of which an emoji is one. */
+export function checkSpeech(body: string, limit: number): CheckedSpeech {
+  const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
+  if (json === undefined) return wrong('Send a JSON object as the body', null);
+  const request = Request.safeParse(json).data;
+  if (request === undefined) return wrong('Write the text to speak as a string in "input"');
+  const { input, voice, ref_audio: recording } = request;
+  if (input.trim() === '') return wrong('Write the text to speak in "input": it is empty');
+  const named = recording === undefined || recording === null ? Voice.safeParse(voice).data : undefined;
+  // Counting characters takes longer than the number of code units, of which there are at least as many.
+  if (input.length <= limit) return { voice: named };
+  const characters = Array.from(input).length;
+  if (characters <= limit) return { voice: named };
+  return wrong(`Send at most ${limit} characters in "input" ("SVC_SPEECH_LIMIT"): it has ${characters}`);
+}
+
+const wrong = (message: string, param: string | null = 'input'): CheckedSpeech => ({ problem: { message, param } });
