@@ -14,6 +14,8 @@ const BATCH_BYTES = 16 * 1024;
 const DISCARDED_BYTES = 1024 * 1024;
 /** How long the rest of a larger unwanted body is read, so that the client can read the answer before the connection is reset. */
 const LINGER_MS = 2000;
+/** The token counts are among the last bytes of an answer. */
+const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
@@ -234,10 +236,6 @@ function disableProxyBuffering(headers: string[]): void {
 }
 
 /** The last pieces of an answer, which hold its token counts. */
-
-/** The token counts are among the last bytes of an answer. */
-const TAIL_BYTES = 4096;
-
 export class AnswerTail {
   #last: Buffer | undefined;
   #beforeLast: Buffer | undefined;

@@ -44,7 +44,6 @@ export interface ExchangeRequest {
 /** Reported, never sent: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class Exchange implements ActiveExchange, RequestEvents {
   readonly #deps: ExchangeDeps;
   readonly #request: ExchangeRequest;

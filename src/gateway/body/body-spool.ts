@@ -39,7 +39,6 @@ export interface SpoolFlow {
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-/** A class, because it is a resource with a lifetime. */
 export class BodySpool {
   /** Bytes appended but not on disk yet. */
   waitingBytes = 0;

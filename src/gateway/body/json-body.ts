@@ -39,7 +39,6 @@ const MESSAGES: Readonly<Partial<Record<JsonScanner<JsonTag>['place'], string>>>
   end: 'Send one JSON object and nothing after it',
 };
 
-/** A class for speed, since there is one per request. */
 export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   status: BodyScan['status'] = 'more';
   /** `null` counts as a missing model. */

@@ -19,7 +19,6 @@ const DASH = 0x2d;
 
 type Place = 'start' | 'after-boundary' | 'head' | 'content' | 'end';
 
-/** A class for speed, since it holds the state between the pieces of a body. */
 export class MultipartScanner implements BodyScan {
   status: BodyScan['status'] = 'more';
   modelSeen = false;

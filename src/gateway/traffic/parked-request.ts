@@ -32,7 +32,6 @@ interface FailedTarget {
   readonly accepted: boolean;
 }
 
-/** A class, because it is a resource with a lifetime. */
 export class ParkedRequest implements Waiter {
   /** How long the request has waited so far, up to the last time it left the queue; undefined if it never waited. */
   waitedMs: number | undefined;

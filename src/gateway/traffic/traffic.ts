@@ -25,6 +25,8 @@ export interface GatewayTraffic extends Traffic {
   noteFailure(): void;
 }
 
+export type BufferBudget = ReturnType<typeof createBufferBudget>;
+
 interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: Board;
 }
@@ -62,9 +64,6 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
 }
 
 /** Limits the bytes of request bodies over all requests, in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
-
-export type BufferBudget = ReturnType<typeof createBufferBudget>;
-
 export function createBufferBudget(limitBytes: number) {
   let reserved = 0;
   return {

@@ -32,6 +32,29 @@ interface ImageFetcherOptions {
 const FETCH_MS = 20_000;
 const MOST_REDIRECTS = 3;
 
+/** Everything that is not public may be a service that trusts its own network, or the metadata of a cloud. */
+type IsPublicAddress = (address: string) => boolean;
+
+/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast and reserved addresses, and the host services of Azure. */
+const SPECIAL_V4 = [
+  ...'0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24'.split(' '),
+  ...'192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'.split(' '),
+];
+/** Only this is global unicast (RFC 4291), */
+const GLOBAL_V6 = ['2000::/3'];
+/** except for protocols, tunnels to IPv4 and documentation (https://www.iana.org/assignments/iana-ipv6-special-registry). */
+const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
+
+/** Each with the bytes at the beginning, in hexadecimal digits. */
+const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
+  ['image/png', /^89504e470d0a1a0a/],
+  ['image/jpeg', /^ffd8ff/],
+  ['image/gif', /^474946383[79]61/],
+  ['image/webp', /^52494646.{8}57454250/],
+  ['image/bmp', /^424d.{24}(?:0c|28|40|6c|7c)000000/],
+];
+const MAGIC_BYTES = 18;
+
 /** The reason why an image is not fetched. */
 class Refused extends Error {}
 
@@ -113,34 +136,7 @@ async function addressesOf(name: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Which addresses belong to the public internet: everything else may be a service that trusts its own network, or the metadata of a cloud. */
-
-/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast and reserved addresses, and the host services of Azure. */
-const SPECIAL_V4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-];
-/** Only this is global unicast (RFC 4291), */
-const GLOBAL_V6 = ['2000::/3'];
-/** except for protocols, tunnels to IPv4 and documentation (https://www.iana.org/assignments/iana-ipv6-special-registry). */
-const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
-
-type IsPublicAddress = (address: string) => boolean;
-
-/** The addresses of this machine count as private, since its own services may trust them. */
+/** Returns whether an address belongs to the public internet. Addresses of this machine do not, since its own services may trust them. */
 export function createAddressCheck(ownAddresses: () => readonly string[] = addressesOfInterfaces): IsPublicAddress {
   const special = listOf('ipv4', SPECIAL_V4);
   const global = listOf('ipv6', GLOBAL_V6);
@@ -166,19 +162,7 @@ function addressesOfInterfaces(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
 }
 
-/** Recognises an image by its first bytes, because what a server says about its content proves nothing. Pure. */
-
-/** Each with the bytes at the beginning, in hexadecimal digits. */
-const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
-  ['image/png', /^89504e470d0a1a0a/],
-  ['image/jpeg', /^ffd8ff/],
-  ['image/gif', /^474946383[79]61/],
-  ['image/webp', /^52494646.{8}57454250/],
-  ['image/bmp', /^424d.{24}(?:0c|28|40|6c|7c)000000/],
-];
-const MAGIC_BYTES = 18;
-
-/** Returns the media type, or undefined for anything else. */
+/** Returns the media type by the first bytes, because the type that a server names proves nothing. Undefined for anything else. */
 function imageTypeOf(bytes: Buffer): string | undefined {
   const beginning = bytes.toString('hex', 0, MAGIC_BYTES);
   return MAGIC.find(([, magic]) => magic.test(beginning))?.[0];

@@ -17,7 +17,8 @@ import type { Attempt, AttemptEvents } from '../request-events.ts';
 import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
 import { passedLimit } from '../route/decide/request-limits.ts';
-import { leaveUpstream, readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
+import { leaveUpstream } from './leave-upstream.ts';
+import { readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
 import { bufferOf } from '../../platform/read-body.ts';
 import { TranslationRun, type KeepImage } from './translation-run.ts';
 import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from './upstream-call.ts';
@@ -30,7 +31,6 @@ export interface TranslationDeps {
 
 const EMPTY = Buffer.alloc(0);
 
-/** A class, because it is a resource with a lifetime. */
 export class TranslatedForward implements Attempt {
   readonly #request: TranslatedRequest;
   readonly #deps: TranslationDeps;

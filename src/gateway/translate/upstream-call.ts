@@ -46,7 +46,6 @@ const PIECE_BYTES = 128 * 1024;
 
 type Piece = Buffer | FormFile;
 
-/** A class, because it is a resource with a lifetime. */
 export class UpstreamCall implements UpstreamEvents {
   readonly request: UpstreamRequest;
   isConnected = false;

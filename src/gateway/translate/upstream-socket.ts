@@ -23,7 +23,6 @@ type Arrived = Extract<SocketMessage, { kind: 'text' | 'binary' }> & { readonly 
 const NONE: SocketMessage = { kind: 'none' };
 const CLOSED: SocketMessage = { kind: 'closed' };
 
-/** A class, because it is a resource with a lifetime. */
 export class UpstreamSocket {
   readonly #socket: WebSocket;
   readonly #arrived: Arrived[] = [];

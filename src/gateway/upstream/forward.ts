@@ -20,6 +20,11 @@ import { judgeAnswer, type Usage } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
+/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
+const ERROR_BYTES = 64 * 1024;
+/** The scores of 100,000 documents; only answers of this kind are translated. */
+const TRANSLATED_BYTES = 8 * 1024 * 1024;
+
 export interface ForwardRequest extends AttemptRequest {
   /** On the upstream. */
   readonly path: string;
@@ -27,7 +32,6 @@ export interface ForwardRequest extends AttemptRequest {
   readonly headerLines: string;
 }
 
-/** A class, because it is a resource with a lifetime on the hot path. */
 export class Forward implements UpstreamEvents, Attempt {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
@@ -202,23 +206,15 @@ export class Forward implements UpstreamEvents, Attempt {
 }
 
 /** An answer that is kept until it is complete, because it is an error or must be translated. */
-
-/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
-const ERROR_BYTES = 64 * 1024;
-/** The scores of 100,000 documents; only answers of this kind are translated. */
-const TRANSLATED_BYTES = 8 * 1024 * 1024;
-
 class CollectedAnswer {
   readonly head: ResponseHead;
-  readonly isError: boolean;
   readonly #pieces: Buffer[] = [];
   readonly #limitBytes: number;
   #bytes = 0;
 
   constructor(head: ResponseHead) {
     this.head = head;
-    this.isError = head.status >= 300;
-    this.#limitBytes = this.isError ? ERROR_BYTES : TRANSLATED_BYTES;
+    this.#limitBytes = head.status >= 300 ? ERROR_BYTES : TRANSLATED_BYTES;
   }
 
   get isFull(): boolean {

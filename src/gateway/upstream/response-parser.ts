@@ -16,7 +16,6 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
-/** A class for speed, since it holds the state between the pieces of a response. */
 export class ResponseParser {
   /** `idle`: no byte of a response has arrived. `done`: it is complete, and `reset` prepares for the next one. */
   state: 'idle' | 'head' | 'body' | 'done' | 'broken' = 'idle';

@@ -15,8 +15,13 @@ export interface PoolEvents {
 
 /** A body up to this size is sent with the head in one piece, because copying it costs less than a second buffer in the same write. */
 const JOINED_BODY_BYTES = 16 * 1024;
+const BUFFER_BYTES = 64 * 1024;
+/** Up to this size, copying costs less than a buffer of its own. */
+const COPIED_BYTES = 16 * 1024;
 
-/** A class, because it is a resource with a lifetime on the hot path. Only `createUpstreams` makes one. */
+/** A read fills it and calls back at once, so no two connections use it at the same time. */
+const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+
 export class UpstreamConnection {
   connected = false;
   /** Coarse milliseconds at which it became idle. */
@@ -153,18 +158,9 @@ export class UpstreamConnection {
 }
 
 /**
- * Where connections to upstreams read into. Most answers, and the pieces of streams, are short: they are read into one buffer that all connections share, and copied out of it, which costs less than the
- * 64 KiB that Node allocates for each read otherwise. Once a connection has read a large piece, its next ones are read into buffers of their own and passed on as they are.
+ * The option `onread` of one connection. Most answers, and the pieces of streams, are short: they are read into one shared buffer and copied out of it, which costs less than the 64 KiB that Node allocates for
+ * each read otherwise. Once a connection has read a large piece, its next ones are read into buffers of their own and passed on as they are. `onData` gets pieces that nothing else uses.
  */
-
-const BUFFER_BYTES = 64 * 1024;
-/** Up to this size, copying costs less than a buffer of its own. */
-const COPIED_BYTES = 16 * 1024;
-
-/** A read fills it and calls back at once, so no two connections use it at the same time. */
-const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES);
-
-/** The option `onread` of one connection. `onData` gets pieces that nothing else uses. */
 export function readInto(onData: (piece: Buffer) => void): OnReadOpts {
   let isLarge = false;
   return {

@@ -1,8 +1,17 @@
-/** Time limits of one attempt to get an answer, and whether one of a translated request has passed. Pure. */
+/** Limits of a request: the size of its body, and the time limits of an attempt. Pure. */
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { RequestHead } from '../../upstream/decide/request-head.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import type { InferencePath } from './inference-paths.ts';
+
+export interface BodyLimit {
+  /** Value of the setting. */
+  readonly bytes: number;
+  /** The setting, for messages. */
+  readonly setting: 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT';
+  /** Limit for the whole body, with the fields and boundaries around a recording. */
+  readonly wholeBytes: number;
+}
 
 interface TranslationTimes {
   readonly now: number;
@@ -24,6 +33,8 @@ type PassedLimit =
 export const CONNECT_MS = 5000;
 /** Longest pause in a request body. */
 export const BODY_SILENCE_MS = 60_000;
+/** The limit applies to the recording alone, as OpenAI's does. Fields and boundaries take a few hundred bytes, and a long prompt a few thousand. */
+const AROUND_RECORDING_BYTES = 64 * 1024;
 
 /** All times in milliseconds of one clock. A translation that goes on asking its server makes progress, but not towards its client: only the answer counts. */
 export function passedLimit(
@@ -48,20 +59,6 @@ export function passedLimit(
   }
   return undefined;
 }
-
-/** How large the body of a request may be: a limit of its own for the routes of audio. Pure. */
-
-export interface BodyLimit {
-  /** What a user may set. */
-  readonly bytes: number;
-  /** The setting, for messages. */
-  readonly setting: 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT';
-  /** Bytes of the whole body, with the fields and boundaries around a recording. */
-  readonly wholeBytes: number;
-}
-
-/** A recording of exactly the limit is accepted: OpenAI's limit is that of the file as well. Fields and boundaries take a few hundred bytes, and a long prompt a few thousand. */
-const AROUND_RECORDING_BYTES = 64 * 1024;
 
 export function bodyLimitOf(
   { audio, body }: Pick<InferencePath, 'audio' | 'body'>,

@@ -35,6 +35,10 @@ export interface Refusal {
   readonly message: string;
 }
 
+export type ForwardPlan =
+  | Exclude<InferPlan, { kind: 'refuse' }>
+  | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param: string | null };
+
 /** A model name in a message is cut at this length, because it comes from the client and may be anything. */
 const NAME_LENGTH_LIMIT = 200;
 /** Number of known names that a message lists. */
@@ -101,13 +105,7 @@ function knownNames(board: RoutedView): string {
   return `known models: ${listed}${more}`;
 }
 
-/** Where a request is forwarded, as the provider of its slot decides. Pure. */
-
-export type ForwardPlan =
-  | Exclude<InferPlan, { kind: 'refuse' }>
-  | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param: string | null };
-
-/** A provider that throws fails the request and nothing else: parked requests are routed while the board is published, for all slots. */
+/** Asks the provider of the slot where the request goes. A provider that throws fails the request and nothing else: parked requests are routed while the board is published, for all slots. */
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,

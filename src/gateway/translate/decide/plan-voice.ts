@@ -1,19 +1,20 @@
-/** What becomes of a name that a request for speech gives as its voice, and that may be that of a stored voice. Pure. */
+/** Plans the voice of a request for speech, which may name a stored voice. Pure. */
 import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
 import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Refusal } from '../../route/decide/route.ts';
 
 /**
- * `send`: the recording of the stored voice, if there is one, goes with the request. `keep`: the server knows the name, or says itself that it does not. `refuse-stored`: a stored
- * voice of this name cannot be used.
+ * `send`: insert the recording of the stored voice, if there is one. `keep`: the server knows the name, or refuses it. `refuse-stored`: a stored voice of this name cannot be used.
  */
 type VoicePlan = 'send' | 'keep' | 'refuse-stored';
 
-/** The names of OpenAI, which speech servers map to voices of their own. */
+/** OpenAI's names, which speech servers map to their own voices. */
 export const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
+const CLOSE_BRACE = 0x7d;
+/** Characters of a name in a message. */
 const NAME_LENGTH_LIMIT = 200;
 const LISTED_NAMES = 50;
 
@@ -24,7 +25,7 @@ export function planVoice(name: string, { voices = [] }: Speaker, imitates: bool
   if (imitates) return 'send';
   const asked = name.toLowerCase();
   const isOwn = OPENAI_VOICES.has(asked) || voices.some(({ id }) => id.toLowerCase() === asked);
-  // Where the voices of a model are not known, only its server can tell.
+  // If the voices of the model are not known, only its server can tell.
   return isOwn || voices.length === 0 ? 'keep' : 'refuse-stored';
 }
 
@@ -47,11 +48,10 @@ export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedV
   return { kind: 'refuse', code: 'audio.cloning_unsupported', message };
 }
 
-/** Puts the recording of a voice into the body of a request for speech. Everything else stays as it is, byte for byte. Pure. */
-
-const CLOSE_BRACE = 0x7d;
-
-/** `body` is a JSON object with at least one field. The new fields come last, where they replace others of the same name in every parser that servers use. */
+/**
+ * Inserts the recording of a voice. `body` is a JSON object with at least one field. The new fields come last, where they replace others of the same name in every parser that servers use; everything else
+ * stays as it is, byte for byte.
+ */
 export function insertRecording(
   body: Buffer,
   { recording, text }: { readonly recording: Buffer; readonly text: string },

@@ -38,26 +38,9 @@ const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
  * upstream is local and its errors must be readable here.
  */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'host',
-  'content-length',
-  'expect',
-  'accept-encoding',
-  'x-request-id',
-  'x-client-request-id',
-  'origin',
-  'referer',
-  'sec-fetch-site',
-  'sec-fetch-mode',
-  'sec-fetch-dest',
-  'sec-fetch-user',
+  ...'connection keep-alive proxy-authenticate proxy-connection te trailer transfer-encoding upgrade'.split(' '),
+  ...'host content-length expect accept-encoding x-request-id x-client-request-id'.split(' '),
+  ...'origin referer sec-fetch-site sec-fetch-mode sec-fetch-dest sec-fetch-user'.split(' '),
   PROGRAM_HEADER,
 ]);
 

@@ -102,15 +102,9 @@ function without(headers: string[], names: readonly string[] | undefined): strin
   return headers.filter((_text, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }
 
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
-  'x-request-id',
-  'set-cookie',
-]);
+const NOT_FORWARDED: ReadonlySet<string> = new Set(
+  'proxy-authenticate proxy-connection te trailer upgrade x-request-id set-cookie'.split(' '),
+);
 
 function framingOf(status: number, length: string | undefined, encoding: string | undefined): BodyFraming | string {
   if (encoding !== undefined && length !== undefined) return 'it has both a length and a transfer encoding';
