@@ -1,4 +1,7 @@
-/** The parts of a client's request and response that the gateway uses. Node's own objects implement them, and so do those of the fast path (`turbo/fast-path/`). */
+/**
+ * The parts of a client's request and response that the gateway uses. Node's objects and those of `turbo/fast-path/`
+ * implement them.
+ */
 import type { Socket } from 'node:net';
 
 export interface ClientRequest {
@@ -25,8 +28,8 @@ export interface ClientRequest {
   pause(): unknown;
   resume(): unknown;
   /**
-   * Frees the memory of bytes that a listener of `data` got, at once: nothing may use them any more. Memory that holds other bytes, too, stays until it is collected. Undefined where the reader of the
-   * connection does not know that.
+   * Frees the memory of bytes from `data`, which nothing may use any more. Memory that holds other bytes, too, is left
+   * to the garbage collector. Undefined where the connection's reader cannot tell.
    */
   free?(bytes: Buffer): void;
 }
@@ -41,8 +44,8 @@ export interface ClientResponse {
   readonly writableNeedDrain: boolean;
   setHeader(name: string, value: string): unknown;
   /**
-   * They are sent with the first bytes of the body. An array of names and values in turn must be well-formed, because the fast path does not check it again. Throws if a name or value in an object is not
-   * well-formed.
+   * Sent with the first bytes of the body. An array of names and values in turn must be well-formed: the fast path does
+   * not check it. Throws if a name or value in an object is not.
    */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
   writeContinue(): void;
@@ -55,7 +58,7 @@ export interface ClientResponse {
   end(text: string, encoding: BufferEncoding): unknown;
   /** Closes the connection at once. */
   destroy(): unknown;
-  /** `finish`: everything has been handed to the kernel. `close`: the answer is complete or the connection is closed. */
+  /** `finish`: the kernel has everything. `close`: the answer is complete or the connection is closed. */
   on(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;
   once(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;
 }

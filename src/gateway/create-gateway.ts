@@ -1,4 +1,4 @@
-/** Creates the gateway with everything that only some paths need: images in chats, forms, speech, translations and bodies on disk. */
+/** Creates the gateway with all extensions: images in chats, forms, speech, translations and bodies on disk. */
 import { boundaryOf } from './body/decide/multipart-head.ts';
 import { BodySpool } from './body/body-spool.ts';
 import { MultipartScanner } from './body/multipart-scanner.ts';

@@ -1,6 +1,7 @@
 /**
- * One inference request from its first byte to the end of its answer. `api/server/hot-path.ts` has found the route, checked the access and calls `Gateway.handle`, which creates an exchange and starts it.
- * From then on each part reports an event of `RequestEvents` when its work is done:
+ * One inference request from its first byte to the end of its answer. `api/server/hot-path.ts` has found the route,
+ * checked the access and calls `Gateway.handle`, which creates an exchange and starts it. From then on each part
+ * reports an event of `RequestEvents` when its work is done:
  *
  *   start ─► body in        RequestBody reads until `model` is known                       onRoutable
  *            route          decide/route.ts picks a slot on the board, or refuses
@@ -9,8 +10,10 @@
  *            │   └─ lost    no answer came: release the hold, park, and resend             onLost ─► onOpen
  *            finish         release hold, ticket, body and connection; report once
  *
- * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second, `onStopping` when the reconciler ends the workload (which loses the attempt), and
- * `#clientGone` when the client disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that releases what the exchange holds.
+ * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second,
+ * `onStopping` when the reconciler ends the workload (which loses the attempt), and `#clientGone` when the client
+ * disconnects. Whatever happens first, `#finish` runs exactly once and is the only place that releases what the
+ * exchange holds.
  */
 import type { Member } from '../platform/dense-set.ts';
 import type { InferRequest } from '../providers/provider.ts';
@@ -167,7 +170,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#requestBody.keepReading();
   }
 
-  /** Sends the error in the way that is still possible: as the answer, inside a stream that has begun, or by cutting the connection. */
+  /** Sends the error as the answer or inside a stream that has begun, or cuts the connection. */
   fail(code: ErrorCode, message: string, param: string | null = null): void {
     if (this.#finished) return;
     if (this.#answer.started) this.#answer.abort(code, message);

@@ -1,7 +1,6 @@
 /**
- * The gateway as a whole. `api/v1` calls `handle` for each inference request whose access has been checked; each request becomes an `Exchange`, and all of
- * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
- * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
+ * The gateway. Each request whose access was checked becomes an `Exchange`; all share the connections, the memory
+ * budget and the write batcher created here. A sweeper checks time limits about once a second.
  */
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
@@ -46,7 +45,10 @@ export function createPlainGateway(deps: GatewayDeps) {
       spooledBytes: spoolBudget.reservedBytes(),
       connections: upstreams.open(),
     }),
-    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. More may come until `noMore` resolves. */
+    /**
+     * Called once, when the service stops. Refuses requests that are parked after `parkedMs` (default: at once), waits
+     * up to `graceMs` for the others, then ends them. More may come until `noMore` resolves.
+     */
     async close(graceMs: number, parkedMs = 0, noMore?: Promise<void>) {
       const startedAt = performance.now();
       let mayCome = noMore !== undefined;

@@ -1,5 +1,6 @@
 /**
- * The one vocabulary for what happens to a request. An `Exchange` receives all of `RequestEvents`; each part of the gateway gets those that it causes, and calls them when its work is done:
+ * The one vocabulary for what happens to a request. An `Exchange` receives all of `RequestEvents`; each part of the
+ * gateway gets those that it causes, and calls them when its work is done:
  *
  *   body/       onProgress … onRoutable          enough is known to route the request
  *   traffic/    onOpen, onRoutable, onStopping   its slot is open; the first board is there; its workload is about to be stopped
@@ -30,7 +31,7 @@ export interface RequestEvents {
 
 export type AttemptEvents = Pick<RequestEvents, 'onDone' | 'onLost' | 'fail'>;
 
-/** An attempt that ended before any part of an answer was passed on, or because the upstream is still loading its model. */
+/** An attempt that ended before any part of an answer was passed on, or because the upstream is loading its model. */
 export interface LostAttempt {
   readonly hold: Hold;
   /** The upstream had accepted the connection. */
@@ -38,7 +39,7 @@ export interface LostAttempt {
   readonly message: string;
 }
 
-/** One attempt to get an answer from one endpoint: by forwarding the request (`Forward`), or by a translation of the provider (`TranslatedForward`). */
+/** One attempt to get an answer from one endpoint: `Forward`, or `TranslatedForward` for translations of a provider. */
 export interface Attempt {
   /** Undefined before the first byte of the answer. */
   readonly ttftMs: number | undefined;
@@ -49,7 +50,7 @@ export interface Attempt {
   usage(): Usage | undefined;
   /** Ends the attempt, because its workload is about to be stopped; the request is sent again if possible. */
   giveUp(message: string): void;
-  /** Ends the attempt without an event. The promise resolves when the endpoint is no longer in use; undefined: at once. */
+  /** Ends the attempt without an event. Resolves when the endpoint is no longer in use; undefined: at once. */
   destroy(): Promise<void> | undefined;
 }
 

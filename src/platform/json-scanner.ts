@@ -1,8 +1,10 @@
 /**
- * An incremental tokenizer of a JSON object that arrives in chunks. It reports the values at the places that a filter names and skips the rest: strings by a native search, nested values by counting
- * brackets. Memory is bounded for any size and depth of the text.
+ * An incremental tokenizer of a JSON object that arrives in chunks. It reports the values at the places that a filter
+ * names and skips the rest: strings by a native search, nested values by counting brackets. Memory is bounded for any
+ * size and depth of the text.
  *
- * The top level is checked: text that is `invalid` here is no object for `JSON.parse`. Nested text that is not JSON is passed over. Values of a repeated key are reported each time.
+ * The top level is checked: text that is `invalid` here is no object for `JSON.parse`. Nested text that is not JSON is
+ * passed over. Values of a repeated key are reported each time.
  */
 import { decodeJsonString, JsonSkipper } from './json-skipper.ts';
 

@@ -1,4 +1,4 @@
-/** Finds the ends of strings and of nested values in JSON that arrives in pieces, without looking at what is in them. */
+/** Finds the ends of strings and of nested values in JSON that arrives in chunks, and decodes strings. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -22,8 +22,9 @@ export class JsonSkipper {
   }
 
   /**
-   * Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here, and at most once by the native search. After an escaped quote
-   * more of them are likely, as in prose and code, so the search begins again byte by byte.
+   * Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here, and at most
+   * once by the native search. After an escaped quote more of them are likely, as in prose and code, so the search
+   * begins again byte by byte.
    */
   stringEnd(chunk: Uint8Array, at: number): number {
     let index = at;

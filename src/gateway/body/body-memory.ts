@@ -3,14 +3,16 @@ import type { ClientRequest } from '../client-exchange.ts';
 
 /** Smaller pieces cost more to free than to collect. */
 const FREED_BYTES = 16 * 1024;
-/** Bodies up to this size, which are nearly all, stay in the pieces in which they arrived, and so does the beginning of a body that flows. */
+/**
+ * Smaller bodies, nearly all, stay in the chunks in which they arrived, and so does the beginning of one that flows.
+ */
 const COPIED_FROM_BYTES = 1024 * 1024 + 64 * 1024;
 /** The last segment of a body is only partly used, and mapping one takes as long as copying a few kilobytes. */
 const SEGMENT_BYTES = 1024 * 1024;
 
 /**
- * Frees the memory of what was read from a client as soon as the upstream has the bytes. It is outside of V8's heap, 64 KiB for each read; left to the garbage collector, large bodies take more time there
- * than in all of the gateway (ADR 0105).
+ * Frees what was read from a client as soon as the upstream has it. It is outside of V8's heap, and the garbage
+ * collector takes more time for it than the gateway for everything else (ADR 0105).
  */
 export class ReadMemory {
   readonly #req: Pick<ClientRequest, 'free'>;
@@ -39,8 +41,8 @@ export class ReadMemory {
 }
 
 /**
- * The chunks of a body. The system's allocator keeps the memory of hundreds of megabytes of them long after they are free, so the chunks of a large body are copied into segments that are mapped from the
- * system and unmapped when they are free.
+ * The chunks of a body. The system's allocator keeps the memory of freed chunks for long, so those of a large body are
+ * copied into segments that are mapped and unmapped.
  */
 export class BodyPieces {
   chunks: Buffer[] = [];

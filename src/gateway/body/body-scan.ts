@@ -39,7 +39,7 @@ export interface BodyScan {
   /** The problem with a body that ends while the status is `more`. */
   readonly unfinished: string;
   feed(chunk: Buffer): void;
-  /** Changes a complete body before the request is routed. Returns true if `onRoutable` or `fail` follows. Default: false. */
+  /** Changes a complete body before the request is routed. Returns true if `onRoutable` or `fail` follows. */
   delaysRouting?(body: EditableBody, events: BodyEvents): boolean;
   /** The same, before each attempt at an open slot. */
   delaysAttempt?(slot: RoutedSlot, body: EditableBody, events: BodyEvents): boolean;

@@ -1,6 +1,5 @@
 /**
- * A request body on disk: too large for memory, and needed as a whole because its model comes last, its slot is not open yet, or it is to be translated. The file is unlinked as soon as it is open, so
- * nothing is left of it when the process ends, however it ends.
+ * A request body on disk. The file is unlinked as soon as it is open, so nothing is left of it when the process ends.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -73,8 +72,8 @@ export class BodySpool {
   }
 
   /**
-   * Reads up to `bytes` bytes from an offset, waiting for them to be written. Returns no bytes at the end of the body, and undefined once the spool is closed. Rejects
-   * if the disk fails.
+   * Reads up to `bytes` bytes once they are written: none at the end, undefined after `close`. Rejects if the disk
+   * fails.
    */
   async read(from: number, bytes: number): Promise<Buffer | undefined> {
     while (this.#written <= from && !this.#isAtEnd() && !this.#closed) await new Promise<void>((resolve) => this.#waiters.push(resolve));

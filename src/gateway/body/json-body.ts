@@ -1,6 +1,7 @@
 /**
- * Finds `model` at the top level of a JSON object that arrives in chunks. Text that is invalid below the top level is left to the upstream. If a key is repeated, the last one counts, as in `JSON.parse`; a
- * caller that stops early, because the body is too large to keep, uses the first, which is harmless: an upstream serves one model.
+ * Finds `model` at the top level of a JSON object that arrives in chunks. Nested text is left to the upstream. The last
+ * one of repeated keys counts, as in `JSON.parse`; a caller that stops early uses the first, which is harmless: an
+ * upstream serves one model.
  */
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../platform/json-scanner.ts';
 import { decodeJsonString } from '../../platform/json-skipper.ts';

@@ -1,4 +1,4 @@
-/** The part of a request body that has been read and can be sent again: in memory, or on disk from the moment of `moveToDisk`. Both are limited by budgets. */
+/** The part of a request body that was read and can be sent again: in memory, or on disk after `moveToDisk`. */
 import { codeOf } from '../../platform/error-text.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { ClientRequest } from '../client-exchange.ts';

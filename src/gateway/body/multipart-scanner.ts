@@ -1,7 +1,7 @@
 /**
- * Finds the field `model` and the places of all parts in a multipart body (RFC 7578) that arrives in pieces, without keeping the body. It is strict, because what
- * parsers read differently could be routed to another model than the one that answers: no text before the first boundary or after the last, no folded headers, one `model`.
- * A state machine: `#place` goes from `start` over `after-boundary`, `head` and `content`, in a circle, to `end`.
+ * Finds `model` and the offsets of all parts in a multipart body (RFC 7578) that arrives in chunks, without keeping it.
+ * It is strict where parsers differ, because the request could be routed to another model than the one that answers: no
+ * text before the first boundary or after the last, no folded headers, one `model`.
  */
 import { parsePartHead, type PartHead } from './decide/multipart-head.ts';
 import type { BodyPart, BodyProblem, BodyScan } from './body-scan.ts';

@@ -1,8 +1,8 @@
 /**
- * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
- * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
- * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves. What is kept of a large
- * multipart body is on disk, and so is one whose `model` comes last.
+ * Reads a client's request body until the request can be routed. A body of ordinary size is kept, so that it can be
+ * sent again. A larger one is read until `model` is known; then reading pauses, and the rest flows to the upstream. If
+ * the request has to wait, the rest is kept as well, because only a client that is read is noticed when it leaves. A
+ * large form is kept on disk.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientRequest } from '../client-exchange.ts';
@@ -20,7 +20,7 @@ export interface ReadRequest {
   readonly limit: BodyLimit;
 }
 
-/** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
+/** Bodies up to this size are kept: long conversations fit, and 64 parked ones are small compared with a model. */
 const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
@@ -96,7 +96,7 @@ export class RequestBody implements EditableBody {
     req.on('end', () => this.#onEnd());
   }
 
-  /** Begins an attempt. Returns the header of the upstream request that describes the body's length, with the end of the head. */
+  /** Begins an attempt. Returns the header with the body's length, and the end of the head. */
   lengthHeader(): string {
     this.stopFlow();
     // An earlier connection may not have written all of it yet.
@@ -107,7 +107,7 @@ export class RequestBody implements EditableBody {
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Sends what was read to the connection and lets the rest flow. Unless the body is kept, the request cannot be sent again from here on. */
+  /** Sends what was read and lets the rest flow. From here on, only a body that is kept can be sent again. */
   flowTo(connection: UpstreamConnection): void {
     const writer = new BodyWriter(connection, this.#chunked, this.#memory);
     if (this.#kept.isOnDisk) {
@@ -145,7 +145,7 @@ export class RequestBody implements EditableBody {
     else this.keepReading();
   }
 
-  /** Reads up to `bytes` bytes of the whole body from an offset. Undefined once the body is released. Rejects if the disk fails. */
+  /** Reads up to `bytes` bytes of the whole body. Undefined once it is released. Rejects if the disk fails. */
   async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
     return this.#released ? undefined : await this.#kept.read(from, bytes);
   }

@@ -1,6 +1,6 @@
 /**
- * Asks for a pass when a workload got its first request or lost its last one and the board does not show it. That only changes `idle` and `serving`, and happens hundreds of times per second under load, so it is
- * judged after a while.
+ * Asks for a pass when the first or last request of a workload changed `idle` or `serving`. This happens hundreds of
+ * times per second under load, so it is judged after a while.
  */
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';

@@ -1,11 +1,12 @@
 /**
- * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an endpoint:
+ * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an
+ * endpoint:
  *
  *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onLost ─► release(): counts it off
  *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onStopping ─► release()
  *
- * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
- * Everything is synchronous and in memory, and costs the hot path a few additions.
+ * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the
+ * two, and is released exactly once. Everything is synchronous and in memory, and costs the hot path a few additions.
  */
 import type { RoutedSlot, RoutedView, Target } from '../../reconciler/board.ts';
 import type { WorkloadActivity } from '../../reconciler/ports.ts';
@@ -23,7 +24,9 @@ export interface Hold {
   readonly endpoint: Endpoint;
   /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
   heard(): void;
-  /** How far the workload is with the request. Kept until the hold is released, or another request of the slot reports. */
+  /**
+   * Progress of the workload with the request, kept until another request of the slot reports or the hold is released.
+   */
   report(progress: RequestProgress): void;
   /** Later calls do nothing. */
   release(): void;
@@ -37,13 +40,13 @@ export interface HoldDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly board: { current(): RoutedView };
-  /** Called when a workload of the slot gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
+  /** A workload got its first request or lost its last one. `draining`: it is no longer on the board. */
   readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
-  /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
+  /** A server reported its progress; undefined once the request has ended. Default: nobody listens. */
   readonly onProgress?: ProgressListener;
 }
 
-/** Number of workloads to remember, so that the last use of an idle one stays known while it is off the board for a while. */
+/** Workloads to remember, so that the last use of an idle one stays known while it is off the board. */
 const REMEMBERED = 4096;
 
 interface Entry {
@@ -141,8 +144,8 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
 
   return {
     /**
-     * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
-     * `avoid` is picked only if there is no other.
+     * Picks the target with the fewest requests in flight, then the least recently used; `avoid` only if there is no
+     * other. Undefined if the slot has no targets.
      */
     acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
       const load = pickLoad(slot, avoid);

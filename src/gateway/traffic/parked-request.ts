@@ -1,12 +1,14 @@
 /**
- * One request while it waits: its place in the queue, its deadline, and after a failed attempt the timer of the next one. `Exchange` creates it when a
- * request waits for the first time, because most requests never do, and keeps it until the request ends:
+ * One request while it waits: its place in the queue, its deadline, and after a failed attempt the timer of the next
+ * one. `Exchange` creates it when a request waits for the first time, because most requests never do, and keeps it
+ * until the request ends:
  *
  *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes           onOpen, fail, onRoutable
  *   retry ─► the same, and a timer that tries the slot again in case the failure was temporary      onOpen
  *
- * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So failures on a target that the board has
- * offered all the time count as one death, however many there are, and the request waits for the board; the timer only covers failures that the board never shows.
+ * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So
+ * failures on a target that the board has offered all the time count as one death, however many there are, and the
+ * request waits for the board; the timer only covers failures that the board never shows.
  */
 import type { RoutedSlot, Target } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
@@ -16,7 +18,7 @@ import type { LostAttempt, RequestEvents } from '../request-events.ts';
 import { isSameTarget } from './hold.ts';
 import type { Ticket, Waiter } from './parking.ts';
 
-/** Number of deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
+/** Deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;
 const RETRY_FIRST_MS = 50;
 /** A connection that is refused costs the upstream nothing. */

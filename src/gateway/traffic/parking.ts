@@ -1,12 +1,14 @@
 /**
- * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time. Parking starts nothing itself.
+ * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time.
+ * Parking starts nothing itself.
  *
  *   enter() ──► queue of the slot ──► the board is published with the slot
  *                 │                     open: onOpen       refused or removed: fail       still to wait: stays
  *                 ├─► the deadline passes: fail("slot.loading")
  *                 └─► leave(): the client has left, or the request goes on without the queue
  *
- * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
+ * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes
+ * the result on the board.
  */
 import type { RoutedBoard, RoutedSlot, RoutedView } from '../../reconciler/board.ts';
 import type { Demand } from '../../reconciler/ports.ts';
@@ -16,7 +18,9 @@ import type { Settings } from '../../schema/settings/settings.ts';
 import type { RequestEvents } from '../request-events.ts';
 import type { Refusal } from '../route/decide/route.ts';
 
-/** Events come while the board is being published; the waiter has left the queue. `onRoutable`, when the first board is published, is only for waiters without a slot. */
+/**
+ * Events come during a publication of the board. `onRoutable`, for the first board, is only for waiters without a slot.
+ */
 export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
   /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
   accepts?(slot: RoutedSlot): boolean;
@@ -85,8 +89,8 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
 
   return {
     /**
-     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in monotonic milliseconds.
-     * `again` marks a request that was admitted before: the limit does not apply to it.
+     * `key` undefined: waits for the first board. `deadline` in monotonic milliseconds. `again`: the request was
+     * admitted before, so the limit does not apply.
      */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();

@@ -63,7 +63,7 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
   };
 }
 
-/** Limits the bytes of request bodies over all requests, in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
+/** Limits the bytes of all bodies in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
 export function createBufferBudget(limitBytes: number) {
   let reserved = 0;
   return {

@@ -1,6 +1,7 @@
 /**
- * The bodies of chats: finds the URLs of media at the places where a model server would fetch them, refuses those that may not be fetched, and replaces the others by the images before the request is
- * routed. A model server never gets a URL except a `data:` URL, which carries the media itself. The rest of the body stays as it is, byte for byte.
+ * The bodies of chats: finds the URLs of media where a model server would fetch them, refuses those that may not be
+ * fetched, and replaces the others by the images before the request is routed. A model server only gets `data:` URLs,
+ * which carry the media. The rest of the body stays as it is, byte for byte.
  */
 import { jsonFields, STRING_LIMIT, type JsonFilter } from '../../platform/json-scanner.ts';
 import { decodeJsonString } from '../../platform/json-skipper.ts';

@@ -1,6 +1,7 @@
 /**
- * Fetches an image that a chat names by URL, from the public internet only. Each name is resolved here, all its addresses are checked, and the connection is made to one of
- * them, so that a name cannot change its address between the check and the connection. Each redirect starts over. No proxy is used, and no credential is sent.
+ * Fetches an image from the public internet. Each name is resolved here and all its addresses are checked; the
+ * connection is made to one of them, so that the name cannot change its address in between. Redirects start over. No
+ * proxy is used and no credential is sent.
  */
 import { lookup } from 'node:dns/promises';
 import { request as requestHttp, type IncomingMessage } from 'node:http';
@@ -35,14 +36,14 @@ const MOST_REDIRECTS = 3;
 /** Everything that is not public may be a service that trusts its own network, or the metadata of a cloud. */
 type IsPublicAddress = (address: string) => boolean;
 
-/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast and reserved addresses, and the host services of Azure. */
+/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, reserved, and host services of Azure. */
 const SPECIAL_V4 = [
   ...'0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24'.split(' '),
   ...'192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'.split(' '),
 ];
 /** Only this is global unicast (RFC 4291), */
 const GLOBAL_V6 = ['2000::/3'];
-/** except for protocols, tunnels to IPv4 and documentation (https://www.iana.org/assignments/iana-ipv6-special-registry). */
+/** Except protocols, tunnels to IPv4, documentation: https://www.iana.org/assignments/iana-ipv6-special-registry. */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
 /** Each with the bytes at the beginning, in hexadecimal digits. */
@@ -136,7 +137,7 @@ async function addressesOf(name: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Returns whether an address belongs to the public internet. Addresses of this machine do not, since its own services may trust them. */
+/** Returns whether an address is public. Addresses of this machine are not: its own services may trust them. */
 export function createAddressCheck(ownAddresses: () => readonly string[] = addressesOfInterfaces): IsPublicAddress {
   const special = listOf('ipv4', SPECIAL_V4);
   const global = listOf('ipv6', GLOBAL_V6);
@@ -162,7 +163,9 @@ function addressesOfInterfaces(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
 }
 
-/** Returns the media type by the first bytes, because the type that a server names proves nothing. Undefined for anything else. */
+/**
+ * Returns the media type by the first bytes, because a server's own word proves nothing. Undefined for anything else.
+ */
 function imageTypeOf(bytes: Buffer): string | undefined {
   const beginning = bytes.toString('hex', 0, MAGIC_BYTES);
   return MAGIC.find(([, magic]) => magic.test(beginning))?.[0];

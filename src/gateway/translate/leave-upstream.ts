@@ -1,4 +1,6 @@
-/** Leaves the server when a translated request has ended: reads a request that must finish to its end, and sends what the translation asked for. */
+/**
+ * Leaves the server after a translated request: reads a request that must finish, and sends what the translation set.
+ */
 import type { UpstreamRequest } from '../../providers/translation.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
@@ -54,7 +56,7 @@ async function finish(
   signal.removeEventListener('abort', end);
 }
 
-/** Reads an answer to its end and drops it. Never rejects: if the server is gone, or the request is malformed, nothing is left to be cancelled. */
+/** Never rejects: if the server is gone, or the request is malformed, nothing is left to be cancelled. */
 async function readAll(call: UpstreamCall, isNew = false): Promise<void> {
   try {
     if (isNew) call.start();

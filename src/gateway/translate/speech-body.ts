@@ -1,6 +1,6 @@
 /**
- * The body of a request for speech: it is short and kept as a whole, the length of its text is checked, and the recording of a stored voice is inserted before the request is sent to a slot whose model
- * imitates voices:
+ * The body of a request for speech: it is short and kept as a whole, the length of its text is checked, and the
+ * recording of a stored voice is inserted before the request is sent to a slot whose model imitates voices:
  *
  *   delaysAttempt ──► nothing to do, or done for such a model before                 false
  *               └───► plan-voice.ts ─┬─► read the recording, insert it in the body   onRoutable: the slot may have closed meanwhile
@@ -41,7 +41,9 @@ export class SpeechBody implements BodyScan {
   #isChecked = false;
   #voice: string | undefined;
   #problem: BodyProblem | undefined;
-  /** Whether the model for which the body was prepared imitates voices; undefined before the first one. A swap may bring one of the other kind. */
+  /**
+   * Whether the model that the body was prepared for imitates voices; undefined before the first. A swap may change it.
+   */
   #preparedFor: boolean | undefined;
   #isInserted = false;
 

@@ -18,7 +18,7 @@ const DEFAULT_JSON_BYTES = 1024 * 1024;
 /** All fields of a form together: prompts have up to 32 KiB, and a few fields hold small files as data URLs. */
 const FIELD_BYTES = 1024 * 1024;
 
-/** The answer of a translation: sent at once, or begun and then written piece by piece. Throws if the translation breaks that order. */
+/** The answer of a translation: complete at once, or written in pieces. Throws if the translation breaks that order. */
 export class TranslatedAnswer {
   ttftMs: number | undefined;
   /** Coarse milliseconds at which the client was last sent something; undefined before the answer has begun. */
@@ -65,7 +65,7 @@ export class TranslatedAnswer {
   }
 }
 
-/** Reads a complete request body for a translation. Returns undefined if the body was released meanwhile. Rejects if the disk fails. */
+/** Reads a complete request body. Undefined if it was released meanwhile. Rejects if the disk fails. */
 export async function readTranslatableBody(
   body: Pick<RequestBody, 'received' | 'parts' | 'read'>,
   maxJsonBytes = DEFAULT_JSON_BYTES,

@@ -1,4 +1,7 @@
-/** Performs the steps of one translation, one after the other, until it ends. It knows no slots, no resending and no time limits: those belong to `TranslatedForward`. */
+/**
+ * Performs the steps of one translation until it ends. Slots, resending and time limits are left to
+ * `TranslatedForward`.
+ */
 import { setImmediate } from 'node:timers/promises';
 import type {
   FormFile,
@@ -19,8 +22,8 @@ import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-
 import { UpstreamSocket } from './upstream-socket.ts';
 
 /**
- * Puts an image that comes in pieces into the cache; undefined after the last piece. `status`: of the answer that it is in. Rejects if `next` does, and if the disk fails.
- * Nothing is left of an image that is not complete.
+ * Puts an image that comes in pieces, the last one undefined, into the cache. `status`: of its answer. Rejects if
+ * `next` does or the disk fails; nothing is left of an incomplete image.
  */
 export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
 
@@ -64,7 +67,7 @@ export class TranslationRun {
     return this.#call;
   }
 
-  /** Rejects with what the translation throws, or with an error of `UpstreamCall`. Returns undefined once the signal has aborted. */
+  /** Rejects with an error of the translation or of `UpstreamCall`. Undefined once the signal has aborted. */
   async perform(steps: Steps<TranslationEnd>): Promise<TranslationEnd | undefined> {
     try {
       let next = steps.next();

@@ -3,7 +3,8 @@
  *
  *   opened() ─► next() … { kind: 'closed' }
  *
- * It never fails: whatever goes wrong closes it, and a translation that hears nothing has to ask. What has arrived and is not asked for yet pauses the connection.
+ * It never fails: whatever goes wrong closes it, and a translation that hears nothing has to ask. What has arrived and
+ * is not asked for yet pauses the connection.
  */
 import { WebSocket } from 'ws';
 import type { SocketMessage } from '../../providers/translation.ts';
@@ -11,7 +12,7 @@ import { authorityOf } from '../route/decide/route.ts';
 import { checkedPath } from './decide/translation-heads.ts';
 import type { UpstreamCallDeps } from './upstream-call.ts';
 
-/** A server is local or in the same cluster. A translation that waits for the WebSocket has not sent the request itself yet. */
+/** A server is local or in the same cluster, and the translation waits for the WebSocket before its request. */
 const OPEN_MS = 1000;
 /** Of one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
 const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;

@@ -1,14 +1,16 @@
 /**
- * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
- * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
+ * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request,
+ * passes the answer on to the client as it arrives, with back-pressure, and reports the end to the exchange exactly
+ * once. It knows no slots and no queues.
  *
  *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onAttemptDone
  *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onAttemptDone, onAttemptLost
  *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onAttemptLost
  *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
- * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
- * body, because a server that dies between the two would otherwise take the request with it.
+ * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may
+ * answer. The head waits for the body, because a server that dies between the two would otherwise take the request with
+ * it.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { AnswerTail } from '../answer.ts';
@@ -142,7 +144,8 @@ export class Forward implements UpstreamEvents, Attempt {
   onBroken({ kind, reused, message }: Breakage): void {
     this.#connection = undefined;
     const { resendable } = this.#request.requestBody;
-    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it: the workload may be well.
+    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it:
+    // the workload may be well.
     if (reused && resendable && this.#head === undefined) this.start(true);
     else if (kind === 'protocol') this.#fail('upstream.failed', message);
     else this.#lose(kind === 'closed', message);

@@ -1,6 +1,6 @@
 /**
- * Parses the HTTP/1 responses of one connection from its bytes, in whatever pieces they arrive. Bodies are passed on unchanged, and without a copy where
- * possible. It does no I/O: the connection feeds it, and `UpstreamEvents` receive heads and bodies.
+ * Parses the HTTP/1 responses of one connection from chunks of any size. Bodies are passed on unchanged, without a copy
+ * where possible. It does no I/O.
  */
 import type { UpstreamEvents } from '../request-events.ts';
 import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
@@ -132,7 +132,8 @@ export class ResponseParser {
     }
     if (at < chunk.length) this.keepAlive = false;
     const last = this.state === 'done';
-    // What precedes a fault in the same piece is not passed on, so that an answer that is broken from the start can still become an error.
+    // What precedes a fault in the same piece is not passed on, so that an answer that is broken from the start can
+    // still become an error.
     if (this.state === 'broken') pieces.length = 0;
     if (pieces.length === 0 && !last) return;
     const bytes = pieces.length === 1 ? (pieces[0] ?? EMPTY) : Buffer.concat(pieces);

@@ -1,6 +1,6 @@
 /**
- * One HTTP/1.1 connection to an upstream, which carries one request at a time. `undici` was measured first: it adds 150 µs of latency where this adds 45, and
- * reaches half of nginx's requests per second where this reaches all. It can be this small because it only talks to inference servers.
+ * One HTTP/1.1 connection to an upstream, for one request at a time. `undici` adds 150 µs of latency where this adds
+ * 45, and reaches half of its requests per second.
  */
 import { connect, type Socket, type OnReadOpts } from 'node:net';
 import type { Endpoint } from '../../providers/provider.ts';
@@ -13,7 +13,7 @@ export interface PoolEvents {
   onGone(connection: UpstreamConnection): void;
 }
 
-/** A body up to this size is sent with the head in one piece, because copying it costs less than a second buffer in the same write. */
+/** A body up to this size is sent in one piece with the head: copying costs less than a second buffer. */
 const JOINED_BODY_BYTES = 16 * 1024;
 const BUFFER_BYTES = 64 * 1024;
 /** Up to this size, copying costs less than a buffer of its own. */
@@ -158,8 +158,9 @@ export class UpstreamConnection {
 }
 
 /**
- * The option `onread` of one connection. Most answers, and the pieces of streams, are short: they are read into one shared buffer and copied out of it, which costs less than the 64 KiB that Node allocates for
- * each read otherwise. Once a connection has read a large piece, its next ones are read into buffers of their own and passed on as they are. `onData` gets pieces that nothing else uses.
+ * The option `onread` of one connection. Short pieces are read into one shared buffer and copied out of it, which costs
+ * less than the 64 KiB that Node allocates for each read. After a large piece, the next read gets a buffer of its own.
+ * `onData` gets pieces that nothing else uses.
  */
 export function readInto(onData: (piece: Buffer) => void): OnReadOpts {
   let isLarge = false;

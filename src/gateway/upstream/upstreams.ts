@@ -1,4 +1,4 @@
-/** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
+/** The pool of connections: reuses idle ones for a short time, and closes those to endpoints that left the board. */
 import type { Endpoint } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
 import type { UpstreamEvents } from '../request-events.ts';
@@ -7,8 +7,8 @@ import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 export type Upstreams = ReturnType<typeof createUpstreams>;
 
 /**
- * An idle connection occupies a thread in servers built on cpp-httplib, which close it after 5 s. Two seconds are enough from one request of a conversation
- * to the next, and leave a margin.
+ * An idle connection occupies a thread of cpp-httplib, which closes it after 5 s. Two seconds last from one request of
+ * a conversation to the next.
  */
 const IDLE_MS = 2000;
 /** A connection is closed this long before the upstream's own `Keep-Alive` time is over. */

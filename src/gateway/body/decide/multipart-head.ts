@@ -1,4 +1,4 @@
-/** Parses what the headers of a multipart body say: its boundary, and the name and the file name of each part (RFC 7578, RFC 2046). Pure. */
+/** Parses the headers of a multipart body: its boundary, and the names of each part (RFC 7578, RFC 2046). Pure. */
 
 export interface PartHead {
   /** Name of the form field. */
@@ -10,7 +10,7 @@ export interface PartHead {
 
 /** RFC 2046, 5.1.1: 1 to 70 characters of this set, the last one not a space. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
-/** `; name=value` or `; name="value"`. In quotes, `\` escapes a quote or itself, as curl and most clients write it; browsers write `%22` instead. */
+/** `; name=value` or `; name="value"`. In quotes, `\` escapes a quote or itself; browsers write `%22` instead. */
 const PARAMETER = /\s*;\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*(?:"((?:\\["\\]|[^"\\]|\\(?!["\\]))*)"|([^\s;"]*))/y;
 const HEADER_NAME = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):/;
 
@@ -25,7 +25,7 @@ export function boundaryOf(contentType: string): string | undefined {
   return boundary !== undefined && BOUNDARY.test(boundary) ? boundary : undefined;
 }
 
-/** `lines` are the header lines of a part in UTF-8, with the line ends between them. Returns what is wrong as a string. */
+/** `lines`: the header lines of a part in UTF-8. Returns the problem as a string. */
 export function parsePartHead(lines: string): PartHead | string {
   let head: PartHead | undefined;
   let contentType: string | undefined;
@@ -55,7 +55,9 @@ function dispositionOf(value: string): PartHead | string {
   return { name, fileName: parameters.get('filename') ?? parameters.get('filename*'), contentType: undefined };
 }
 
-/** By their names in lower case. Undefined if the text is malformed or a name is repeated: parsers disagree on which one counts. */
+/**
+ * By lower-case names. Undefined if the text is malformed, or a name is repeated: parsers disagree on which one counts.
+ */
 function parametersOf(text: string): ReadonlyMap<string, string> | undefined {
   const found = new Map<string, string>();
   let at = 0;

@@ -1,5 +1,5 @@
 /**
- * A dialect is the API that a path belongs to: it decides on the shape of errors, and of answers where the model server's differ. Requests are forwarded unchanged. Pure.
+ * A dialect is the API that a path belongs to: it sets the shape of errors, and of answers where servers differ. Pure.
  */
 import { createHash } from 'node:crypto';
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../../../schema/words/error-codes.ts';
@@ -13,8 +13,7 @@ export interface Dialect {
   /** The event that carries an error inside a stream. Default: an event without a name. */
   readonly errorEvent?: string;
   /**
-   * Turns a complete answer of the server into one of this dialect. Undefined if the answer does not have the expected form. Only paths that need it have it, because the
-   * gateway must collect the answer first.
+   * Translates a complete answer of the server, which the gateway collects for it. Undefined if it has another form.
    */
   readonly translateAnswer?: (answer: unknown, requestId: string) => object | undefined;
 }
@@ -29,8 +28,8 @@ export interface ErrorAnswer {
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Seconds after which to retry, from the first number to the second: SDKs wait exactly as long as the header says, and those that are refused in the same moment
- * must not return in the same second. OpenAI's honour at most 60.
+ * Range of seconds after which to retry: clients that are refused at the same moment must not return in the same
+ * second. OpenAI's SDKs honour at most 60.
  */
 const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
   'slot.loading': [10, 20],
@@ -60,7 +59,7 @@ const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-/** The Messages API, whose SDKs read `error.type`, `request_id` and the header `request-id`. The fields of the service's own errors stay beside them. */
+/** The Messages API, whose SDKs read `error.type`, `request_id` and the header `request-id`. */
 export const ANTHROPIC: Dialect = {
   requestIdHeader: 'request-id',
   errorEvent: 'error',

@@ -1,4 +1,4 @@
-/** The inference paths: their requests go to a slot with the body unchanged. The dialect of a path decides on the form of answers and errors. */
+/** The inference paths: their requests go to a slot with the body unchanged. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { ANTHROPIC, COHERE, OPENAI, type Dialect } from './dialects.ts';
 

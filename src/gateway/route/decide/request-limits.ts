@@ -33,10 +33,12 @@ type PassedLimit =
 export const CONNECT_MS = 5000;
 /** Longest pause in a request body. */
 export const BODY_SILENCE_MS = 60_000;
-/** The limit applies to the recording alone, as OpenAI's does. Fields and boundaries take a few hundred bytes, and a long prompt a few thousand. */
+/**
+ * Fields and boundaries take a few hundred bytes, a long prompt a few thousand; the setting limits the recording alone.
+ */
 const AROUND_RECORDING_BYTES = 64 * 1024;
 
-/** All times in milliseconds of one clock. A translation that goes on asking its server makes progress, but not towards its client: only the answer counts. */
+/** Times in milliseconds of one clock. After the body, only answers to the client count as progress. */
 export function passedLimit(
   { now, progressAt, bodyAt, wroteAt, isConnecting }: TranslationTimes,
   settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'>,

@@ -1,5 +1,6 @@
 /**
- * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its `admission` on the board:
+ * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its
+ * `admission` on the board:
  *
  *   open → a hold and a forward     park → the slot's queue (`gateway/traffic/parking.ts`)     refuse → the error in the admission
  *
@@ -13,8 +14,9 @@
  *   server.overloaded          gateway/body/request-body.ts: bodies in memory; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
- * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A replica that is not the leader takes over
- * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.
+ * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A
+ * replica that is not the leader takes over what the leader has given up (cluster/leadership/decide/follow-leader.ts).
+ * Errors of an upstream keep their own status.
  */
 import type { Admission, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
@@ -47,7 +49,7 @@ const LISTED_NAMES = 50;
 const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, refuse: 2 };
 const INCAPABLE = 10;
 
-/** Prefers, among slots with the same model name, those that serve the capability, then open ones, then those worth waiting for. */
+/** Prefers slots that serve the capability, then open ones, then those worth waiting for. */
 export function route(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
   const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
@@ -105,7 +107,9 @@ function knownNames(board: RoutedView): string {
   return `known models: ${listed}${more}`;
 }
 
-/** Asks the provider of the slot where the request goes. A provider that throws fails the request and nothing else: parked requests are routed while the board is published, for all slots. */
+/**
+ * Asks the provider of the slot. If it throws, only this request fails, although others are routed in the same loop.
+ */
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,

@@ -1,4 +1,4 @@
-/** Checks that a request for speech has a text of a permitted length, and finds its voice. Everything else is left to the model server. Pure. */
+/** Checks the length of the text in a request for speech, and finds its voice. The rest is left to the server. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { VoiceName } from '../../../schema/words/names.ts';

@@ -5,7 +5,8 @@ import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Refusal } from '../../route/decide/route.ts';
 
 /**
- * `send`: insert the recording of the stored voice, if there is one. `keep`: the server knows the name, or refuses it. `refuse-stored`: a stored voice of this name cannot be used.
+ * `send`: insert the stored recording, if there is one. `keep`: leave the name to the server. `refuse-stored`: a stored
+ * voice of this name cannot be used.
  */
 type VoicePlan = 'send' | 'keep' | 'refuse-stored';
 
@@ -20,7 +21,7 @@ const LISTED_NAMES = 50;
 
 type Speaker = Pick<RoutedSlot, 'voices'>;
 
-/** `imitates`: whether the model of the slot speaks with voices of recordings. The voices of a model always go before stored ones. */
+/** `imitates`: the model speaks with voices of recordings. Voices of a model take precedence over stored ones. */
 export function planVoice(name: string, { voices = [] }: Speaker, imitates: boolean): VoicePlan {
   if (imitates) return 'send';
   const asked = name.toLowerCase();
@@ -49,8 +50,8 @@ export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedV
 }
 
 /**
- * Inserts the recording of a voice. `body` is a JSON object with at least one field. The new fields come last, where they replace others of the same name in every parser that servers use; everything else
- * stays as it is, byte for byte.
+ * `body` is a JSON object with at least one field. New fields come last, where they replace others of the same name in
+ * every parser that servers use.
  */
 export function insertRecording(
   body: Buffer,

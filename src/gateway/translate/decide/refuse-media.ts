@@ -1,4 +1,4 @@
-/** Decides which URLs of media in chats are accepted: only those of images, and only where the service may fetch them. Pure. */
+/** Decides which URLs of media in chats are accepted: images only, where the service may fetch them. Pure. */
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { BodyProblem } from '../../body/body-scan.ts';

@@ -1,4 +1,4 @@
-/** Heads of requests and answers that a translation wrote: checked, because what it writes may come from a client. Pure. */
+/** Checks the heads that a translation wrote, because parts of them may come from a client. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { AnswerHead, UpstreamHead, UpstreamRequest } from '../../../providers/translation.ts';
 import { authorityOf } from '../../route/decide/route.ts';
@@ -18,7 +18,7 @@ export function checkedPath(path: string): string {
   throw new TypeError(`Write the path of a request in visible ASCII, not ${JSON.stringify(path.slice(0, 200))}`);
 }
 
-/** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if a part of it is malformed. */
+/** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if it is malformed. */
 export function requestHeadOf(
   request: UpstreamRequest,
   { endpoint, requestId, bodyBytes }: { readonly endpoint: Endpoint; readonly requestId: string; readonly bodyBytes: number | undefined },

@@ -1,4 +1,4 @@
-/** Judges an upstream's answer: errors in the shape of OpenAI's or of a dialect, answers that must be translated, and token counts. Pure. */
+/** Judges an upstream's answer: normalised errors, answers to translate, and token counts. Pure. */
 import type { ErrorBody } from '../../../schema/words/error-codes.ts';
 import type { Dialect } from '../../route/decide/dialects.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -48,7 +48,9 @@ export function judgeAnswer(
     : { kind: 'translated', body };
 }
 
-/** Returns the events of a stream with errors in the shape of the dialect: llama.cpp and others write their own in every stream. An error that does not arrive in one piece stays as it is. */
+/**
+ * Returns stream events with errors in the shape of the dialect. An error that arrives in two pieces stays as it is.
+ */
 export function translateStreamErrors(events: string, dialect: Dialect, requestId: string): string {
   return events.replace(ERROR_EVENT, (event, json: string) => {
     const status = statusOf(json);
@@ -63,7 +65,7 @@ export function errorEventOf({ errorEvent }: Dialect, body: object): string {
   return `${name}data: ${JSON.stringify(body)}\n\n`;
 }
 
-/** `tail` is the end of the body, one character per byte. Counts are for metrics only, so those that cannot be found cheaply are left out. */
+/** `tail`: the end of the body, one character per byte. Counts are for metrics only, so the search is cheap. */
 export function findUsage(tail: string): Usage | undefined {
   const at = tail.lastIndexOf('"usage":{');
   if (at === -1) return undefined;
@@ -92,7 +94,7 @@ function normaliseUpstreamError(status: number, body: string): ErrorBody {
   };
 }
 
-/** Returns whether llama.cpp refused the request because its model is not in memory yet. The request was not processed and may be sent again. */
+/** llama.cpp refused the request because its model is not in memory yet. The request may be sent again. */
 function isStillLoading(status: number, body: ErrorBody): boolean {
   return status === 503 && body.error.type === 'unavailable_error' && body.error.message === 'Loading model';
 }

@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly host: string | undefined;
   /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
-  /** What a browser says about the page that sends the request: `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
+  /** `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
   readonly origin: string | undefined;
   readonly fetchSite: string | undefined;
   readonly fetchMode: string | undefined;
@@ -25,17 +25,14 @@ export interface RequestHead {
   readonly isProgram: boolean;
 }
 
-/**
- * `svcctl` marks its requests with this header. Scripts of pages cannot, because names that begin with "Sec-" are forbidden to them
- * (https://fetch.spec.whatwg.org/#forbidden-request-header).
- */
+/** Marks requests of `svcctl`. Scripts cannot set it: https://fetch.spec.whatwg.org/#forbidden-request-header. */
 export const PROGRAM_HEADER = 'sec-svc-client';
 
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
 
 /**
- * Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), what browsers say about the page, and `accept-encoding`, because the network to the
- * upstream is local and its errors must be readable here.
+ * Hop-by-hop headers (RFC 9110, 7.6.1), browsers' headers about the page, and `accept-encoding`, because errors of the
+ * upstream must be readable here.
  */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-authenticate proxy-connection te trailer transfer-encoding upgrade'.split(' '),
@@ -45,8 +42,8 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The client's credentials and identity, which are for the gateway and not for upstreams. Vendors' SDKs send a key in a header of their own, and proxies add
- * the user whom they have authenticated.
+ * Credentials and identity, which are for the gateway alone. SDKs send keys in headers of their own, and proxies add
+ * the authenticated user.
  */
 const CREDENTIALS =
   /^(?:(?:proxy-)?authorization|cookie2?|(?:x-)?api-?key|x-goog-api-key|ocp-apim-subscription-key|x-functions-key|x-(?:auth|access|id|csrf|xsrf|vault|gitlab|amz-security)-token|(?:x-)?remote-(?:user|groups?|name|email)|x-(?:svc-)?proxy-secret|(?:x-)?(?:forwarded-|ssl-)?client-cert(?:-chain)?|x-forwarded-tls-client-cert.*|x-(?:serverless|original|forwarded)-authorization|x-forwarded-(?:user|email|groups|preferred-username|access-token|id-token)|(?:x-auth-request|x-authentik|x-amzn-oidc|x-goog-authenticated-user|x-goog-iap|x-goog-iam|x-ms-client-principal|x-ms-token|x-pomerium|x-vouch|x-webauth|x-openwebui-user|cf-access|tailscale-user)-.*|x-ms-client-principal)$/;
@@ -151,7 +148,9 @@ export function isJsonType(contentType: string | undefined): boolean {
   return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/** Names, in lower case, of headers that the sender of a message declares hop-by-hop in `Connection`. Undefined if there are none. Pure. */
+/**
+ * Lower-case names of headers that a message declares hop-by-hop in `Connection`. Undefined if there are none. Pure.
+ */
 export function namesInConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
   const names = value

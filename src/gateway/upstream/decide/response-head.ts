@@ -1,4 +1,4 @@
-/** Parses the head of an upstream's HTTP/1 response strictly: whatever makes the end of a message ambiguous is refused. */
+/** Parses the head of an upstream's HTTP/1 response. Whatever makes the end of a message ambiguous is refused. */
 import { namesInConnection } from './request-head.ts';
 
 export type BodyFraming =
@@ -19,7 +19,9 @@ export interface ResponseHead {
   readonly keepAliveSeconds: number | undefined;
 }
 
-/** Matches the whole head, because that costs less than a match per line. Excludes folded lines, bare line ends and control characters. */
+/**
+ * The whole head, because that costs less than a match per line. No folded lines, bare line ends, control characters.
+ */
 const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LINE_END = '\r\n'.length;
 const LENGTH = /^\d{1,15}$/;
@@ -28,8 +30,8 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const UNTIL_CLOSE: BodyFraming = { kind: 'close' };
 
 /**
- * `text` is the head without the empty line at its end, one character per byte. Returns what is wrong as a string.
- * Leaves out hop-by-hop headers, and those that an upstream may not set: CORS headers, cookies and the request id.
+ * `text`: the head without its empty line, one character per byte. Returns the problem as a string. Leaves out
+ * hop-by-hop headers, CORS headers, cookies and the request id.
  */
 export function parseResponseHead(text: string): ResponseHead | string {
   if (!HEAD.test(text)) return 'its head is malformed';
