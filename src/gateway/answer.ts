@@ -55,7 +55,6 @@ export class ClientAnswer implements BatchedWriter {
     return this.status !== 0;
   }
 
-  /** Whether the answer is a stream of events. */
   get streamed(): boolean {
     return this.#stream;
   }
@@ -115,7 +114,6 @@ export class ClientAnswer implements BatchedWriter {
     this.#error(errorAnswer(code, message, { param, requestId: this.#requestId, dialect: this.dialect }));
   }
 
-  /** Sends an upstream's answer in another form. Instead of `begin`. */
   translated(status: number, body: object, processingMs: number): void {
     const bytes = Buffer.from(JSON.stringify(body));
     const headers = ['content-type', JSON_TYPE, 'content-length', String(bytes.length)];

@@ -6,11 +6,9 @@ import type { Socket } from 'node:net';
 
 export interface ClientRequest {
   readonly method?: string | undefined;
-  /** As sent, with its query. */
   readonly url?: string | undefined;
   readonly httpVersionMajor: number;
   readonly httpVersionMinor: number;
-  /** Names and values in turn, as sent. */
   readonly rawHeaders: readonly string[];
   readonly headers: {
     readonly 'content-length'?: string | undefined;
@@ -20,7 +18,6 @@ export interface ClientRequest {
   readonly socket: Socket;
   /** The whole body has arrived, whether or not it has been read. */
   readonly complete: boolean;
-  /** Reading of the body has begun. */
   readonly readableDidRead: boolean;
   /** Reading begins, in a later turn, with the first listener of `data`. */
   on(event: 'data', listener: (bytes: Buffer) => void): unknown;
@@ -56,7 +53,6 @@ export interface ClientResponse {
   end(): unknown;
   end(body: Buffer | string): unknown;
   end(text: string, encoding: BufferEncoding): unknown;
-  /** Closes the connection at once. */
   destroy(): unknown;
   /** `finish`: the kernel has everything. `close`: the answer is complete or the connection is closed. */
   on(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;

@@ -56,7 +56,6 @@ export interface Extensions {
   translate(request: TranslatedRequest, events: AttemptEvents): Attempt;
 }
 
-/** The request of one attempt. */
 export interface AttemptRequest {
   readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings' | 'budget'>;
   readonly hold: Hold;
@@ -81,9 +80,7 @@ export interface ActiveExchange {
 
 export interface ExchangeDeps extends GatewayDeps {
   readonly upstreams: Upstreams;
-  /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;
-  /** Bytes of bodies on disk. */
   readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;

@@ -44,7 +44,7 @@ export interface ExchangeRequest {
   readonly requestId: string;
 }
 
-/** Reported, never sent: nginx's code for a client that disconnected before the answer. */
+/** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 
 export class Exchange implements ActiveExchange, RequestEvents {
@@ -62,7 +62,6 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #slot: SlotName | undefined;
   #hold: Hold | undefined;
   #attempt: Attempt | undefined;
-  /** Undefined until the request waits for the first time. */
   #parked: ParkedRequest | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {

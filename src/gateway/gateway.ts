@@ -36,9 +36,7 @@ export function createPlainGateway(deps: GatewayDeps) {
 
   return {
     handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
-    /** The memory that bodies of requests share. */
     budget,
-    /** What is in use now. */
     load: () => ({
       requests: active.size,
       bufferedBytes: budget.reservedBytes(),

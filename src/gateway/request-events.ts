@@ -34,7 +34,6 @@ export type AttemptEvents = Pick<RequestEvents, 'onDone' | 'onLost' | 'fail'>;
 /** An attempt that ended before any part of an answer was passed on, or because the upstream is loading its model. */
 export interface LostAttempt {
   readonly hold: Hold;
-  /** The upstream had accepted the connection. */
   readonly accepted: boolean;
   readonly message: string;
 }
@@ -44,7 +43,6 @@ export interface Attempt {
   /** Undefined before the first byte of the answer. */
   readonly ttftMs: number | undefined;
   start(): void;
-  /** A chunk of the request's body has arrived. */
   noteProgress(): void;
   checkTimeouts(now: number): void;
   usage(): Usage | undefined;
@@ -61,7 +59,6 @@ export interface UpstreamEvents {
   onHead(head: ResponseHead): void;
   /** `last`: the response is complete; `bytes` may be empty then. */
   onBody(bytes: Buffer, last: boolean): void;
-  /** The last call. */
   onBroken(breakage: Breakage): void;
 }
 

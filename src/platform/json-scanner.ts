@@ -90,10 +90,8 @@ export class JsonScanner<Tag> {
   status: 'more' | 'done' | 'invalid' = 'more';
   readonly #events: JsonEvents<Tag>;
   readonly #frames: Frame<Tag>[] = [];
-  /** The innermost frame. */
   #frame: Frame<Tag>;
   #place: Place = 'start';
-  /** Offset of the current chunk. */
   #offset = 0;
   #marksSeen = 0;
   /** Offset of the current string. */

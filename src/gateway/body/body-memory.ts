@@ -22,7 +22,6 @@ export class ReadMemory {
     this.#req = req;
   }
 
-  /** Notes a chunk that was read. */
   add(piece: Buffer): void {
     if (piece.length >= FREED_BYTES && this.#req.free !== undefined) this.#pieces.push(piece);
   }
@@ -48,7 +47,6 @@ export class BodyPieces {
   chunks: Buffer[] = [];
   #bytes = 0;
   #segment: Buffer | undefined;
-  /** Bytes used in the last segment. */
   #used = 0;
 
   /** `kept`: the chunk itself is in use from now on. */
@@ -72,7 +70,6 @@ export class BodyPieces {
     return 'copied';
   }
 
-  /** Joins all pieces into one buffer. */
   join(): void {
     if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
   }

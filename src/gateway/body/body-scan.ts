@@ -4,9 +4,7 @@ import type { RequestEvents } from '../request-events.ts';
 
 /** A part of a form. */
 export interface BodyPart {
-  /** Name of the field. */
   readonly name: string;
-  /** Undefined for an ordinary field. */
   readonly fileName: string | undefined;
   readonly contentType: string | undefined;
   /** Offset of the content in the body, in bytes. */
@@ -26,7 +24,6 @@ export interface BodyScan {
   /** A `model` with its value was read. */
   readonly modelSeen: boolean;
   readonly model: string | undefined;
-  /** Set with `invalid`. */
   readonly problem: BodyProblem | undefined;
   /** The body is a form and not JSON. */
   readonly isForm: boolean;
@@ -34,7 +31,6 @@ export interface BodyScan {
   readonly readsAll: boolean;
   /** The body must be complete before the request is routed. Default: false. */
   readonly keepsAll?: boolean;
-  /** The complete parts of a form. */
   readonly parts?: readonly BodyPart[];
   /** The problem with a body that ends while the status is `more`. */
   readonly unfinished: string;
@@ -50,10 +46,8 @@ export type BodyEvents = Pick<RequestEvents, 'onProgress' | 'onRoutable' | 'fail
 /** A complete body in memory. */
 export interface EditableBody {
   readonly chunks: readonly Buffer[];
-  /** Bytes of the body. */
   readonly received: number;
   readonly isReleased: boolean;
-  /** Called when the body is released. */
   onRelease: (() => void) | undefined;
   /** Reserves memory until the body is released. Returns false if there is none left. */
   reserve(bytes: number): boolean;

@@ -9,7 +9,6 @@ import type { BufferBudget } from '../traffic/traffic.ts';
 
 export interface SpoolOptions {
   readonly directory: string;
-  /** Limits the bytes on disk. */
   readonly budget: BufferBudget;
   /** This many appended bytes are on disk now. */
   readonly onWritten: (bytes: number) => void;
@@ -23,23 +22,19 @@ const PIECE_BYTES = 128 * 1024;
 interface SpoolFlowSink {
   /** Returns false if the flow should wait for `resume`. */
   write(bytes: Buffer): boolean;
-  /** Everything has been written. */
   end(): void;
   fail(error: unknown): void;
 }
 
 export interface SpoolFlow {
-  /** Everything has been written. */
   isDone(): boolean;
   resume(): void;
-  /** Ends the flow without a call of the sink. */
   stop(): void;
 }
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 export class BodySpool {
-  /** Bytes appended but not on disk yet. */
   waitingBytes = 0;
   readonly #options: SpoolOptions;
   #handle: FileHandle | undefined;
@@ -65,7 +60,6 @@ export class BodySpool {
     return true;
   }
 
-  /** Nothing more will be appended. */
   end(): void {
     this.#ended = true;
     this.#wakeReaders();

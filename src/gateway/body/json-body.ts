@@ -9,12 +9,11 @@ import type { BodyProblem, BodyScan } from './body-scan.ts';
 
 export type JsonTag = 'model' | 'image' | 'other';
 
-/** What a path needs besides `model`. */
 export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting'> {
-  /** Names `model`, too. */
-  readonly filter: JsonFilter<JsonTag>;
+  /** Default: only `model`. */
+  readonly filter?: JsonFilter<JsonTag>;
   /** Returns the problem with a string of media. `from` and `to`: its offsets in the body, with the quotes. */
-  check(scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString): BodyProblem | undefined;
+  readonly check?: (scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString) => BodyProblem | undefined;
 }
 
 interface FoundString {
@@ -65,7 +64,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
     const scanner = this.#scanner;
     if (!this.#isRefused) scanner.feed(chunk);
     if (this.#isRefused) return;
-    if (scanner.status === 'invalid') this.#refuse({ message: MESSAGES[scanner.place] ?? VALUE, param: null });
+    if (scanner.status === 'invalid') this.refuse({ message: MESSAGES[scanner.place] ?? VALUE, param: null });
     else if (scanner.status === 'done') this.status = this.problem === undefined ? 'done' : 'invalid';
   }
 
@@ -79,8 +78,8 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
       this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
       return;
     }
-    const problem = this.#isRefused ? undefined : this.#extra?.check(this.#scanner, { media: tag, from, to });
-    if (problem !== undefined) this.#refuse(problem);
+    const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { media: tag, from, to });
+    if (problem !== undefined) this.refuse(problem);
   }
 
   onScalar(tag: JsonTag, raw: string): void {
@@ -99,7 +98,8 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
     this.problem = model === undefined && !isMissing ? WRONG_MODEL : undefined;
   }
 
-  #refuse(problem: BodyProblem): void {
+  /** Nothing that follows in the body changes that. */
+  refuse(problem: BodyProblem): void {
     this.#isRefused = true;
     this.status = 'invalid';
     this.problem = problem;

@@ -13,9 +13,7 @@ const DISK_QUEUE_BYTES = 1024 * 1024;
 
 export interface KeptBodyDeps {
   readonly settings: Pick<Settings, 'SVC_STATE_DIR'>;
-  /** Bytes in memory. */
   readonly budget: BufferBudget;
-  /** Bytes on disk. */
   readonly spoolBudget: BufferBudget;
   readonly extensions: { openSpool(options: SpoolOptions): BodySpool };
 }
@@ -38,7 +36,6 @@ export class KeptBody {
     this.#events = events;
   }
 
-  /** Empty if the body is on disk. */
   get chunks(): readonly Buffer[] {
     return this.#pieces.chunks;
   }
@@ -47,7 +44,6 @@ export class KeptBody {
     return this.#spool !== undefined;
   }
 
-  /** The connection has all of the body. */
   get isSent(): boolean {
     return this.#flow?.isDone() !== false;
   }
@@ -126,7 +122,6 @@ export class KeptBody {
     this.#pieces.clear();
   }
 
-  /** Frees memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
     this.#pieces.clear();

@@ -28,7 +28,6 @@ const JOIN_BYTES = 16 * 1024;
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
 export class RequestBody implements EditableBody {
   received = 0;
-  /** The complete body has been read. */
   whole = false;
   onRelease: (() => void) | undefined;
   readonly #scan: BodyScan;
@@ -173,7 +172,6 @@ export class RequestBody implements EditableBody {
     if (isWritten) this.#memory.free();
   }
 
-  /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
     this.onRelease?.();

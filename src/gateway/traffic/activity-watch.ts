@@ -10,7 +10,6 @@ import type { SlotState } from '../../schema/status/slot-status.ts';
 
 interface ActivityWatchDeps {
   readonly board: Pick<Board, 'current'>;
-  /** Number of requests in flight on the workloads of a slot. */
   readonly inFlight: (slot: SlotName) => number;
   /** Requests a pass within this many milliseconds. */
   readonly wakeWithin: (ms: number) => void;
@@ -24,9 +23,7 @@ interface ActivityWatchDeps {
 export type ActivityVerdict = 'shown' | 'wait' | 'news';
 
 interface SlotActivity {
-  /** On the board; undefined if the slot is not there. */
   readonly state: SlotState | undefined;
-  /** Number of requests in flight on its workloads. */
   readonly inFlight: number;
   /** A workload got its first request or lost its last one since the activity was judged before. */
   readonly hasChanged: boolean;

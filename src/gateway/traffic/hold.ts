@@ -53,13 +53,11 @@ interface Entry {
   readonly slot: SlotName;
   readonly slotLoad: SlotLoad;
   readonly holders: DenseSet<Holder>;
-  /** One for each endpoint that is a target or in use. */
   loads: readonly Load[];
   lastUsedAt: number;
   lastHeardAt: number | undefined;
 }
 
-/** One endpoint of a workload. */
 interface Load {
   readonly target: Target;
   readonly entry: Entry;
@@ -71,7 +69,6 @@ interface Load {
 interface SlotLoad {
   entries: number;
   inFlight: number;
-  /** The last one that a request in flight has reported. */
   reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
 }
 
@@ -180,11 +177,9 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
           { inFlight: holders.size, lastUsedAt, lastHeardAt },
         ]),
       ),
-    /** Number of requests in flight on a slot's workloads. */
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
-    /** How far the slot is with the request that reported last; undefined if none in flight has. */
+    /** Progress that was reported last; undefined if no request in flight has reported any. */
     progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
-    /** Calls `onStopping` of every holder of the workload. */
     abort(workload: WorkloadId) {
       for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onStopping();
     },

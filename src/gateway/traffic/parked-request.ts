@@ -39,7 +39,6 @@ export class ParkedRequest implements Waiter {
   waitedMs: number | undefined;
   readonly #deps: ParkedDeps;
   readonly #events: ParkedEvents;
-  /** Monotonic milliseconds at which the present wait began. */
   #since = 0;
   #ticket: Ticket | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -54,7 +53,6 @@ export class ParkedRequest implements Waiter {
     this.#events = events;
   }
 
-  /** The target of the last attempt that failed. */
   get failedOn(): Target | undefined {
     return this.#failed.at(-1)?.target;
   }
@@ -127,7 +125,7 @@ export class ParkedRequest implements Waiter {
     this.#retries = 0;
   }
 
-  /** After a failure, only another endpoint is worth an immediate try; the timer tries the same one again. */
+  /** Only another endpoint is worth an immediate try after a failure; the timer tries the same one again. */
   accepts(slot: RoutedSlot): boolean {
     this.#forgetReplaced(slot);
     return slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));

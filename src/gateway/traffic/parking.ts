@@ -30,7 +30,6 @@ export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<
 
 export interface Ticket {
   readonly kind: 'parked';
-  /** Removes the waiter from the queue. Later calls do nothing. */
   leave(): void;
 }
 
@@ -118,7 +117,6 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
     demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
     /** Number of requests that wait for a slot, or for the first board if undefined. */
     waiting: (slot: QueueKey): number => queues.get(slot)?.size ?? 0,
-    /** Refuses every waiter, because the gateway is closing. */
     close(message: string) {
       for (const [key, queue] of queues.entries().toArray()) {
         for (const parked of queue.values().toArray()) if (dequeue(key, queue, parked)) parked.waiter.fail('slot.loading', message);

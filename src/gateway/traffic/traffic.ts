@@ -7,11 +7,10 @@ import { createActivityWatch, createSoonestWake } from './activity-watch.ts';
 import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 
-/** Number of requests of one slot now. */
 export interface SlotTraffic {
   readonly inFlight: number;
   readonly parked: number;
-  /** How far the server is with the request that it works on, if it says so. */
+  /** Progress of the server, if it reports any. */
   readonly progress?: RequestProgress | undefined;
 }
 
@@ -67,7 +66,6 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
 export function createBufferBudget(limitBytes: number) {
   let reserved = 0;
   return {
-    /** Returns false, and reserves nothing, if the limit would be exceeded. */
     reserve(bytes: number) {
       if (reserved + bytes > limitBytes) return false;
       reserved += bytes;

@@ -13,7 +13,7 @@ import type { Settings } from '../../schema/settings/settings.ts';
 
 export type FetchedImage =
   | { readonly ok: true; readonly type: string; readonly bytes: Buffer }
-  /** What is wrong with the image, as the end of a sentence. */
+  /** The problem, as the end of a sentence. */
   | { readonly ok: false; readonly why: string };
 
 /** `onBytes` is called with the length of each piece, and returns false if there is no memory for it. Never rejects. */
@@ -24,12 +24,10 @@ export type FetchImage = (
 
 interface ImageFetcherOptions {
   readonly settings: Pick<Settings, 'SVC_FETCH_IMAGES' | 'SVC_FETCH_IMAGE_LIMIT'>;
-  /** Returns all addresses of a name. Default: as the system resolves it. */
   readonly resolve?: (name: string) => Promise<readonly string[]>;
   readonly isPublic?: IsPublicAddress;
 }
 
-/** For one image, with its redirects. */
 const FETCH_MS = 20_000;
 const MOST_REDIRECTS = 3;
 
@@ -46,7 +44,6 @@ const GLOBAL_V6 = ['2000::/3'];
 /** Except protocols, tunnels to IPv4, documentation: https://www.iana.org/assignments/iana-ipv6-special-registry. */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
-/** Each with the bytes at the beginning, in hexadecimal digits. */
 const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
   ['image/png', /^89504e470d0a1a0a/],
   ['image/jpeg', /^ffd8ff/],
@@ -56,7 +53,6 @@ const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
 ];
 const MAGIC_BYTES = 18;
 
-/** The reason why an image is not fetched. */
 class Refused extends Error {}
 
 export function createImageFetcher(options: ImageFetcherOptions): FetchImage {

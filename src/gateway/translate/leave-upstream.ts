@@ -9,7 +9,6 @@ interface Leaving {
   readonly call: UpstreamCall | undefined;
   readonly requests: readonly UpstreamRequest[];
   readonly settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT'>;
-  /** Aborts when the workload is about to be stopped. */
   readonly signal: AbortSignal;
 }
 

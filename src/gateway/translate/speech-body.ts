@@ -10,8 +10,8 @@ import { codeOf } from '../../platform/error-text.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedSlot } from '../../reconciler/board.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
-import type { BodyEvents, BodyProblem, BodyScan, EditableBody } from '../body/body-scan.ts';
-import { JsonBody } from '../body/json-body.ts';
+import type { BodyEvents, EditableBody } from '../body/body-scan.ts';
+import { JsonBody, type JsonBodyExtra } from '../body/json-body.ts';
 import type { Refusal } from '../route/decide/route.ts';
 import { checkSpeech } from './decide/check-speech.ts';
 import { imitatesVoices, insertRecording, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
@@ -28,19 +28,16 @@ const LONGEST_CHARACTER_BYTES = 12;
 /** For all other fields: the longest one is the recording of a voice, with 3 MB in Base64. */
 const OTHER_FIELDS_BYTES = 4_000_000 + 64 * 1024;
 
+const WHOLE: JsonBodyExtra = { keepsAll: true };
+
 /** A class, because it remembers what was done to the body. */
-export class SpeechBody implements BodyScan {
-  readonly isForm = false;
-  readonly readsAll = true;
-  readonly keepsAll = true;
-  readonly #fields = new JsonBody();
+export class SpeechBody extends JsonBody {
   readonly #limit: number;
   readonly #deps: SpeechDeps;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isChecked = false;
   #voice: string | undefined;
-  #problem: BodyProblem | undefined;
   /**
    * Whether the model that the body was prepared for imitates voices; undefined before the first. A swap may change it.
    */
@@ -49,41 +46,21 @@ export class SpeechBody implements BodyScan {
 
   /** `limit` in characters. */
   constructor(limit: number, deps: SpeechDeps) {
+    super(WHOLE);
     this.#limit = limit;
     this.#deps = deps;
   }
 
-  get status(): BodyScan['status'] {
-    return this.#problem === undefined ? this.#fields.status : 'invalid';
-  }
-
-  get problem(): BodyProblem | undefined {
-    return this.#problem ?? this.#fields.problem;
-  }
-
-  get modelSeen(): boolean {
-    return this.#fields.modelSeen;
-  }
-
-  get model(): string | undefined {
-    return this.#fields.model;
-  }
-
-  get unfinished(): string {
-    return this.#fields.unfinished;
-  }
-
-  feed(chunk: Buffer): void {
-    if (this.status === 'invalid') return;
-    this.#fields.feed(chunk);
-    if (this.#isChecked) return;
+  override feed(chunk: Buffer): void {
+    super.feed(chunk);
+    if (this.#isChecked || this.status === 'invalid') return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#limit * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES) {
       this.#check({ problem: { message: `Send at most ${this.#limit} characters of text ("SVC_SPEECH_LIMIT")`, param: 'input' } });
       return;
     }
     this.#chunks.push(chunk);
-    if (this.#fields.status === 'done') this.#check(checkSpeech(Buffer.concat(this.#chunks).toString('utf8'), this.#limit));
+    if (this.status === 'done') this.#check(checkSpeech(Buffer.concat(this.#chunks).toString('utf8'), this.#limit));
   }
 
   /** The recording is read only now, so requests that wait for their slot do not hold it. */
@@ -114,7 +91,7 @@ export class SpeechBody implements BodyScan {
 
   #check({ problem, voice }: ReturnType<typeof checkSpeech>): void {
     this.#isChecked = true;
-    this.#problem = problem;
+    if (problem !== undefined) this.refuse(problem);
     this.#voice = voice;
     this.#chunks = [];
   }

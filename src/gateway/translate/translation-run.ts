@@ -62,7 +62,6 @@ export class TranslationRun {
     deps.signal.addEventListener('abort', () => this.#socket?.destroy(), { once: true });
   }
 
-  /** The request that is on its way or whose answer is open. */
   get call(): UpstreamCall | undefined {
     return this.#call;
   }

@@ -14,9 +14,9 @@ import type { UpstreamCallDeps } from './upstream-call.ts';
 
 /** A server is local or in the same cluster, and the translation waits for the WebSocket before its request. */
 const OPEN_MS = 1000;
-/** Of one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
+/** Limit for one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
 const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** What may wait for `next` before the connection is paused. */
+/** Limits for what waits for `next` before the connection is paused. */
 const WAITING = { messages: 32, bytes: 1024 * 1024 } as const;
 
 type Arrived = Extract<SocketMessage, { kind: 'text' | 'binary' }> & { readonly size: number };
@@ -46,7 +46,6 @@ export class UpstreamSocket {
       if (Buffer.isBuffer(data)) this.#add(data, isBinary);
     });
     this.#socket.on('close', () => this.#close());
-    // It is closed after that.
     this.#socket.on('error', () => undefined);
   }
 

@@ -28,7 +28,6 @@ const ERROR_BYTES = 64 * 1024;
 const TRANSLATED_BYTES = 8 * 1024 * 1024;
 
 export interface ForwardRequest extends AttemptRequest {
-  /** On the upstream. */
   readonly path: string;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
@@ -40,13 +39,11 @@ export class Forward implements UpstreamEvents, Attempt {
   readonly #events: AttemptEvents;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
-  /** The upstream's head has arrived. */
   #head: ResponseHead | undefined;
   #ended = false;
   #clientStalled = false;
   /** The body was not complete when the request was sent, so it follows as it arrives. */
   #flows = false;
-  /** The answer, if it is not passed on as it arrives. */
   #collected: CollectedAnswer | undefined;
   readonly #tail = new AnswerTail();
 

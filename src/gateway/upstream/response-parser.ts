@@ -19,7 +19,7 @@ type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 export class ResponseParser {
   /** `idle`: no byte of a response has arrived. `done`: it is complete, and `reset` prepares for the next one. */
   state: 'idle' | 'head' | 'body' | 'done' | 'broken' = 'idle';
-  /** What is wrong; set with `broken`. */
+  /** Set with `broken`. */
   problem: string | undefined = undefined;
   /** The connection may carry another request; valid with `done`. */
   keepAlive = false;
@@ -47,7 +47,7 @@ export class ResponseParser {
     else if (rest.length > 0) this.keepAlive = false;
   }
 
-  /** To be called when the connection has ended. Returns true if that completes the response, after a last `onBody`. */
+  /** Call when the connection has ended. Returns true if that completes the response, after a last `onBody`. */
   end(events: ResponseEvents): boolean {
     if (this.state !== 'body' || this.#framing !== 'close') return false;
     this.state = 'done';

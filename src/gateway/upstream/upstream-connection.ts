@@ -7,7 +7,7 @@ import type { Endpoint } from '../../providers/provider.ts';
 import type { Breakage, UpstreamEvents } from '../request-events.ts';
 import { ResponseParser } from './response-parser.ts';
 
-/** What a connection tells its pool. */
+/** Events of a connection for its pool. */
 export interface PoolEvents {
   onIdle(connection: UpstreamConnection): void;
   onGone(connection: UpstreamConnection): void;
@@ -26,7 +26,6 @@ export class UpstreamConnection {
   connected = false;
   /** Coarse milliseconds at which it became idle. */
   idleSince = 0;
-  /** Number of requests answered. */
   served = 0;
   readonly #pool: PoolEvents;
   readonly #socket: Socket;
@@ -50,7 +49,6 @@ export class UpstreamConnection {
     socket.on('close', () => this.#closed());
   }
 
-  /** It has not been closed, as far as is known. */
   get usable(): boolean {
     return !this.#socket.destroyed;
   }
@@ -65,14 +63,12 @@ export class UpstreamConnection {
     return this.#parser.keepAliveSeconds;
   }
 
-  /** Prepares for a request whose response goes to `events`. */
   begin(events: UpstreamEvents): void {
     this.#events = events;
     this.#requestEnded = false;
     this.#parser.reset();
   }
 
-  /** Writes a request with its complete body. */
   send(head: string, body: readonly Buffer[], bodyBytes: number): void {
     this.#requestEnded = true;
     const socket = this.#socket;

@@ -80,7 +80,6 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
       connection.begin(events);
       return connection;
     },
-    /** Number of open connections, including idle ones. */
     open: () => connections.size,
     close() {
       unsubscribe();

@@ -1,9 +1,7 @@
 /** Parses the headers of a multipart body: its boundary, and the names of each part (RFC 7578, RFC 2046). Pure. */
 
 export interface PartHead {
-  /** Name of the form field. */
   readonly name: string;
-  /** Undefined for an ordinary field. */
   readonly fileName: string | undefined;
   readonly contentType: string | undefined;
 }

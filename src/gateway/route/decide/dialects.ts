@@ -8,7 +8,6 @@ import { isTable } from '../../../schema/words/key-case.ts';
 export interface Dialect {
   /** The name of a header with the request id besides `x-request-id`. */
   readonly requestIdHeader?: string;
-  /** Returns the JSON body of an error. */
   errorBody(error: ErrorBody['error'], status: number, requestId: string): object;
   /** The event that carries an error inside a stream. Default: an event without a name. */
   readonly errorEvent?: string;
@@ -111,7 +110,6 @@ export function errorAnswer(
     readonly requestId: string;
     readonly param?: string | null | undefined;
     readonly headers?: Readonly<Record<string, string>> | undefined;
-    /** Default: the dialect of OpenAI. */
     readonly dialect?: Dialect;
   },
 ): ErrorAnswer {

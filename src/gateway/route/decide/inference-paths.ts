@@ -3,14 +3,12 @@ import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { ANTHROPIC, COHERE, OPENAI, type Dialect } from './dialects.ts';
 
 export interface InferencePath {
-  /** As clients send it. */
   readonly path: string;
   /** The path that is passed to the provider instead, if this one is an alias. */
   readonly canonical?: string;
   readonly capability: Capability;
   /** Default: that of OpenAI. */
   readonly dialect?: Dialect;
-  /** The form of request bodies. Default: JSON. */
   readonly body?: 'multipart';
   /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */
   readonly audio?: true;

@@ -5,9 +5,7 @@ import type { Settings } from '../../../schema/settings/settings.ts';
 import type { InferencePath } from './inference-paths.ts';
 
 export interface BodyLimit {
-  /** Value of the setting. */
   readonly bytes: number;
-  /** The setting, for messages. */
   readonly setting: 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT';
   /** Limit for the whole body, with the fields and boundaries around a recording. */
   readonly wholeBytes: number;
@@ -15,13 +13,11 @@ export interface BodyLimit {
 
 interface TranslationTimes {
   readonly now: number;
-  /** When something was last sent to the server or came from it, or from the client's body. */
+  /** Last progress of the request: to or from the server, or from the client's body. */
   readonly progressAt: number;
-  /** When the body was complete; undefined before. */
   readonly bodyAt: number | undefined;
   /** When the client was last sent something; undefined before its answer has begun. */
   readonly wroteAt: number | undefined;
-  /** A request to the server waits for its connection. */
   readonly isConnecting: boolean;
 }
 
@@ -31,7 +27,6 @@ type PassedLimit =
 
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 export const CONNECT_MS = 5000;
-/** Longest pause in a request body. */
 export const BODY_SILENCE_MS = 60_000;
 /**
  * Fields and boundaries take a few hundred bytes, a long prompt a few thousand; the setting limits the recording alone.
@@ -71,7 +66,6 @@ export function bodyLimitOf(
   return { bytes, setting: 'SVC_AUDIO_LIMIT', wholeBytes: body === 'multipart' ? bytes + AROUND_RECORDING_BYTES : bytes };
 }
 
-/** Refuses a body by the headers of its request, before it is read. */
 export function refuseBody(
   { head, isForm }: { readonly head: RequestHead; readonly isForm: boolean },
   limit: BodyLimit,

@@ -43,9 +43,7 @@ export type ForwardPlan =
 
 /** A model name in a message is cut at this length, because it comes from the client and may be anything. */
 const NAME_LENGTH_LIMIT = 200;
-/** Number of known names that a message lists. */
 const LISTED_NAMES = 50;
-/** Lower ranks are preferred. */
 const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, refuse: 2 };
 const INCAPABLE = 10;
 
@@ -126,7 +124,7 @@ export function planForward(
   }
 }
 
-/** The value of `Host`. */
+/** Value of `Host`. */
 export function authorityOf({ host, port }: Endpoint): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -15,7 +15,6 @@ export interface FoundUrl {
   readonly to: number;
 }
 
-/** For one request. */
 const MOST_IMAGES = 8;
 /** Characters of a URL in a message. */
 export const SHOWN_URL = 120;

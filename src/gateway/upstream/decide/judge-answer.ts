@@ -10,7 +10,6 @@ type Verdict =
   | { readonly kind: 'loading'; readonly body: ErrorBody }
   | { readonly kind: 'error'; readonly body: ErrorBody }
   | { readonly kind: 'translated'; readonly body: object }
-  /** The upstream broke its promise. */
   | { readonly kind: 'unusable'; readonly message: string };
 
 export interface Usage {
@@ -30,7 +29,6 @@ const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?
 const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
 const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
 
-/** Judges a complete answer that is an error, or that the dialect translates. */
 export function judgeAnswer(
   { status, text }: { readonly status: number; readonly text: string },
   { translateAnswer }: Dialect,
@@ -59,7 +57,6 @@ export function translateStreamErrors(events: string, dialect: Dialect, requestI
   });
 }
 
-/** The event that carries an error, in the shape of `Dialect.errorBody`, inside a stream. */
 export function errorEventOf({ errorEvent }: Dialect, body: object): string {
   const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
   return `${name}data: ${JSON.stringify(body)}\n\n`;

@@ -4,15 +4,14 @@ export interface RequestHead {
   /** `name: value\r\n` for each header to be forwarded. Node's parser has refused control characters in values. */
   readonly forwarded: string;
   readonly contentType: string | undefined;
-  /** In lower case. */
+  /** Lower case. */
   readonly contentEncoding: string | undefined;
-  /** In bytes. Undefined if the body is chunked or missing. */
+  /** Bytes. Undefined if the body is chunked or missing. */
   readonly contentLength: number | undefined;
   readonly chunked: boolean;
   readonly expectsContinue: boolean;
   /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
-  /** Value of the last `Host` header. */
   readonly host: string | undefined;
   /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
@@ -21,7 +20,6 @@ export interface RequestHead {
   readonly fetchSite: string | undefined;
   readonly fetchMode: string | undefined;
   readonly fetchDest: string | undefined;
-  /** Whether the request has the header `PROGRAM_HEADER`, which no script of a page can set. */
   readonly isProgram: boolean;
 }
 
@@ -47,6 +45,13 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
  */
 const CREDENTIALS =
   /^(?:(?:proxy-)?authorization|cookie2?|(?:x-)?api-?key|x-goog-api-key|ocp-apim-subscription-key|x-functions-key|x-(?:auth|access|id|csrf|xsrf|vault|gitlab|amz-security)-token|(?:x-)?remote-(?:user|groups?|name|email)|x-(?:svc-)?proxy-secret|(?:x-)?(?:forwarded-|ssl-)?client-cert(?:-chain)?|x-forwarded-tls-client-cert.*|x-(?:serverless|original|forwarded)-authorization|x-forwarded-(?:user|email|groups|preferred-username|access-token|id-token)|(?:x-auth-request|x-authentik|x-amzn-oidc|x-goog-authenticated-user|x-goog-iap|x-goog-iam|x-ms-client-principal|x-ms-token|x-pomerium|x-vouch|x-webauth|x-openwebui-user|cf-access|tailscale-user)-.*|x-ms-client-principal)$/;
+
+const PAGE_HEADERS: ReadonlyMap<string, 'origin' | 'fetchSite' | 'fetchMode' | 'fetchDest'> = new Map([
+  ['origin', 'origin'],
+  ['sec-fetch-site', 'fetchSite'],
+  ['sec-fetch-mode', 'fetchMode'],
+  ['sec-fetch-dest', 'fetchDest'],
+]);
 
 /** Not removed, even if `Connection` names them: the message would mean something else without them. */
 const KEPT: ReadonlySet<string> = new Set(['content-type', 'content-length']);
@@ -94,7 +99,6 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
   return head;
 }
 
-/** Reads what the gateway needs from a header that is not forwarded. */
 function readHeader(head: Mutable<RequestHead>, lower: string, value: string): void {
   switch (lower) {
     case 'content-length':
@@ -110,18 +114,6 @@ function readHeader(head: Mutable<RequestHead>, lower: string, value: string): v
     case 'expect':
       head.expectsContinue = value.toLowerCase() === '100-continue';
       break;
-    case 'origin':
-      head.origin = joinValues(head.origin, value);
-      break;
-    case 'sec-fetch-site':
-      head.fetchSite = joinValues(head.fetchSite, value);
-      break;
-    case 'sec-fetch-mode':
-      head.fetchMode = joinValues(head.fetchMode, value);
-      break;
-    case 'sec-fetch-dest':
-      head.fetchDest = joinValues(head.fetchDest, value);
-      break;
     case PROGRAM_HEADER:
       head.isProgram = true;
       break;
@@ -131,12 +123,11 @@ function readHeader(head: Mutable<RequestHead>, lower: string, value: string): v
     case 'x-request-id':
       if (head.requestId === undefined && REQUEST_ID.test(value)) head.requestId = value;
       break;
-    default:
+    default: {
+      const field = PAGE_HEADERS.get(lower);
+      if (field !== undefined) head[field] = head[field] === undefined ? value : `${head[field]}, ${value}`;
+    }
   }
-}
-
-function joinValues(present: string | undefined, value: string): string {
-  return present === undefined ? value : `${present}, ${value}`;
 }
 
 function joinNames(present: readonly string[] | undefined, names: readonly string[] | undefined): readonly string[] | undefined {

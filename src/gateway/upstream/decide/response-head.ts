@@ -5,7 +5,6 @@ export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
-  /** The body ends with the connection. */
   | { readonly kind: 'close' };
 
 export interface ResponseHead {
@@ -91,14 +90,12 @@ export function parseResponseHead(text: string): ResponseHead | string {
   };
 }
 
-/** What `Connection` says; undefined: nothing. */
 function keepsAlive(value: string): boolean | undefined {
   if (value === 'keep-alive') return true;
   if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) return false;
   return /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value) ? true : undefined;
 }
 
-/** Removes the headers that the upstream declared hop-by-hop. */
 function without(headers: string[], names: readonly string[] | undefined): string[] {
   if (names === undefined || names.length === 0) return headers;
   return headers.filter((_text, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
