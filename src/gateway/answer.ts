@@ -37,7 +37,6 @@ export class ClientAnswer implements BatchedWriter {
   /** This class writes the chunk framing instead of Node. */
   #framed = false;
   readonly #batcher: WriteBatcher;
-  /** Frames that wait for `writeBatch`, one character per byte. */
   #batch = '';
   #wroteAt = 0;
   /** Number of line ends at the end of what was sent; two end an event. */

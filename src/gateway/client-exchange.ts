@@ -1,7 +1,4 @@
-/**
- * The parts of a client's request and response that the gateway uses. Node's objects and those of `turbo/fast-path/`
- * implement them.
- */
+/** The parts of a client's request and response that the gateway uses, of Node or of `turbo/fast-path/`. */
 import type { Socket } from 'node:net';
 
 export interface ClientRequest {

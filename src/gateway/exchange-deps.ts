@@ -84,8 +84,6 @@ export interface ExchangeDeps extends GatewayDeps {
   readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
-  /**
-   * Milliseconds of a clock that advances once a second: precise enough for time limits, and cheaper than the real one.
-   */
+  /** Milliseconds of a clock that advances once a second, which is cheaper than the real one. */
   readonly tick: () => number;
 }

@@ -3,9 +3,7 @@ import type { ClientRequest } from '../client-exchange.ts';
 
 /** Smaller pieces cost more to free than to collect. */
 const FREED_BYTES = 16 * 1024;
-/**
- * Smaller bodies, nearly all, stay in the chunks in which they arrived, and so does the beginning of one that flows.
- */
+/** Smaller bodies stay in the chunks in which they arrived, and so does the beginning of one that flows. */
 const COPIED_FROM_BYTES = 1024 * 1024 + 64 * 1024;
 /** The last segment of a body is only partly used, and mapping one takes as long as copying a few kilobytes. */
 const SEGMENT_BYTES = 1024 * 1024;

@@ -2,7 +2,6 @@
 import type { RoutedSlot } from '../../reconciler/board.ts';
 import type { RequestEvents } from '../request-events.ts';
 
-/** A part of a form. */
 export interface BodyPart {
   readonly name: string;
   readonly fileName: string | undefined;
@@ -17,7 +16,6 @@ export interface BodyProblem {
   readonly param: string | null;
 }
 
-/** Scans a body in the chunks in which it arrives, and keeps no more of it than it reports. */
 export interface BodyScan {
   /** `more`: the body is not complete yet. */
   readonly status: 'more' | 'done' | 'invalid';
@@ -25,7 +23,6 @@ export interface BodyScan {
   readonly modelSeen: boolean;
   readonly model: string | undefined;
   readonly problem: BodyProblem | undefined;
-  /** The body is a form and not JSON. */
   readonly isForm: boolean;
   /** The body is checked to its end, also while it flows to the upstream. */
   readonly readsAll: boolean;

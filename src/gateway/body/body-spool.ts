@@ -1,6 +1,4 @@
-/**
- * A request body on disk. The file is unlinked as soon as it is open, so nothing is left of it when the process ends.
- */
+/** A request body on disk, in a file that is unlinked at once, so that nothing outlives the process. */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises';
@@ -26,11 +24,7 @@ interface SpoolFlowSink {
   fail(error: unknown): void;
 }
 
-export interface SpoolFlow {
-  isDone(): boolean;
-  resume(): void;
-  stop(): void;
-}
+export type SpoolFlow = ReturnType<typeof startFlow>;
 
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
@@ -65,10 +59,7 @@ export class BodySpool {
     this.#wakeReaders();
   }
 
-  /**
-   * Reads up to `bytes` bytes once they are written: none at the end, undefined after `close`. Rejects if the disk
-   * fails.
-   */
+  /** Waits for bytes to be written. None at the end, undefined after `close`. Rejects if the disk fails. */
   async read(from: number, bytes: number): Promise<Buffer | undefined> {
     while (this.#written <= from && !this.#isAtEnd() && !this.#closed) await new Promise<void>((resolve) => this.#waiters.push(resolve));
     if (this.#closed || this.#handle === undefined) return undefined;
@@ -140,7 +131,7 @@ async function openNameless(directory: string): Promise<FileHandle> {
   return handle;
 }
 
-function startFlow(spool: BodySpool, sink: SpoolFlowSink): SpoolFlow {
+function startFlow(spool: Pick<BodySpool, 'read'>, sink: SpoolFlowSink) {
   let at = 0;
   let isDone = false;
   let isStopped = false;

@@ -98,7 +98,6 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
     this.problem = model === undefined && !isMissing ? WRONG_MODEL : undefined;
   }
 
-  /** Nothing that follows in the body changes that. */
   refuse(problem: BodyProblem): void {
     this.#isRefused = true;
     this.status = 'invalid';

@@ -10,7 +10,6 @@ import type { BodyPart, BodyProblem, BodyScan } from './body-scan.ts';
 const HEAD_LIMIT = 4096;
 /** A form has a few dozen fields; each part costs a little memory. */
 const PART_LIMIT = 1000;
-/** As in JSON bodies. */
 const MODEL_LIMIT = 4096;
 const EMPTY = Buffer.alloc(0);
 const CR = 0x0d;
@@ -27,7 +26,6 @@ export class MultipartScanner implements BodyScan {
   readonly isForm = true;
   readonly readsAll = true;
   readonly unfinished = 'End the multipart body with its last boundary: the body ends too early';
-  /** Complete parts in their order. */
   readonly parts: BodyPart[] = [];
   /** CR LF, two dashes and the boundary. The first one in a body has no CR LF. */
   readonly #delimiter: Buffer;

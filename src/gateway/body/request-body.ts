@@ -66,7 +66,6 @@ export class RequestBody implements EditableBody {
     return this.#scan.model;
   }
 
-  /** The parts of a form; undefined for JSON. */
   get parts(): readonly BodyPart[] | undefined {
     return this.#scan.parts;
   }
@@ -76,7 +75,6 @@ export class RequestBody implements EditableBody {
     return this.#writer === undefined && !this.#released;
   }
 
-  /** The complete body is in `chunks`. */
   get inMemory(): boolean {
     return this.whole && !this.#kept.isOnDisk;
   }

@@ -34,7 +34,6 @@ const WITHIN_MS = 50;
 
 /** Returns a function to call when a workload of a slot gets its first or loses its last request. */
 export function createActivityWatch({ board, inFlight, wakeWithin }: ActivityWatchDeps): (slot: SlotName) => void {
-  /** The slots to look at when the timer fires, and whether their activity has changed since it was started. */
   const changes = new Map<SlotName, boolean>();
   let settling: NodeJS.Timeout | undefined;
 

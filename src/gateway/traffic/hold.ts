@@ -22,11 +22,8 @@ export interface Hold {
   readonly slot: SlotName;
   readonly workload: WorkloadId;
   readonly endpoint: Endpoint;
-  /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
   heard(): void;
-  /**
-   * Progress of the workload with the request, kept until another request of the slot reports or the hold is released.
-   */
+  /** Kept until another request of the slot reports, or the hold is released. */
   report(progress: RequestProgress): void;
   /** Later calls do nothing. */
   release(): void;
@@ -140,10 +137,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
   }
 
   return {
-    /**
-     * Picks the target with the fewest requests in flight, then the least recently used; `avoid` only if there is no
-     * other. Undefined if the slot has no targets.
-     */
+    /** Picks the target with the fewest requests in flight; `avoid` only if there is no other. */
     acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
       const load = pickLoad(slot, avoid);
       if (load === undefined) return undefined;

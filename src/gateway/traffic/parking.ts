@@ -18,9 +18,7 @@ import type { Settings } from '../../schema/settings/settings.ts';
 import type { RequestEvents } from '../request-events.ts';
 import type { Refusal } from '../route/decide/route.ts';
 
-/**
- * Events come during a publication of the board. `onRoutable`, for the first board, is only for waiters without a slot.
- */
+/** Called while the board is published. `onRoutable`, for the first board, is for waiters without a slot. */
 export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
   /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
   accepts?(slot: RoutedSlot): boolean;
@@ -87,10 +85,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
   board.subscribe(releaseWaiters);
 
   return {
-    /**
-     * `key` undefined: waits for the first board. `deadline` in monotonic milliseconds. `again`: the request was
-     * admitted before, so the limit does not apply.
-     */
+    /** `key` undefined: waits for the first board. `again`: admitted before, so the limit does not apply. */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();
       if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs));
@@ -112,7 +107,6 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       };
       return { kind: 'parked', leave };
     },
-    /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
     demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
     /** Number of requests that wait for a slot, or for the first board if undefined. */

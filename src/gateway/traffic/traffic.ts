@@ -18,7 +18,6 @@ export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
   ofSlot(slot: SlotName): SlotTraffic;
-  /** Calls the listener with each progress, until the function that is returned is called. */
   watchProgress(listener: ProgressListener): () => void;
   /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
   noteFailure(): void;
@@ -51,7 +50,6 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
     watchProgress(listener) {
-      // Each call has its own, also with the same function.
       const own: ProgressListener = (slot, progress) => listener(slot, progress);
       listeners.add(own);
       return () => void listeners.delete(own);

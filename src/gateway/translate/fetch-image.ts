@@ -159,9 +159,7 @@ function addressesOfInterfaces(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
 }
 
-/**
- * Returns the media type by the first bytes, because a server's own word proves nothing. Undefined for anything else.
- */
+/** Returns the media type by the first bytes, whatever the server says. Undefined for anything else. */
 function imageTypeOf(bytes: Buffer): string | undefined {
   const beginning = bytes.toString('hex', 0, MAGIC_BYTES);
   return MAGIC.find(([, magic]) => magic.test(beginning))?.[0];

@@ -1,6 +1,4 @@
-/**
- * Leaves the server after a translated request: reads a request that must finish, and sends what the translation set.
- */
+/** Leaves the server: reads a request that must finish, then sends what the translation set. */
 import type { UpstreamRequest } from '../../providers/translation.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';

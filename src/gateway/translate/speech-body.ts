@@ -30,7 +30,6 @@ const OTHER_FIELDS_BYTES = 4_000_000 + 64 * 1024;
 
 const WHOLE: JsonBodyExtra = { keepsAll: true };
 
-/** A class, because it remembers what was done to the body. */
 export class SpeechBody extends JsonBody {
   readonly #limit: number;
   readonly #deps: SpeechDeps;
@@ -38,9 +37,7 @@ export class SpeechBody extends JsonBody {
   #bytes = 0;
   #isChecked = false;
   #voice: string | undefined;
-  /**
-   * Whether the model that the body was prepared for imitates voices; undefined before the first. A swap may change it.
-   */
+  /** Whether the model that the body is prepared for imitates voices. A swap may change that. */
   #preparedFor: boolean | undefined;
   #isInserted = false;
 

@@ -1,18 +1,13 @@
 /** Both ends of a translation at the client: the request body that it reads, and the answer that it writes. */
-import type { AnswerHead, FormField, FormFile, TranslatableBody } from '../../providers/translation.ts';
+import type { AnswerHead, FormField, FormFile, TranslatableBody, TranslationEnd } from '../../providers/translation.ts';
 import { AnswerTail, type ClientAnswer } from '../answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { RequestBody } from '../body/request-body.ts';
 
-interface BodyRefusal {
-  readonly kind: 'refuse';
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param?: string;
-}
+type BodyRefusal = Extract<TranslationEnd, { kind: 'refuse' }>;
+type ReadBody = (from: number, bytes: number) => Promise<Uint8Array | undefined>;
 
 const DEFAULT_JSON_BYTES = 1024 * 1024;
 /** All fields of a form together: prompts have up to 32 KiB, and a few fields hold small files as data URLs. */
@@ -70,11 +65,12 @@ export async function readTranslatableBody(
   body: Pick<RequestBody, 'received' | 'parts' | 'read'>,
   maxJsonBytes = DEFAULT_JSON_BYTES,
 ): Promise<TranslatableBody | BodyRefusal | undefined> {
-  if (body.parts !== undefined) return await readForm(body, body.parts);
+  const read: ReadBody = (from, bytes) => body.read(from, bytes);
+  if (body.parts !== undefined) return await readForm(read, body.parts);
   if (body.received > maxJsonBytes) {
     return { kind: 'refuse', code: 'request.too_large', message: `Send a smaller body: this path takes at most ${maxJsonBytes} bytes` };
   }
-  const bytes = await readRange(body, 0, body.received);
+  const bytes = await readRange(read, 0, body.received);
   if (bytes === undefined) return undefined;
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   try {
@@ -84,10 +80,7 @@ export async function readTranslatableBody(
   }
 }
 
-async function readForm(
-  body: Pick<RequestBody, 'read'>,
-  parts: NonNullable<RequestBody['parts']>,
-): Promise<TranslatableBody | BodyRefusal | undefined> {
+async function readForm(read: ReadBody, parts: NonNullable<RequestBody['parts']>): Promise<TranslatableBody | BodyRefusal | undefined> {
   const fields: FormField[] = [];
   const files: FormFile[] = [];
   let fieldBytes = 0;
@@ -101,20 +94,21 @@ async function readForm(
       const message = `Send smaller fields: those of a form have at most ${FIELD_BYTES} bytes together`;
       return { kind: 'refuse', code: 'request.too_large', message, param: name };
     }
-    const value = await readRange(body, from, bytes);
+    const value = await readRange(read, from, bytes);
     if (value === undefined) return undefined;
     fields.push({ name, value: value.toString('utf8') });
   }
   return { kind: 'form', fields, files };
 }
 
-async function readRange(body: Pick<RequestBody, 'read'>, from: number, bytes: number): Promise<Buffer | undefined> {
+/** Undefined if the body ends or is released before. */
+export async function readRange(read: ReadBody, from: number, bytes: number): Promise<Buffer | undefined> {
   const pieces: Uint8Array[] = [];
-  for (let read = 0; read < bytes;) {
-    const piece = await body.read(from + read, bytes - read);
+  for (let done = 0; done < bytes;) {
+    const piece = await read(from + done, bytes - done);
     if (piece === undefined || piece.length === 0) return undefined;
     pieces.push(piece);
-    read += piece.length;
+    done += piece.length;
   }
   return Buffer.concat(pieces);
 }

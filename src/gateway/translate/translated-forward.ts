@@ -27,7 +27,6 @@ import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from './upstream-
 
 export interface TranslationDeps {
   readonly keepImage: KeepImage;
-  /** Called with what a translation of a provider threw. */
   readonly onFault: (fault: unknown, requestId: string) => void;
 }
 
@@ -40,10 +39,9 @@ export class TranslatedForward implements Attempt {
   readonly #ending = new AbortController();
   readonly #leaving = new AbortController();
   readonly #answer: TranslatedAnswer;
-  readonly #memory: Reservation;
+  readonly #memory: ReturnType<typeof createReservation>;
   readonly #callDeps: UpstreamCallDeps;
   readonly #run: TranslationRun;
-  /** Coarse milliseconds at which the body was complete. */
   #bodyAt: number | undefined;
   #progressAt: number;
   #completed = false;
@@ -53,7 +51,7 @@ export class TranslatedForward implements Attempt {
     this.#deps = deps;
     this.#events = events;
     this.#answer = new TranslatedAnswer(request);
-    this.#memory = reservationIn(request.deps.budget);
+    this.#memory = createReservation(request.deps.budget);
     this.#progressAt = request.deps.tick();
     this.#callDeps = callDepsOf(request, (what) => this.#onProgress(what));
     this.#run = new TranslationRun({
@@ -96,9 +94,9 @@ export class TranslatedForward implements Attempt {
     this.#end();
     const { call, onLeave, onEnd } = this.#run;
     const rest = { settings: this.#request.deps.settings, signal: this.#leaving.signal };
-    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], ...rest });
-    call?.destroy();
-    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, ...rest });
+    if (this.#completed) call?.destroy();
+    const left = this.#completed ? { call: undefined, requests: onEnd } : { call, requests: [...onLeave, ...onEnd] };
+    return leaveUpstream(this.#callDeps, { ...left, ...rest });
   }
 
   checkTimeouts(now: number): void {
@@ -113,10 +111,7 @@ export class TranslatedForward implements Attempt {
     const { plan, asked, requestBody, requestId } = this.#request;
     const body = await readTranslatableBody(requestBody, plan.maxJsonBytes);
     if (body === undefined || this.#isEnded()) return;
-    if (body.kind === 'refuse') {
-      this.#finish(body);
-      return;
-    }
+    if (body.kind === 'refuse') return this.#finish(body);
     const boundary = `svc-${randomBytes(18).toString('hex')}`;
     const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt: Math.floor(Date.now() / 1000), boundary, body }));
     if (end !== undefined && !this.#isEnded()) this.#finish(end);
@@ -213,10 +208,8 @@ function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onPr
   return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
 }
 
-type Reservation = ReturnType<typeof reservationIn>;
-
-/** Memory that is reserved piece by piece, and released at the end at the latest. */
-function reservationIn(budget: BufferBudget) {
+/** Bytes of a budget that are reserved step by step, and released at the end at the latest. */
+function createReservation(budget: BufferBudget) {
   let reserved = 0;
   const unreserve = (bytes: number): void => {
     const released = Math.min(bytes, reserved);

@@ -1,7 +1,4 @@
-/**
- * Performs the steps of one translation until it ends. Slots, resending and time limits are left to
- * `TranslatedForward`.
- */
+/** Performs the steps of one translation. `TranslatedForward` adds resending and time limits. */
 import { setImmediate } from 'node:timers/promises';
 import type {
   FormFile,
@@ -18,6 +15,7 @@ import type {
 import { sleep } from '../../platform/clock.ts';
 import { bufferOf } from '../../platform/read-body.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
+import { readRange } from './translated-answer.ts';
 import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
 import { UpstreamSocket } from './upstream-socket.ts';
 
@@ -192,14 +190,7 @@ export class TranslationRun {
 
   async #read(file: FormFile, from: number, bytes: number): Promise<Uint8Array> {
     const most = Math.min(bytes, MOST_READ_BYTES, file.bytes - from);
-    const pieces: Uint8Array[] = [];
-    for (let read = 0; read < most;) {
-      const piece = await this.#deps.readBody(file.from + from + read, most - read);
-      if (piece === undefined || piece.length === 0) break;
-      pieces.push(piece);
-      read += piece.length;
-    }
-    return Buffer.concat(pieces);
+    return (await readRange(this.#deps.readBody, file.from + from, most)) ?? Buffer.alloc(0);
   }
 }
 

@@ -27,7 +27,6 @@ export interface UpstreamCallDeps {
 
 /** The connection broke before the answer was complete: another server may answer. */
 export class UpstreamLost extends Error {
-  /** The connection had been accepted. */
   readonly accepted: boolean;
 
   constructor(accepted: boolean, message: string) {
@@ -36,12 +35,10 @@ export class UpstreamLost extends Error {
   }
 }
 
-/** The answer is not HTTP. */
 export class UpstreamBroken extends Error {}
 
 /** Bytes of an answer that wait for `next` before the connection is paused. */
 const WAITING_BYTES = 256 * 1024;
-/** How much of a file is read at once. */
 const PIECE_BYTES = 128 * 1024;
 
 type Piece = Buffer | FormFile;
@@ -88,7 +85,6 @@ export class UpstreamCall implements UpstreamEvents {
     }
   }
 
-  /** Resolves with the head of the answer. */
   async head(): Promise<ResponseHead> {
     while (this.#head === undefined) await this.#changed();
     return this.#head;

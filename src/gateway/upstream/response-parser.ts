@@ -1,7 +1,4 @@
-/**
- * Parses the HTTP/1 responses of one connection from chunks of any size. Bodies are passed on unchanged, without a copy
- * where possible. It does no I/O.
- */
+/** Parses the HTTP/1 responses of one connection from chunks of any size, without a copy of bodies where possible. */
 import type { UpstreamEvents } from '../request-events.ts';
 import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
 

@@ -6,10 +6,7 @@ import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
 
-/**
- * An idle connection occupies a thread of cpp-httplib, which closes it after 5 s. Two seconds last from one request of
- * a conversation to the next.
- */
+/** An idle connection occupies a thread of cpp-httplib, which closes it after 5 s. */
 const IDLE_MS = 2000;
 /** A connection is closed this long before the upstream's own `Keep-Alive` time is over. */
 const IDLE_MARGIN_MS = 1000;

@@ -53,9 +53,7 @@ function dispositionOf(value: string): PartHead | string {
   return { name, fileName: parameters.get('filename') ?? parameters.get('filename*'), contentType: undefined };
 }
 
-/**
- * By lower-case names. Undefined if the text is malformed, or a name is repeated: parsers disagree on which one counts.
- */
+/** By lower-case names. Undefined if malformed, or if a name is repeated: parsers disagree on which one counts. */
 function parametersOf(text: string): ReadonlyMap<string, string> | undefined {
   const found = new Map<string, string>();
   let at = 0;

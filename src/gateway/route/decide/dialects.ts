@@ -1,6 +1,4 @@
-/**
- * A dialect is the API that a path belongs to: it sets the shape of errors, and of answers where servers differ. Pure.
- */
+/** A dialect is the API of a path: it sets the shape of errors, and of answers where servers differ. Pure. */
 import { createHash } from 'node:crypto';
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../../../schema/words/error-codes.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
@@ -11,9 +9,7 @@ export interface Dialect {
   errorBody(error: ErrorBody['error'], status: number, requestId: string): object;
   /** The event that carries an error inside a stream. Default: an event without a name. */
   readonly errorEvent?: string;
-  /**
-   * Translates a complete answer of the server, which the gateway collects for it. Undefined if it has another form.
-   */
+  /** Translates a complete answer of the server. Undefined if it has an unexpected form. */
   readonly translateAnswer?: (answer: unknown, requestId: string) => object | undefined;
 }
 
@@ -26,10 +22,7 @@ export interface ErrorAnswer {
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/**
- * Range of seconds after which to retry: clients that are refused at the same moment must not return in the same
- * second. OpenAI's SDKs honour at most 60.
- */
+/** Range of seconds for `Retry-After`, so that clients return spread out. OpenAI's SDKs honour at most 60. */
 const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
   'slot.loading': [10, 20],
   'auth.busy': [1, 3],
@@ -86,12 +79,7 @@ export const COHERE: Dialect = {
   },
 };
 
-interface Score {
-  readonly index: number;
-  readonly relevance_score: number;
-}
-
-function scoreOf(result: unknown): Score | undefined {
+function scoreOf(result: unknown) {
   if (!isTable(result)) return undefined;
   const { index, relevance_score: score } = result;
   return typeof index === 'number' && typeof score === 'number' ? { index, relevance_score: score } : undefined;

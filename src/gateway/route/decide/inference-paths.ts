@@ -17,6 +17,9 @@ export interface InferencePath {
 
 const RERANK = { canonical: '/v1/rerankings', capability: 'rerank', summary: 'Orders documents by relevance to a query' } as const;
 
+const RECORDING = { body: 'multipart', audio: true } as const;
+const TRANSLATION_SUMMARY = 'Writes down in English what is said in a recording';
+
 export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/chat/completions', capability: 'chat', summary: 'Answers a conversation' },
   { path: '/v1/completions', capability: 'completion', summary: 'Continues a text' },
@@ -29,20 +32,8 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/reranking', ...RERANK },
   { path: '/rerank', ...RERANK },
   { path: '/v2/rerank', ...RERANK, dialect: COHERE },
-  {
-    path: '/v1/audio/transcriptions',
-    capability: 'transcription',
-    body: 'multipart',
-    audio: true,
-    summary: 'Writes down what is said in a recording',
-  },
-  {
-    path: '/v1/audio/translations',
-    capability: 'translation',
-    body: 'multipart',
-    audio: true,
-    summary: 'Writes down in English what is said in a recording',
-  },
+  { path: '/v1/audio/transcriptions', capability: 'transcription', ...RECORDING, summary: 'Writes down what is said in a recording' },
+  { path: '/v1/audio/translations', capability: 'translation', ...RECORDING, summary: TRANSLATION_SUMMARY },
   { path: '/v1/audio/speech', capability: 'speech', audio: true, summary: 'Reads a text aloud' },
   { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
   { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },

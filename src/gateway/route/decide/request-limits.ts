@@ -28,9 +28,7 @@ type PassedLimit =
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 export const CONNECT_MS = 5000;
 export const BODY_SILENCE_MS = 60_000;
-/**
- * Fields and boundaries take a few hundred bytes, a long prompt a few thousand; the setting limits the recording alone.
- */
+/** Fields and boundaries take a few hundred bytes, a long prompt a few thousand. */
 const AROUND_RECORDING_BYTES = 64 * 1024;
 
 /** Times in milliseconds of one clock. After the body, only answers to the client count as progress. */
@@ -47,15 +45,15 @@ export function passedLimit(
     return { kind: 'lost', message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` };
   }
   if (wroteAt === undefined && now - bodyAt > firstByteMs) {
-    const message = `The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`;
-    return { kind: 'failed', code: 'upstream.timeout', message };
+    return timeout(`The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
   }
   if (wroteAt !== undefined && now - wroteAt > silenceMs) {
-    const message = `The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`;
-    return { kind: 'failed', code: 'upstream.timeout', message };
+    return timeout(`The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
   }
   return undefined;
 }
+
+const timeout = (message: string): PassedLimit => ({ kind: 'failed', code: 'upstream.timeout', message });
 
 export function bodyLimitOf(
   { audio, body }: Pick<InferencePath, 'audio' | 'body'>,

@@ -105,9 +105,7 @@ function knownNames(board: RoutedView): string {
   return `known models: ${listed}${more}`;
 }
 
-/**
- * Asks the provider of the slot. If it throws, only this request fails, although others are routed in the same loop.
- */
+/** Asks the provider of the slot. A provider that throws fails only this request. */
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,

@@ -49,10 +49,7 @@ export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedV
   return { kind: 'refuse', code: 'audio.cloning_unsupported', message };
 }
 
-/**
- * `body` is a JSON object with at least one field. New fields come last, where they replace others of the same name in
- * every parser that servers use.
- */
+/** `body` is a JSON object with a field. New fields come last, where every parser of servers prefers them. */
 export function insertRecording(
   body: Buffer,
   { recording, text }: { readonly recording: Buffer; readonly text: string },

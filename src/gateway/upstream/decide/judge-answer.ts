@@ -46,9 +46,7 @@ export function judgeAnswer(
     : { kind: 'translated', body };
 }
 
-/**
- * Returns stream events with errors in the shape of the dialect. An error that arrives in two pieces stays as it is.
- */
+/** Returns stream events with errors in the dialect's shape, except errors that arrive in two pieces. */
 export function translateStreamErrors(events: string, dialect: Dialect, requestId: string): string {
   return events.replace(ERROR_EVENT, (event, json: string) => {
     const status = statusOf(json);

@@ -13,7 +13,6 @@ export interface RequestHead {
   /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
   readonly host: string | undefined;
-  /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
   /** `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
   readonly origin: string | undefined;
@@ -28,10 +27,7 @@ export const PROGRAM_HEADER = 'sec-svc-client';
 
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
 
-/**
- * Hop-by-hop headers (RFC 9110, 7.6.1), browsers' headers about the page, and `accept-encoding`, because errors of the
- * upstream must be readable here.
- */
+/** Hop-by-hop (RFC 9110, 7.6.1), about the page, and `accept-encoding`: errors of the upstream must be readable. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-authenticate proxy-connection te trailer transfer-encoding upgrade'.split(' '),
   ...'host content-length expect accept-encoding x-request-id x-client-request-id'.split(' '),
@@ -39,10 +35,7 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   PROGRAM_HEADER,
 ]);
 
-/**
- * Credentials and identity, which are for the gateway alone. SDKs send keys in headers of their own, and proxies add
- * the authenticated user.
- */
+/** Credentials and identity, which are for the gateway alone: of SDKs, and added by proxies. */
 const CREDENTIALS =
   /^(?:(?:proxy-)?authorization|cookie2?|(?:x-)?api-?key|x-goog-api-key|ocp-apim-subscription-key|x-functions-key|x-(?:auth|access|id|csrf|xsrf|vault|gitlab|amz-security)-token|(?:x-)?remote-(?:user|groups?|name|email)|x-(?:svc-)?proxy-secret|(?:x-)?(?:forwarded-|ssl-)?client-cert(?:-chain)?|x-forwarded-tls-client-cert.*|x-(?:serverless|original|forwarded)-authorization|x-forwarded-(?:user|email|groups|preferred-username|access-token|id-token)|(?:x-auth-request|x-authentik|x-amzn-oidc|x-goog-authenticated-user|x-goog-iap|x-goog-iam|x-ms-client-principal|x-ms-token|x-pomerium|x-vouch|x-webauth|x-openwebui-user|cf-access|tailscale-user)-.*|x-ms-client-principal)$/;
 
@@ -139,9 +132,7 @@ export function isJsonType(contentType: string | undefined): boolean {
   return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/**
- * Lower-case names of headers that a message declares hop-by-hop in `Connection`. Undefined if there are none. Pure.
- */
+/** Lower-case names of hop-by-hop headers in `Connection`. Undefined if there are none. Pure. */
 export function namesInConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
   const names = value

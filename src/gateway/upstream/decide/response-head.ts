@@ -18,9 +18,7 @@ export interface ResponseHead {
   readonly keepAliveSeconds: number | undefined;
 }
 
-/**
- * The whole head, because that costs less than a match per line. No folded lines, bare line ends, control characters.
- */
+/** Matching the whole head costs less than a match per line. Refuses folded lines and control characters. */
 const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LINE_END = '\r\n'.length;
 const LENGTH = /^\d{1,15}$/;
