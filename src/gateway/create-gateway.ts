@@ -19,7 +19,7 @@ interface WholeGatewayDeps extends Omit<GatewayDeps, 'extensions'>, SpeechDeps, 
 
 const keepNothing: KeepImage = async () => ({
   ok: false,
-  problem: 'Set "response_format" to "b64_json": this service keeps no images',
+  problem: 'This service keeps no images: set "response_format" to "b64_json"',
 });
 
 export function createGateway(deps: WholeGatewayDeps) {

@@ -86,7 +86,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
   checkTimeouts(now: number): void {
     if (this.#attempt !== undefined) this.#attempt.checkTimeouts(now);
     else if (!this.#bodyReady && now - this.#bodyAt > BODY_SILENCE_MS) {
-      this.fail('request.timeout', `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`);
+      this.fail('request.timeout', `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`);
     }
   }
 
@@ -154,7 +154,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   onStopping(): void {
-    this.#attempt?.giveUp('Send the request again: its workload was stopped before the answer was complete');
+    this.#attempt?.giveUp('The workload was stopped before the answer was complete: send the request again');
   }
 
   onDone(): void {

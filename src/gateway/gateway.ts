@@ -51,7 +51,7 @@ export function createPlainGateway(deps: GatewayDeps) {
       const startedAt = performance.now();
       let mayCome = noMore !== undefined;
       void noMore?.finally(() => (mayCome = false));
-      const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
+      const refuseParked = (): void => traffic.parking.close('The service is stopping: send the request again');
       while ((active.size > 0 || mayCome) && performance.now() - startedAt < graceMs) {
         if (performance.now() - startedAt >= parkedMs) refuseParked();
         await sleep(CLOSE_CHECK_MS);

@@ -46,8 +46,7 @@ describe('the openai package', () => {
       status: 422,
       code: 'audio.cloning_unsupported',
       param: 'voice',
-      message:
-        '422 Send the stored voice "anna" to a slot whose model imitates voices: slot "reader" with model "kokoro" has only voices of its own; use "tts"',
+      message: '422 Slot "reader" with model "kokoro" cannot speak with the stored voice "anna", only with voices of its own: use "tts"',
     });
   });
 });

@@ -26,17 +26,17 @@ interface FoundString {
 const MODEL_LIMIT = 4096;
 const MODEL_ONLY: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' } }) };
 
-const WRONG_MODEL: BodyProblem = { message: `Write "model" as a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
-const VALUE = 'Write a JSON value for each key of the body';
-const KEY = 'Write a quoted key in the JSON object of the body';
+const WRONG_MODEL: BodyProblem = { message: `"model" is not a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
+const VALUE = 'The body is not valid JSON: expected a value';
+const KEY = 'The body is not valid JSON: expected a quoted key';
 const MESSAGES: Readonly<Partial<Record<JsonScanner<JsonTag>['place'], string>>> = {
-  start: 'Send a JSON object as the body',
+  start: 'The body is not a JSON object',
   'first-key': KEY,
   key: KEY,
-  colon: 'Write a colon after each key of the body',
+  colon: 'The body is not valid JSON: expected a colon after a key',
   value: VALUE,
-  'after-value': 'Separate the fields of the body with commas',
-  end: 'Send one JSON object and nothing after it',
+  'after-value': 'The body is not valid JSON: expected a comma or the end of the object',
+  end: 'The body continues after its JSON object: send one object',
 };
 
 export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
@@ -48,7 +48,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   readonly isForm = false;
   readonly readsAll: boolean;
   readonly keepsAll: boolean;
-  readonly unfinished = 'Close the JSON object in the body: the text ends too early';
+  readonly unfinished = 'The body ends inside its JSON object';
   readonly #scanner: JsonScanner<JsonTag>;
   readonly #extra: JsonBodyExtra | undefined;
   #isRefused = false;

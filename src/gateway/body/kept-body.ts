@@ -51,7 +51,7 @@ export class KeptBody {
   /** Returns false, after `fail`, if the body cannot be kept. */
   add(chunk: Buffer): boolean {
     if (!this.reserve(chunk.length)) {
-      this.#events.fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
+      this.#events.fail('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
       return false;
     }
     if (this.#spool !== undefined) return this.#append(this.#spool, chunk);
@@ -133,7 +133,7 @@ export class KeptBody {
 
   #append(spool: BodySpool, chunk: Buffer): boolean {
     if (!spool.append(chunk)) {
-      this.#events.fail('server.overloaded', 'Try again later: uploads fill the disk space reserved for them ("SVC_SPOOL_LIMIT")');
+      this.#events.fail('server.overloaded', 'Uploads fill the disk space reserved for them ("SVC_SPOOL_LIMIT"): try again later');
       return false;
     }
     if (spool.waitingBytes > DISK_QUEUE_BYTES) this.#req.pause();
@@ -149,7 +149,7 @@ export class KeptBody {
 
   #diskFailed(error: unknown): void {
     if (this.#released) return;
-    this.#events.fail('server.overloaded', `Try again later: the upload cannot be kept on disk (${codeOf(error) || 'the disk failed'})`);
+    this.#events.fail('server.overloaded', `The upload cannot be kept on disk (${codeOf(error) || 'the disk failed'}): try again later`);
   }
 }
 

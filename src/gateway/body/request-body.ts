@@ -257,7 +257,7 @@ export class RequestBody implements EditableBody {
   }
 
   #invalid(): void {
-    const { message, param } = this.#scan.problem ?? { message: 'Send a JSON object as the body', param: null };
+    const { message, param } = this.#scan.problem ?? { message: 'The body is not a JSON object', param: null };
     this.#fail('request.invalid', message, param);
   }
 

@@ -91,7 +91,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs));
       const queue = queues.get(key) ?? new Set<Parked>();
       if (!again && queue.size >= limit) {
-        return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
+        return refusal('slot.queue_full', `${describe(key)} has ${limit} waiting requests already ("SVC_PARK_LIMIT"): try again later`);
       }
       queues.set(key, queue);
       const expire = (): void => {
@@ -126,13 +126,13 @@ function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): 
 
 function notify(waiter: Waiter, key: QueueKey, slot: RoutedSlot | undefined): void {
   if (key === undefined) waiter.onRoutable?.();
-  else if (slot === undefined) waiter.fail('slot.not_found', `Use another model: slot "${key}" has been removed`);
+  else if (slot === undefined) waiter.fail('slot.not_found', `Slot "${key}" was removed: use another model`);
   else if (slot.admission.kind === 'open') waiter.onOpen(slot);
   else if (slot.admission.kind === 'refuse') waiter.fail(slot.admission.code, slot.admission.message);
 }
 
 function lateness(key: QueueKey, timeoutMs: number): string {
-  return `Try again later: ${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT")`;
+  return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): try again later`;
 }
 
 function refusal(code: ErrorCode, message: string): Refusal {
@@ -140,5 +140,5 @@ function refusal(code: ErrorCode, message: string): Refusal {
 }
 
 function describe(key: QueueKey): string {
-  return key === undefined ? 'the service' : `slot "${key}"`;
+  return key === undefined ? 'The service' : `Slot "${key}"`;
 }

@@ -116,7 +116,7 @@ async function inlineImages(
     const image = await known.get(url);
     if (image?.ok !== true) {
       const why = image?.why ?? 'it was not fetched';
-      return { param, message: `Send the image as a "data:" URL: "${shorten(url, SHOWN_URL)}" cannot be fetched: ${why}` };
+      return { param, message: `The image "${shorten(url, SHOWN_URL)}" cannot be fetched (${why}): send it as a "data:" URL` };
     }
     pieces.push(body.subarray(at, from), Buffer.from(`"data:${image.type};base64,${image.bytes.toString('base64')}"`, 'latin1'));
     at = to;

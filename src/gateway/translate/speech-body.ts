@@ -53,7 +53,9 @@ export class SpeechBody extends JsonBody {
     if (this.#isChecked || this.status === 'invalid') return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#limit * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES) {
-      this.#check({ problem: { message: `Send at most ${this.#limit} characters of text ("SVC_SPEECH_LIMIT")`, param: 'input' } });
+      this.#check({
+        problem: { message: `"input" is too long: send at most ${this.#limit} characters ("SVC_SPEECH_LIMIT")`, param: 'input' },
+      });
       return;
     }
     this.#chunks.push(chunk);
@@ -75,7 +77,7 @@ export class SpeechBody extends JsonBody {
       .catch((error: unknown) =>
         refuse(
           'server.internal',
-          `Make the recording of the voice "${voice}" readable, or delete the voice and store it again: it cannot be read (${codeOf(error) || 'the disk failed'})`,
+          `The recording of the voice "${voice}" cannot be read (${codeOf(error) || 'the disk failed'}): delete the voice and store it again`,
         ),
       )
       .then((refusal) => {
@@ -99,7 +101,7 @@ export class SpeechBody extends JsonBody {
     if (voice === undefined || body.isReleased) return undefined;
     const pieces = insertRecording(Buffer.concat(body.chunks), voice);
     if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received)) {
-      return refuse('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
+      return refuse('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
     }
     body.replace(pieces);
     this.#isInserted = true;

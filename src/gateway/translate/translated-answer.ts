@@ -31,7 +31,7 @@ export class TranslatedAnswer {
 
   /** `bytes` undefined: the length of the body is not known. */
   begin(head: AnswerHead, bytes?: number): void {
-    if (this.#answer.started) throw new TypeError('Begin an answer once');
+    if (this.#answer.started) throw new TypeError('The answer has already begun');
     const checked = responseHeadOf(head, bytes);
     this.ttftMs = performance.now() - this.#startedAt;
     this.wroteAt = this.#tick();
@@ -40,7 +40,7 @@ export class TranslatedAnswer {
 
   /** Resolves when the client has read enough. */
   async write(bytes: Buffer): Promise<void> {
-    if (!this.#answer.started) throw new TypeError('Begin an answer before writing to it');
+    if (!this.#answer.started) throw new TypeError('The answer has not begun');
     if (bytes.length === 0) return;
     this.wroteAt = this.#tick();
     this.#tail.add(bytes);
@@ -50,7 +50,7 @@ export class TranslatedAnswer {
   }
 
   end(last: Buffer): void {
-    if (!this.#answer.started) throw new TypeError('Begin an answer before it ends');
+    if (!this.#answer.started) throw new TypeError('The answer has not begun');
     this.#tail.add(last);
     this.#answer.end(last);
   }
@@ -68,7 +68,11 @@ export async function readTranslatableBody(
   const read: ReadBody = (from, bytes) => body.read(from, bytes);
   if (body.parts !== undefined) return await readForm(read, body.parts);
   if (body.received > maxJsonBytes) {
-    return { kind: 'refuse', code: 'request.too_large', message: `Send a smaller body: this path takes at most ${maxJsonBytes} bytes` };
+    return {
+      kind: 'refuse',
+      code: 'request.too_large',
+      message: `The body has more than ${maxJsonBytes} bytes, the limit of this path: send a smaller one`,
+    };
   }
   const bytes = await readRange(read, 0, body.received);
   if (bytes === undefined) return undefined;
@@ -76,7 +80,7 @@ export async function readTranslatableBody(
   try {
     return { kind: 'json', text, value: JSON.parse(text) };
   } catch (error) {
-    return { kind: 'refuse', code: 'request.invalid', message: `Send valid JSON: ${messageOf(error)}` };
+    return { kind: 'refuse', code: 'request.invalid', message: `The body is not valid JSON: ${messageOf(error)}` };
   }
 }
 
@@ -91,7 +95,7 @@ async function readForm(read: ReadBody, parts: NonNullable<RequestBody['parts']>
     }
     fieldBytes += bytes;
     if (fieldBytes > FIELD_BYTES) {
-      const message = `Send smaller fields: those of a form have at most ${FIELD_BYTES} bytes together`;
+      const message = `The fields of the form have more than ${FIELD_BYTES} bytes together: send smaller ones`;
       return { kind: 'refuse', code: 'request.too_large', message, param: name };
     }
     const value = await readRange(read, from, bytes);

@@ -146,7 +146,8 @@ export class TranslatedForward implements Attempt {
   #upstreamError({ status, headers, body }: UpstreamAnswer): void {
     const { answer, requestId, requestBody } = this.#request;
     const verdict = judgeAnswer({ status, text: Buffer.from(body).toString('utf8') }, answer.dialect, requestId);
-    if (verdict.kind !== 'error' && verdict.kind !== 'loading') throw new TypeError(`Answer with an error of the upstream, not ${status}`);
+    if (verdict.kind !== 'error' && verdict.kind !== 'loading')
+      throw new TypeError(`An answer with status ${status} is no error of the upstream`);
     const { error } = verdict.body;
     this.#completed = true;
     if (answer.started) this.#events.fail('upstream.failed', error.message);
@@ -175,7 +176,7 @@ export class TranslatedForward implements Attempt {
     else if (error instanceof UpstreamBroken) this.#fail('upstream.failed', error.message);
     else {
       this.#deps.onFault(error, requestId);
-      this.#fail('upstream.failed', `Report this with the request id "${requestId}": the request or its answer could not be translated`);
+      this.#fail('upstream.failed', `The request or its answer could not be translated: report this with the request id "${requestId}"`);
     }
   }
 

@@ -143,7 +143,7 @@ export class TranslationRun {
       bytes += piece.length;
       if (bytes > most) throw new UpstreamBroken(`The answer of the upstream to "${request.path}" has more than ${most} bytes`);
       if (!this.#deps.reserve(piece.length))
-        throw new UpstreamBroken('Try again later: answers fill the memory reserved for bodies ("SVC_BUFFER_LIMIT")');
+        throw new UpstreamBroken('Answers fill the memory reserved for bodies ("SVC_BUFFER_LIMIT"): try again later');
       pieces.push(piece);
     }
     this.#call = undefined;
@@ -168,7 +168,7 @@ export class TranslationRun {
 
   /** A message that has no room is the last one: the translation goes on without the WebSocket. */
   async #message(withinMs: number): Promise<StepResult> {
-    if (this.#socket === undefined) throw new TypeError('Open a WebSocket before waiting for its messages');
+    if (this.#socket === undefined) throw new TypeError('No WebSocket is open');
     const since = performance.now();
     let message: SocketMessage = await this.#socket.next(withinMs);
     const waitedMs = performance.now() - since;
@@ -182,7 +182,7 @@ export class TranslationRun {
   }
 
   async #next(): Promise<Uint8Array | undefined> {
-    if (this.#call === undefined) throw new TypeError('Open an answer before reading from it');
+    if (this.#call === undefined) throw new TypeError('No answer is open');
     const piece = await this.#call.next();
     if (piece === undefined) this.#call = undefined;
     return piece;

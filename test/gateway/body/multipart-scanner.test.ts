@@ -105,23 +105,23 @@ describe('MultipartScanner', () => {
   });
 
   test.each([
-    ['another boundary', bodyOf([field('model', 'a')], 'other'), 'Begin the multipart body with the boundary'],
-    ['text before the first boundary', Buffer.from(`preamble\r\n--${BOUNDARY}--`), 'Begin the multipart body with the boundary'],
+    ['another boundary', bodyOf([field('model', 'a')], 'other'), 'does not begin with the boundary'],
+    ['text before the first boundary', Buffer.from(`preamble\r\n--${BOUNDARY}--`), 'does not begin with the boundary'],
     ['text after the last boundary', Buffer.concat([bodyOf([]), Buffer.from('x')]), 'nothing after the last boundary'],
     [
       'a longer line that begins like a boundary',
       Buffer.from(`--${BOUNDARY}\r\n${FILE}\r\n\r\nx\r\n--${BOUNDARY}2\r\n`),
-      'End each boundary line',
+      'does not end with CR LF',
     ],
-    ['a bare line feed after a boundary', Buffer.from(`--${BOUNDARY}\n`), 'End each boundary line'],
+    ['a bare line feed after a boundary', Buffer.from(`--${BOUNDARY}\n`), 'does not end with CR LF'],
     ['a part without headers', Buffer.from(`--${BOUNDARY}\r\n\r\nx\r\n--${BOUNDARY}--`), 'Content-Disposition'],
-    ['headers of 1 MB', bodyOf([field('x'.repeat(1e6), '')]), 'at most 4096 bytes'],
+    ['headers of 1 MB', bodyOf([field('x'.repeat(1e6), '')]), 'more than 4096 bytes'],
     ['10,000 parts', bodyOf(Array.from({ length: 10_000 }, () => field('a', ''))), 'at most 1000 parts'],
-    ['two models', bodyOf([field('model', 'a'), field('model', 'b')]), 'Send the field "model" once'],
-    ['a model in a file', bodyOf([{ head: FILE.replace('"file"', '"model"'), content: 'a' }]), 'as a field and not as a file'],
-    ['a model of 5,000 bytes', bodyOf([field('model', 'x'.repeat(5000))]), 'at most 4096 bytes'],
+    ['two models', bodyOf([field('model', 'a'), field('model', 'b')]), 'The field "model" is repeated'],
+    ['a model in a file', bodyOf([{ head: FILE.replace('"file"', '"model"'), content: 'a' }]), 'send it as a field'],
+    ['a model of 5,000 bytes', bodyOf([field('model', 'x'.repeat(5000))]), 'more than 4096 bytes'],
     ['two names in a part', bodyOf([field('file"; name="model', 'a')]), 'with one "name"'],
-    ['two dispositions in a part', bodyOf([{ head: `${FILE}\r\n${FILE}`, content: '' }]), 'one "Content-Disposition"'],
+    ['two dispositions in a part', bodyOf([{ head: `${FILE}\r\n${FILE}`, content: '' }]), 'two "Content-Disposition"'],
     ['a folded header', bodyOf([{ head: `${FILE};\r\n charset=x`, content: '' }]), 'on a line of its own'],
     ['another disposition', bodyOf([{ head: 'Content-Disposition: attachment; name="model"', content: '' }]), 'form-data'],
   ])('refuses %s', (_what, bytes, message) => {

@@ -188,7 +188,7 @@ describe('a chat whose images are fetched', () => {
       'messages[0].content[8].image_url.url',
       'at most 8 images',
     ],
-    ['a URL has a password', ['http://a:b@images.test/'], 'messages[0].content[0].image_url.url', 'without a user and a password'],
+    ['a URL has a password', ['http://a:b@images.test/'], 'messages[0].content[0].image_url.url', 'contains a user or a password'],
     ['a URL is none', ['http://'], 'messages[0].content[0].image_url.url', 'not "http://"'],
   ])('is refused if %s', async (_what, urls, param, message) => {
     const reply = await post(gateway.port, CHAT, chatOf(urls));

@@ -31,15 +31,16 @@ export function parsePartHead(lines: string): PartHead | string {
     const name = HEADER_NAME.exec(line)?.[1] ?? '';
     const value = line.slice(name.length + 1).trim();
     // oxlint-disable-next-line no-control-regex -- Control characters would end a header, or a log line, too early
-    if (name === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(line)) return 'Write each header of a part as "Name: value" on a line of its own';
+    if (name === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(line))
+      return 'A header of a part is malformed: write "Name: value" on a line of its own';
     if (name.toLowerCase() === 'content-type') contentType = value;
     if (name.toLowerCase() !== 'content-disposition') continue;
-    if (head !== undefined) return 'Give each part one "Content-Disposition" header';
+    if (head !== undefined) return 'A part has two "Content-Disposition" headers: send one';
     const parsed = dispositionOf(value);
     if (typeof parsed === 'string') return parsed;
     head = parsed;
   }
-  return head === undefined ? 'Give each part the header "Content-Disposition: form-data" with a "name"' : { ...head, contentType };
+  return head === undefined ? 'A part lacks the header "Content-Disposition: form-data" with one "name"' : { ...head, contentType };
 }
 
 function dispositionOf(value: string): PartHead | string {
@@ -48,7 +49,7 @@ function dispositionOf(value: string): PartHead | string {
   const parameters = semicolon === -1 ? new Map<string, string>() : parametersOf(value.slice(semicolon));
   const name = parameters?.get('name');
   if (type.trim().toLowerCase() !== 'form-data' || parameters === undefined || name === undefined) {
-    return 'Give each part the header "Content-Disposition: form-data" with one "name"';
+    return 'A part lacks the header "Content-Disposition: form-data" with one "name"';
   }
   return { name, fileName: parameters.get('filename') ?? parameters.get('filename*'), contentType: undefined };
 }

@@ -38,7 +38,7 @@ export function passedLimit(
 ): PassedLimit | undefined {
   const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = settings;
   if (bodyAt === undefined) {
-    const message = `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`;
+    const message = `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`;
     return now - progressAt > BODY_SILENCE_MS ? { kind: 'failed', code: 'request.timeout', message } : undefined;
   }
   if (isConnecting && now - progressAt > CONNECT_MS) {
@@ -71,15 +71,15 @@ export function refuseBody(
   const { contentLength, contentEncoding, chunked } = head;
   if (contentLength !== undefined && contentLength > limit.wholeBytes) return bodyTooLarge(limit);
   if (contentEncoding !== undefined && contentEncoding !== 'identity') {
-    return ['request.media_type', 'Send the body without a content encoding: compressed bodies are not supported', 'Content-Encoding'];
+    return ['request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', 'Content-Encoding'];
   }
   if (!chunked && (contentLength === undefined || contentLength === 0)) {
-    return ['request.invalid', isForm ? 'Send a multipart body' : 'Send a JSON object as the body'];
+    return ['request.invalid', isForm ? 'The body is missing: send a multipart form' : 'The body is missing: send a JSON object'];
   }
   return undefined;
 }
 
 export function bodyTooLarge({ bytes, setting }: Pick<BodyLimit, 'bytes' | 'setting'>): readonly [ErrorCode, string] {
-  const what = setting === 'SVC_AUDIO_LIMIT' ? 'Send a smaller or shorter file' : 'Send a smaller body';
-  return ['request.too_large', `${what}: the limit is ${bytes} bytes ("${setting}")`];
+  const [what, fix] = setting === 'SVC_AUDIO_LIMIT' ? ['file', 'smaller or shorter file'] : ['body', 'smaller body'];
+  return ['request.too_large', `The ${what} has more than ${bytes} bytes ("${setting}"): send a ${fix}`];
 }

@@ -71,13 +71,13 @@ function unknownName(path: string, model: string | undefined, name: string, boar
   const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
   if (problems !== undefined) {
     const reason = problems[0]?.message ?? 'it is invalid';
-    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the document of slot "${name}": ${reason}` };
+    return { kind: 'refuse', code: 'slot.stalled', message: `The document of slot "${name}" is invalid: ${reason}` };
   }
   const known = knownNames(board);
   const message =
     model === undefined
-      ? `Send "model": the default slot "${name}" of "${path}" does not exist; ${known}`
-      : `Use a known model instead of "${shorten(model, NAME_LENGTH_LIMIT)}"; ${known}`;
+      ? `The default slot "${name}" of "${path}" does not exist: send "model"; ${known}`
+      : `Model "${shorten(model, NAME_LENGTH_LIMIT)}" does not exist; ${known}`;
   return { kind: 'refuse', code: 'model.not_found', message };
 }
 
@@ -88,7 +88,7 @@ function incapable(slot: RoutedSlot, capability: Capability, path: string, board
   return {
     kind: 'refuse',
     code: 'model.unsupported',
-    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}; ${instead}`,
+    message: `Slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}, not ${capability} ("${path}"): ${instead}`,
   };
 }
 
@@ -112,12 +112,12 @@ export function planForward(
   { spec, capabilities, model }: Pick<RoutedSlot, 'spec' | 'capabilities' | 'model'>,
 ): ForwardPlan {
   const unsupported = { kind: 'refuse', code: 'model.unsupported', param: 'model' } as const;
-  if (provider === undefined) return { ...unsupported, message: `Use another model: this build cannot serve provider "${spec.provider}"` };
+  if (provider === undefined) return { ...unsupported, message: `This build cannot serve provider "${spec.provider}": use another model` };
   try {
     const plan = provider.infer(request, capabilities, { spec, model });
     return plan.kind === 'refuse' ? { ...unsupported, message: plan.message } : plan;
   } catch (error) {
-    const message = `Report this as a bug of provider "${spec.provider}": it cannot say where the request goes: ${String(error)}`;
+    const message = `Provider "${spec.provider}" could not plan the request (${String(error)}): report this as a bug`;
     return { kind: 'refuse', code: 'server.internal', message, param: null };
   }
 }

@@ -19,17 +19,17 @@ interface CheckedSpeech {
 /** `limit` in characters, of which an emoji is one. */
 export function checkSpeech(body: string, limit: number): CheckedSpeech {
   const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
-  if (json === undefined) return wrong('Send a JSON object as the body', null);
+  if (json === undefined) return wrong('The body is not a JSON object', null);
   const request = Request.safeParse(json).data;
-  if (request === undefined) return wrong('Write the text to speak as a string in "input"');
+  if (request === undefined) return wrong('"input" is not a string: send the text to speak');
   const { input, voice, ref_audio: recording } = request;
-  if (input.trim() === '') return wrong('Write the text to speak in "input": it is empty');
+  if (input.trim() === '') return wrong('"input" is empty: send the text to speak');
   const named = recording === undefined || recording === null ? Voice.safeParse(voice).data : undefined;
   // Counting characters takes longer than the number of code units, of which there are at least as many.
   if (input.length <= limit) return { voice: named };
   const characters = Array.from(input).length;
   if (characters <= limit) return { voice: named };
-  return wrong(`Send at most ${limit} characters in "input" ("SVC_SPEECH_LIMIT"): it has ${characters}`);
+  return wrong(`"input" has ${characters} characters: send at most ${limit} ("SVC_SPEECH_LIMIT")`);
 }
 
 const wrong = (message: string, param: string | null = 'input'): CheckedSpeech => ({ problem: { message, param } });

@@ -45,7 +45,7 @@ export function imitatesVoices(
 export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedView, providers: ProviderRegistry): Refusal {
   const able = [...board.slots.values()].filter((other) => imitatesVoices(providers, other)).map((other) => `"${other.name}"`);
   const instead = able.length === 0 ? 'no slot imitates voices' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
-  const message = `Send the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}" to a slot whose model imitates voices: slot "${slot.name}" with model "${slot.spec.model.default}" has only voices of its own; ${instead}`;
+  const message = `Slot "${slot.name}" with model "${slot.spec.model.default}" cannot speak with the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}", only with voices of its own: ${instead}`;
   return { kind: 'refuse', code: 'audio.cloning_unsupported', message };
 }
 

@@ -27,15 +27,15 @@ export function refuseMedia(
 ): BodyProblem | undefined {
   const refused = (message: string): BodyProblem => ({ message, param });
   const shown = url === undefined ? 'a URL of more than 8192 bytes' : `"${shorten(url, SHOWN_URL)}"`;
-  if (media === 'other') return refused(`Send media as "data:" URLs: the service does not fetch ${shown}`);
-  if (policy === 'off') return refused(`Send images as "data:" URLs: the service does not fetch ${shown} ("SVC_FETCH_IMAGES")`);
+  if (media === 'other') return refused(`The service does not fetch ${shown}: send media as "data:" URLs`);
+  if (policy === 'off') return refused(`The service does not fetch ${shown} ("SVC_FETCH_IMAGES"): send images as "data:" URLs`);
   const parsed = url === undefined ? null : URL.parse(url);
-  if (parsed === null) return refused(`Send images as "data:" or "https:" URLs, not ${shown}`);
+  if (parsed === null) return refused(`Cannot fetch ${shown}: send images as "data:" or "https:" URLs`);
   const schemes = policy === 'http' ? ['https:', 'http:'] : ['https:'];
   if (!schemes.includes(parsed.protocol)) {
-    return refused(`Send images as "data:" or "https:" URLs: the service does not fetch ${shown} ("SVC_FETCH_IMAGES" is "${policy}")`);
+    return refused(`The service does not fetch ${shown} ("SVC_FETCH_IMAGES" is "${policy}"): send images as "data:" or "https:" URLs`);
   }
-  if (parsed.username !== '' || parsed.password !== '') return refused('Send URLs of images without a user and a password');
-  if (before >= MOST_IMAGES) return refused(`Send at most ${MOST_IMAGES} images by URL, and others as "data:" URLs`);
+  if (parsed.username !== '' || parsed.password !== '') return refused('The URL of an image contains a user or a password: remove them');
+  if (before >= MOST_IMAGES) return refused(`More than ${MOST_IMAGES} images are sent by URL: send the others as "data:" URLs`);
   return undefined;
 }
