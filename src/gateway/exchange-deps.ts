@@ -9,9 +9,9 @@ import type { ClientAnswer } from './answer.ts';
 import type { BodyScan } from './body/body-scan.ts';
 import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
 import type { RequestBody } from './body/request-body.ts';
-import type { Attempt, AttemptEvents } from './request-events.ts';
+import type { Attempt, AttemptEvents, Hold } from './request-events.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
-import type { Hold } from './traffic/hold.ts';
+
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';

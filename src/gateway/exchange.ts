@@ -26,12 +26,12 @@ import { JsonBody } from './body/json-body.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
-import type { Attempt, LostAttempt, RequestEvents } from './request-events.ts';
+import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events.ts';
 import { OPENAI } from './route/decide/dialects.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import { bodyLimitOf, BODY_SILENCE_MS } from './route/decide/request-limits.ts';
 import { route, planForward, type ForwardPlan } from './route/decide/route.ts';
-import type { Hold } from './traffic/hold.ts';
+
 import { ParkedRequest } from './traffic/parked-request.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
 import { Forward } from './upstream/forward.ts';

@@ -13,7 +13,9 @@ import type { RoutedSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
-import type { Hold } from './traffic/hold.ts';
+import type { Endpoint } from '../providers/provider.ts';
+import type { RequestProgress } from '../providers/translation.ts';
+import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 
 export interface RequestEvents {
   /** A chunk of the body has arrived, or something was done for the request. */
@@ -30,6 +32,18 @@ export interface RequestEvents {
 }
 
 export type AttemptEvents = Pick<RequestEvents, 'onDone' | 'onLost' | 'fail'>;
+
+/** The claim of one request on an endpoint (`traffic/hold.ts`). */
+export interface Hold {
+  readonly slot: SlotName;
+  readonly workload: WorkloadId;
+  readonly endpoint: Endpoint;
+  heard(): void;
+  /** Kept until another request of the slot reports, or the hold is released. */
+  report(progress: RequestProgress): void;
+  /** Later calls do nothing. */
+  release(): void;
+}
 
 /** An attempt that ended before any part of an answer was passed on, or because the upstream is loading its model. */
 export interface LostAttempt {

@@ -2,7 +2,7 @@
  * Splits the JSON text of a list into its items while it arrives. An API server that answers from its cache sends the whole list at once, which may be a
  * hundred MB: neither that text nor the parsed list is ever in memory as a whole. The parts are checked when they are parsed.
  */
-import { jsonFields, JsonScanner, type JsonFilter } from '../../platform/json-scanner.ts';
+import { jsonFields, JsonScanner, type JsonFilter } from '../../schema/words/json-scanner.ts';
 
 export interface ListLimits {
   readonly itemBytes: number;

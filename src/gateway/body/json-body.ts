@@ -3,8 +3,8 @@
  * one of repeated keys counts, as in `JSON.parse`; a caller that stops early uses the first, which is harmless: an
  * upstream serves one model.
  */
-import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../platform/json-scanner.ts';
-import { decodeJsonString } from '../../platform/json-skipper.ts';
+import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
+import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 
 export type JsonTag = 'model' | 'image' | 'other';

@@ -14,7 +14,6 @@ const MODEL_LIMIT = 4096;
 const EMPTY = Buffer.alloc(0);
 const CR = 0x0d;
 const LF = 0x0a;
-const DASH = 0x2d;
 
 type Place = 'start' | 'after-boundary' | 'head' | 'content' | 'end';
 
@@ -111,13 +110,12 @@ export class MultipartScanner implements BodyScan {
   }
 
   #afterBoundary(bytes: Buffer, at: number): number {
-    const [first, second] = [bytes[at], bytes[at + 1]];
-    if (first !== CR && first !== DASH) return this.#fail('A boundary line of the multipart body does not end with CR LF', at);
-    if (second === undefined) return at;
-    if (first === CR && second === LF) {
+    const pair = bytes.toString('latin1', at, at + 2);
+    if (pair === '\r' || pair === '-') return at;
+    if (pair === '\r\n') {
       if (this.parts.length >= PART_LIMIT) return this.#fail(`The multipart body has more than ${PART_LIMIT} parts: send fewer`, at);
       this.#place = 'head';
-    } else if (first === DASH && second === DASH) {
+    } else if (pair === '--') {
       this.#place = 'end';
       this.status = 'done';
     } else return this.#fail('A boundary line of the multipart body does not end with CR LF', at);

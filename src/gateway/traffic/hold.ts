@@ -11,24 +11,11 @@
 import type { RoutedSlot, RoutedView, Target } from '../../reconciler/board.ts';
 import type { WorkloadActivity } from '../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
-import type { Endpoint } from '../../providers/provider.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
-import type { RequestEvents } from '../request-events.ts';
+import type { Hold, RequestEvents } from '../request-events.ts';
 import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
 
 export type Holder = Pick<RequestEvents, 'onStopping'>;
-
-export interface Hold {
-  readonly slot: SlotName;
-  readonly workload: WorkloadId;
-  readonly endpoint: Endpoint;
-  heard(): void;
-  /** Kept until another request of the slot reports, or the hold is released. */
-  report(progress: RequestProgress): void;
-  /** Later calls do nothing. */
-  release(): void;
-}
-
 export type Holds = ReturnType<typeof createHolds>;
 
 export type ProgressListener = (slot: SlotName, progress: RequestProgress | undefined) => void;

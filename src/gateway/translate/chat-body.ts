@@ -3,8 +3,8 @@
  * fetched, and replaces the others by the images before the request is routed. A model server only gets `data:` URLs,
  * which carry the media. The rest of the body stays as it is, byte for byte.
  */
-import { jsonFields, STRING_LIMIT, type JsonFilter } from '../../platform/json-scanner.ts';
-import { decodeJsonString } from '../../platform/json-skipper.ts';
+import { jsonFields, STRING_LIMIT, type JsonFilter } from '../../schema/words/json-scanner.ts';
+import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { shorten } from '../../schema/words/nearest-word.ts';
 import type { BodyEvents, BodyProblem, EditableBody } from '../body/body-scan.ts';

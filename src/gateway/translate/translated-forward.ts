@@ -100,9 +100,8 @@ export class TranslatedForward implements Attempt {
   }
 
   checkTimeouts(now: number): void {
-    const isConnecting = this.#run.call?.isConnected === false;
-    const times = { now, progressAt: this.#progressAt, bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting };
-    const passed = passedLimit(times, this.#request.deps.settings);
+    const state = { bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting: this.#run.call?.isConnected === false };
+    const passed = passedLimit({ now, progressAt: this.#progressAt, ...state }, this.#request.deps.settings);
     if (passed?.kind === 'lost') this.#lose(false, passed.message);
     else if (passed !== undefined) this.#fail(passed.code, passed.message);
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createHolds, type Hold, type Holder, type Holds } from '../../../src/gateway/traffic/hold.ts';
+import type { Hold } from '../../../src/gateway/request-events.ts';
+import { createHolds, type Holder, type Holds } from '../../../src/gateway/traffic/hold.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { boardSlot, publish, slotName, workloadId } from '../support/board-fixture.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { Hold } from '../../../src/gateway/traffic/hold.ts';
+import type { Hold } from '../../../src/gateway/request-events.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import type { Traffic } from '../../../src/reconciler/ports.ts';

@@ -11,7 +11,7 @@
  *   slot.stalled               reconciler/decide/rules/admission.ts: retries were given up; and here, for a slot whose first document is invalid
  *   slot.loading               gateway/traffic/parking.ts: the slot stayed `park` longer than a request may wait, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
- *   server.overloaded          gateway/body/request-body.ts: bodies in memory; api/server/http-server.ts: connections
+ *   server.overloaded          gateway/body/kept-body.ts: bodies in memory or on disk; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
  * While the runtime cannot be reached, the previous admission stays (reconciler/decide/steps/plan-unreachable.ts). A

@@ -1,12 +1,9 @@
 /**
  * An incremental tokenizer of a JSON object that arrives in chunks. It reports the values at the places that a filter
- * names and skips the rest: strings by a native search, nested values by counting brackets. Memory is bounded for any
- * size and depth of the text.
- *
- * The top level is checked: text that is `invalid` here is no object for `JSON.parse`. Nested text that is not JSON is
- * passed over. Values of a repeated key are reported each time.
+ * names and skips the rest natively. Memory is bounded for any size and depth of the text. The top level is checked:
+ * text that is `invalid` here is no object for `JSON.parse`. Nested text that is not JSON is passed over.
  */
-import { decodeJsonString, JsonSkipper } from './json-skipper.ts';
+import { decodeJsonString, JsonSkipper, latin1 } from './json-skipper.ts';
 
 export interface JsonFilter<Tag> {
   /** Values at this place are reported with the tag. */
@@ -19,9 +16,8 @@ export interface JsonFilter<Tag> {
 
 interface JsonFields<Tag> {
   readonly entries: readonly { readonly key: string; readonly bytes: Buffer; readonly filter: JsonFilter<Tag> }[];
-  /** Length in bytes of the shortest key. */
+  /** Bytes of the shortest key, and of the longest one with each character written as `\uXXXX`. */
   readonly shortest: number;
-  /** Length in bytes of the longest key with each character written as `\uXXXX`. */
   readonly longest: number;
 }
 
@@ -31,9 +27,7 @@ export interface JsonEvents<Tag> {
   onString(tag: Tag, from: number, to: number): void;
   /** A number, `true`, `false` or `null`; up to its first 6 bytes. */
   onScalar(tag: Tag, raw: string): void;
-  /** An array or object begins. */
   onOpen(tag: Tag, isArray: boolean, from: number): void;
-  /** It has ended before offset `to`. */
   onClose?(tag: Tag, to: number): void;
 }
 
@@ -51,12 +45,10 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const EMPTY: Buffer = Buffer.alloc(0);
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
-/** A native copy of fewer bytes costs more than a loop. */
-const NATIVE_COPY_FROM = 32;
 
 type Place = 'start' | 'first-key' | 'key' | 'in-key' | 'colon' | 'value' | 'in-string' | 'in-scalar' | 'in-nested' | 'after-value' | 'end';
 
-/** The bytes that may follow at the top level. */
+/** At the top level. */
 const EXPECTED: Readonly<Partial<Record<Place, readonly number[]>>> = {
   start: [OPEN_BRACE],
   'first-key': [QUOTE, CLOSE_BRACE],
@@ -305,12 +297,4 @@ export class JsonScanner<Tag> {
     }
     return chunk.length;
   }
-}
-
-/** One character for each byte, because the end of a chunk may split a character. */
-function latin1(chunk: Buffer, from: number, to: number): string {
-  if (to - from > NATIVE_COPY_FROM) return chunk.toString('latin1', from, to);
-  let text = '';
-  for (let at = from; at < to; at += 1) text += String.fromCharCode(chunk[at] ?? 0);
-  return text;
 }
