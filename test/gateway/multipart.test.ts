@@ -153,8 +153,8 @@ describe('an upload that is not valid', () => {
   });
 
   test.each([
-    ['multipart/form-data', 400, 'request.invalid', 'Name the boundary'],
-    ['multipart/form-data; boundary=a; boundary=b', 400, 'request.invalid', 'Name the boundary'],
+    ['multipart/form-data', 400, 'request.invalid', 'does not name one boundary'],
+    ['multipart/form-data; boundary=a; boundary=b', 400, 'request.invalid', 'does not name one boundary'],
     ['application/json', 415, 'request.media_type', 'Send the body as "multipart/form-data"'],
     ['multipart/mixed; boundary=a', 415, 'request.media_type', 'Send the body as "multipart/form-data"'],
   ])('is refused with content type "%s"', async (type, status, code, message) => {

@@ -184,7 +184,7 @@ describe('a stored voice', () => {
     await fixture.store('anna');
     const answer = await fixture.say({ voice: 'anna' });
     expect(answer.status).toBe(500);
-    expect(errorOf(answer.text).message).toContain('delete the voice and store it again: it cannot be read (EIO)');
+    expect(errorOf(answer.text).message).toContain('cannot be read (EIO): delete the voice and store it again');
     expect((await fixture.say({})).status).toBe(200);
   });
 });
