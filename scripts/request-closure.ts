@@ -30,7 +30,8 @@ function main(): void {
     const lines = (file: string): number => (texts.get(file) ?? '').split('\n').length - 1;
     const sum = [...files].reduce((total, file) => total + lines(file), 0);
     process.stdout.write(`${name}: ${files.size} files, ${sum} lines\n`);
-    if (values.list === true && files !== all) for (const file of files) process.stdout.write(`  ${String(lines(file)).padStart(4)} ${file}\n`);
+    if (values.list === true && files !== all)
+      for (const file of files) process.stdout.write(`  ${String(lines(file)).padStart(4)} ${file}\n`);
   }
 }
 

@@ -1,6 +1,5 @@
 /** The plain path alone, without any of the extensions that `create-gateway.ts` adds. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
 import type { Extensions, FinishedRequest } from '../../src/gateway/exchange-deps.ts';
 import { createPlainGateway } from '../../src/gateway/gateway.ts';
@@ -37,7 +36,8 @@ test('forwards a chat, and refuses one of an unknown model', async () => {
   const path = { path: CHAT, capability: 'chat', summary: '' } as const;
   const server = createServer((req, res) => gateway.handle({ req, res, path, head: parseRequestHead(req.rawHeaders), requestId: 'r1' }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
   const upstream = await startUpstream({ text: 'Hello' });
   try {
     publish(board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });
