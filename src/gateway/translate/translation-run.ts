@@ -45,9 +45,9 @@ const MOST_READ_BYTES = 1024 * 1024;
 const STEPS_IN_A_ROW = 32;
 
 export class TranslationRun {
-  /** What the server is sent if the request ends early. */
+  /** Sent to the server if the request ends early. */
   onLeave: readonly UpstreamRequest[] = [];
-  /** What the server is sent when the request has ended. */
+  /** Sent to the server when the request has ended. */
   onEnd: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;

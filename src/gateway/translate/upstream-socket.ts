@@ -42,7 +42,7 @@ export class UpstreamSocket {
     this.#socket.on('open', () => this.#changed());
     this.#socket.on('message', (data, isBinary) => {
       onProgress('heard');
-      // Of the type `Buffer`, since messages are not asked for in fragments.
+      // Always a `Buffer`, since messages do not arrive in fragments.
       if (Buffer.isBuffer(data)) this.#add(data, isBinary);
     });
     this.#socket.on('close', () => this.#close());

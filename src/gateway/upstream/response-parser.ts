@@ -129,7 +129,7 @@ export class ResponseParser {
     }
     if (at < chunk.length) this.keepAlive = false;
     const last = this.state === 'done';
-    // What precedes a fault in the same piece is not passed on, so that an answer that is broken from the start can
+    // Bytes before a fault in the same piece are not passed on, so that an answer that is broken from the start can
     // still become an error.
     if (this.state === 'broken') pieces.length = 0;
     if (pieces.length === 0 && !last) return;

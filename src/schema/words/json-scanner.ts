@@ -88,7 +88,7 @@ export class JsonScanner<Tag> {
   #marksSeen = 0;
   /** Offset of the current string. */
   #from = 0;
-  /** What earlier chunks had of the current string or scalar, one character for each byte. */
+  /** Bytes of the current string or scalar in earlier chunks, one character each. */
   #captured = '';
   /** The rest of the current string. */
   #chunk = EMPTY;
