@@ -7,7 +7,7 @@ import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';
 import { createV1Routes } from '../src/api/v1/v1-routes.ts';
-import { createGateway } from '../src/gateway/gateway.ts';
+import { createGateway } from '../src/gateway/create-gateway.ts';
 import { createTraffic } from '../src/gateway/traffic/traffic.ts';
 import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';

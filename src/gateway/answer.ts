@@ -1,4 +1,4 @@
-/** Sends the answer of one exchange to the client: the upstream's bytes unchanged, or an error of the gateway in the way that is still possible. */
+/** Sends the answer of one exchange: the upstream's bytes unchanged, or an error in the form that is still possible. */
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
 import { BATCH_MS, type BatchedWriter, type WriteBatcher } from '../platform/write-batcher.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
@@ -6,14 +6,16 @@ import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/
 import type { ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
 
-/** A body up to this size that arrives complete is sent in one write with its head, as a string of one character per byte. */
+/** A complete body up to this size is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
 /** Larger pieces are written directly, and a batch that exceeds this is written early. */
 const BATCH_BYTES = 16 * 1024;
-/** The rest of an unwanted body is read up to this size, which takes less time than a new connection. For a larger one the connection is closed. */
+/** The rest of an unwanted body is read up to this size, which is faster than a new connection. */
 const DISCARDED_BYTES = 1024 * 1024;
-/** How long the rest of a larger unwanted body is read, so that the client can read the answer before the connection is reset. */
+/** How long the rest of a larger one is read, so that the client can read the answer before the connection closes. */
 const LINGER_MS = 2000;
+/** The token counts are among the last bytes of an answer. */
+const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
@@ -35,7 +37,6 @@ export class ClientAnswer implements BatchedWriter {
   /** This class writes the chunk framing instead of Node. */
   #framed = false;
   readonly #batcher: WriteBatcher;
-  /** Frames that wait for `writeBatch`, one character per byte. */
   #batch = '';
   #wroteAt = 0;
   /** Number of line ends at the end of what was sent; two end an event. */
@@ -53,7 +54,6 @@ export class ClientAnswer implements BatchedWriter {
     return this.status !== 0;
   }
 
-  /** Whether the answer is a stream of events. */
   get streamed(): boolean {
     return this.#stream;
   }
@@ -113,7 +113,6 @@ export class ClientAnswer implements BatchedWriter {
     this.#error(errorAnswer(code, message, { param, requestId: this.#requestId, dialect: this.dialect }));
   }
 
-  /** Sends an upstream's answer in another form. Instead of `begin`. */
   translated(status: number, body: object, processingMs: number): void {
     const bytes = Buffer.from(JSON.stringify(body));
     const headers = ['content-type', JSON_TYPE, 'content-length', String(bytes.length)];
@@ -122,7 +121,7 @@ export class ClientAnswer implements BatchedWriter {
     this.end(bytes);
   }
 
-  /** Sends an upstream's normalised error. Only before `begin`. Of the upstream's headers only those about retries are passed on. */
+  /** Sends an upstream's normalised error, with its headers about retries. Only before `begin`. */
   upstreamError(head: Pick<ResponseHead, 'status' | 'headers'>, error: ErrorBody['error']): void {
     const { requestIdHeader } = this.dialect;
     const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
@@ -138,7 +137,7 @@ export class ClientAnswer implements BatchedWriter {
     this.#res.once('drain', callback);
   }
 
-  /** Ends an answer that cannot be completed. A stream gets a last event with the error; any other body is cut, which the client can detect. */
+  /** Ends an answer that cannot be completed: a stream with an error event, any other body by a cut. */
   abort(code: ErrorCode, message: string): void {
     const res = this.#res;
     if (!this.#stream || res.destroyed) {
@@ -188,8 +187,8 @@ export class ClientAnswer implements BatchedWriter {
 }
 
 /**
- * Sends an error. The connection stays open; Node reads what is left of a small body. If more is left, the connection is closed after the answer, but only
- * when the client has had time to read it: until then the rest of the body is read and discarded.
+ * Sends an error. Node reads the rest of a small body. With a larger one, the connection is closed once the client has
+ * had time to read the answer; until then the body is discarded.
  */
 export function answerError(req: ClientRequest, res: ClientResponse, answer: ErrorAnswer): void {
   if (res.headersSent || res.destroyed) {
@@ -234,10 +233,6 @@ function disableProxyBuffering(headers: string[]): void {
 }
 
 /** The last pieces of an answer, which hold its token counts. */
-
-/** The token counts are among the last bytes of an answer. */
-const TAIL_BYTES = 4096;
-
 export class AnswerTail {
   #last: Buffer | undefined;
   #beforeLast: Buffer | undefined;

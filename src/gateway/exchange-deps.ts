@@ -1,15 +1,20 @@
-/** What the gateway and its exchanges are given. */
+/** Dependencies of the gateway and of its exchanges, and the seam to everything that only some paths need. */
+import type { InferPlan, InferRequest, ProviderRegistry } from '../providers/provider.ts';
 import type { RoutedBoard } from '../reconciler/board.ts';
-import type { ProviderRegistry } from '../providers/provider.ts';
-import type { KeptImage } from '../providers/translation.ts';
-import type { SlotName } from '../schema/words/names.ts';
 import type { Settings } from '../schema/settings/settings.ts';
-import type { VoiceStore } from '../schema/slot/voice-store.ts';
-import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
-import type { WriteBatcher } from '../platform/write-batcher.ts';
-import type { Usage } from './upstream/decide/judge-answer.ts';
+import type { SlotName } from '../schema/words/names.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
-import type { FetchImage } from './translate/fetch-image.ts';
+import type { WriteBatcher } from '../platform/write-batcher.ts';
+import type { ClientAnswer } from './answer.ts';
+import type { BodyScan } from './body/body-scan.ts';
+import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
+import type { RequestBody } from './body/request-body.ts';
+import type { Attempt, AttemptEvents, Hold } from './request-events.ts';
+import type { InferencePath } from './route/decide/inference-paths.ts';
+
+import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
+import type { Usage } from './upstream/decide/judge-answer.ts';
+import type { RequestHead } from './upstream/decide/request-head.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface FinishedRequest {
@@ -27,12 +32,6 @@ export interface FinishedRequest {
   readonly tokens?: Usage | undefined;
 }
 
-/**
- * Puts an image that comes in pieces into the cache; undefined after the last piece. `status`: of the answer that it is in. Rejects if `next` does, and if the disk fails.
- * Nothing is left of an image that is not complete.
- */
-export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
-
 /** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
 export type ReportRequest = (finished: FinishedRequest) => void;
 
@@ -44,14 +43,32 @@ export interface GatewayDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly report: ReportRequest;
-  /** Called with what a translation of a provider threw. */
-  readonly onFault: (fault: unknown, requestId: string) => void;
-  /** Default: a translation cannot keep images. */
-  readonly keepImage?: KeepImage;
-  /** The stored voices. Default: there are none. */
-  readonly voices?: Pick<VoiceStore, 'find' | 'read'> | undefined;
-  /** Default: from the public internet, within the limits of the settings. */
-  readonly fetchImage?: FetchImage;
+  readonly extensions: Extensions;
+}
+
+/** Everything that a chat without images does not need. `create-gateway.ts` creates it. */
+export interface Extensions {
+  /** Returns the scan of a body for paths that need more of it than `model`. */
+  scanBody(path: InferencePath, head: RequestHead): BodyScan | undefined;
+  /** Opens a file for bodies that are too large for memory. */
+  openSpool(options: SpoolOptions): BodySpool;
+  /** Creates an attempt that answers by a translation of the provider. */
+  translate(request: TranslatedRequest, events: AttemptEvents): Attempt;
+}
+
+export interface AttemptRequest {
+  readonly deps: Pick<ExchangeDeps, 'upstreams' | 'tick' | 'settings' | 'budget'>;
+  readonly hold: Hold;
+  readonly requestId: string;
+  readonly requestBody: RequestBody;
+  readonly answer: ClientAnswer;
+  /** `performance.now()` of the request's arrival. */
+  readonly startedAt: number;
+}
+
+export interface TranslatedRequest extends AttemptRequest {
+  readonly plan: Extract<InferPlan, { kind: 'translate' }>;
+  readonly asked: InferRequest;
 }
 
 export interface ActiveExchange {
@@ -62,15 +79,11 @@ export interface ActiveExchange {
 }
 
 export interface ExchangeDeps extends GatewayDeps {
-  readonly fetchImage: FetchImage;
-  readonly keepImage: KeepImage;
   readonly upstreams: Upstreams;
-  /** Bytes of bodies in memory. */
   readonly budget: BufferBudget;
-  /** Bytes of bodies on disk. */
   readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;
   readonly active: DenseSet<ActiveExchange>;
-  /** Milliseconds of a clock that advances about once a second: precise enough for time limits, and cheaper than reading the real one. */
+  /** Milliseconds of a clock that advances once a second, which is cheaper than the real one. */
   readonly tick: () => number;
 }

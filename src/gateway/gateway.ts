@@ -1,7 +1,6 @@
 /**
- * The gateway as a whole. `api/v1` calls `handle` for each inference request whose access has been checked; each request becomes an `Exchange`, and all of
- * them share the connections, the memory budget and the write batcher created here. A sweeper checks time limits about once a second. `close` is called
- * once, when the service stops: parked requests are refused first, then running ones may end, then the rest is cut.
+ * The gateway. Each request whose access was checked becomes an `Exchange`; all share the connections, the memory
+ * budget and the write batcher created here. A sweeper checks time limits about once a second.
  */
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
@@ -9,20 +8,14 @@ import { createWriteBatcher } from '../platform/write-batcher.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from '../platform/dense-set.ts';
-import { createImageFetcher } from './translate/fetch-image.ts';
 import { createUpstreams } from './upstream/upstreams.ts';
 
-export type Gateway = ReturnType<typeof createGateway>;
+export type Gateway = ReturnType<typeof createPlainGateway>;
 
 const SWEEP_MS = 1000;
 const CLOSE_CHECK_MS = 20;
 
-const keepNothing: ExchangeDeps['keepImage'] = async () => ({
-  ok: false,
-  problem: 'Set "response_format" to "b64_json": this service keeps no images',
-});
-
-export function createGateway(deps: GatewayDeps) {
+export function createPlainGateway(deps: GatewayDeps) {
   const { board, traffic, settings } = deps;
   const active = createDenseSet<ActiveExchange>();
   const upstreams = createUpstreams({ board });
@@ -30,9 +23,7 @@ export function createGateway(deps: GatewayDeps) {
   const spoolBudget = createBufferBudget(settings.SVC_SPOOL_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const fetchImage = deps.fetchImage ?? createImageFetcher({ settings });
-  const keepImage = deps.keepImage ?? keepNothing;
-  const exchangeDeps: ExchangeDeps = { ...deps, fetchImage, keepImage, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {
@@ -45,21 +36,22 @@ export function createGateway(deps: GatewayDeps) {
 
   return {
     handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
-    /** The memory that bodies of requests share. */
     budget,
-    /** What is in use now. */
     load: () => ({
       requests: active.size,
       bufferedBytes: budget.reservedBytes(),
       spooledBytes: spoolBudget.reservedBytes(),
       connections: upstreams.open(),
     }),
-    /** Refuses requests that are still parked after `parkedMs` (default: at once), waits up to `graceMs` for the others, then ends them. More may come until `noMore` resolves. */
+    /**
+     * Called once, when the service stops. Refuses requests that are parked after `parkedMs` (default: at once), waits
+     * up to `graceMs` for the others, then ends them. More may come until `noMore` resolves.
+     */
     async close(graceMs: number, parkedMs = 0, noMore?: Promise<void>) {
       const startedAt = performance.now();
       let mayCome = noMore !== undefined;
       void noMore?.finally(() => (mayCome = false));
-      const refuseParked = (): void => traffic.parking.close('Send the request again: the service is stopping');
+      const refuseParked = (): void => traffic.parking.close('The service is stopping: send the request again');
       while ((active.size > 0 || mayCome) && performance.now() - startedAt < graceMs) {
         if (performance.now() - startedAt >= parkedMs) refuseParked();
         await sleep(CLOSE_CHECK_MS);

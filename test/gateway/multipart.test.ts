@@ -120,7 +120,7 @@ describe('an upload', () => {
   test('that the disk cannot hold is refused, and the service goes on', async () => {
     await writeFile(path.join(state, 'uploads'), 'This is no directory');
     const reply = await post(gateway.port, PATH, formOf([file(randomBytes(3 * MIB)), MODEL]), { headers });
-    expect([reply.status, errorOf(reply.text).message]).toEqual([503, 'Try again later: the upload cannot be kept on disk (EEXIST)']);
+    expect([reply.status, errorOf(reply.text).message]).toEqual([503, 'The upload cannot be kept on disk (EEXIST): try again later']);
     expect((await post(gateway.port, PATH, formOf([file('a'), MODEL]), { headers })).status).toBe(200);
   });
 });
@@ -133,16 +133,16 @@ describe('an upload that is not valid', () => {
       formOf([MODEL, file('a')])
         .toString()
         .replaceAll('----form', '----else'),
-      'Begin the multipart body with the boundary',
+      'does not begin with the boundary',
     ],
-    ['has no end', formOf([MODEL, file('a')], false), 'End the multipart body with its last boundary'],
-    ['is large and has no end', formOf([MODEL, file(big)], false), 'End the multipart body with its last boundary'],
-    ['names two models', formOf([MODEL, file('a'), MODEL]), 'Send the field "model" once'],
-    ['is large and names two models', formOf([MODEL, file(big), MODEL]), 'Send the field "model" once'],
-    ['is large, waits on disk and names two models', formOf([file(big), MODEL, MODEL]), 'Send the field "model" once'],
-    ['has 10,000 parts', formOf(Array.from({ length: 10_000 }, () => ({ name: 'a', content: '' }))), 'at most 1000 parts'],
-    ['has a field name of 1 MB', formOf([{ name: 'x'.repeat(MIB), content: '' }]), 'at most 4096 bytes'],
-    ['is JSON', '{"model":"stt"}', 'Begin the multipart body with the boundary'],
+    ['has no end', formOf([MODEL, file('a')], false), 'The multipart body ends without its last boundary'],
+    ['is large and has no end', formOf([MODEL, file(big)], false), 'The multipart body ends without its last boundary'],
+    ['names two models', formOf([MODEL, file('a'), MODEL]), 'The field "model" is repeated'],
+    ['is large and names two models', formOf([MODEL, file(big), MODEL]), 'The field "model" is repeated'],
+    ['is large, waits on disk and names two models', formOf([file(big), MODEL, MODEL]), 'The field "model" is repeated'],
+    ['has 10,000 parts', formOf(Array.from({ length: 10_000 }, () => ({ name: 'a', content: '' }))), 'more than 1000 parts'],
+    ['has a field name of 1 MB', formOf([{ name: 'x'.repeat(MIB), content: '' }]), 'more than 4096 bytes'],
+    ['is JSON', '{"model":"stt"}', 'does not begin with the boundary'],
   ])('is refused if it %s', async (_what, body, message) => {
     const reply = await post(gateway.port, PATH, body, { headers });
     expect([reply.status, errorOf(reply.text)]).toEqual([
@@ -153,8 +153,8 @@ describe('an upload that is not valid', () => {
   });
 
   test.each([
-    ['multipart/form-data', 400, 'request.invalid', 'Name the boundary'],
-    ['multipart/form-data; boundary=a; boundary=b', 400, 'request.invalid', 'Name the boundary'],
+    ['multipart/form-data', 400, 'request.invalid', 'does not name one boundary'],
+    ['multipart/form-data; boundary=a; boundary=b', 400, 'request.invalid', 'does not name one boundary'],
     ['application/json', 415, 'request.media_type', 'Unsupported media type: send the body as "multipart/form-data"'],
     ['multipart/mixed; boundary=a', 415, 'request.media_type', 'Unsupported media type: send the body as "multipart/form-data"'],
   ])('is refused with content type "%s"', async (type, status, code, message) => {
@@ -170,7 +170,7 @@ describe('an upload that is not valid', () => {
     const head = `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${FORM_TYPE}\r\ncontent-length: ${body.length - 20}\r\n\r\n`;
     const answer = await raw(gateway.port, head + body);
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-    expect(answer).toContain('End the multipart body with its last boundary');
+    expect(answer).toContain('The multipart body ends without its last boundary');
     expect(upstream.seen.length).toBe(0);
   });
 

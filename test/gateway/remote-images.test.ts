@@ -60,7 +60,7 @@ describe('a chat with an image', () => {
       {
         code: 'request.invalid',
         param,
-        message: 'Send images as "data:" URLs: the service does not fetch "http://169.254.169.254/" ("SVC_FETCH_IMAGES")',
+        message: 'The service does not fetch "http://169.254.169.254/" ("SVC_FETCH_IMAGES"): send images as "data:" URLs',
       },
     ]);
     expect(upstream.seen.length).toBe(0);

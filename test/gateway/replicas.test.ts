@@ -1,11 +1,12 @@
 /** Several replicas behind one workload: each is an endpoint. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createHolds, type Hold, type Holder, type Holds } from '../../src/gateway/traffic/hold.ts';
+import type { Hold } from '../../src/gateway/request-events.ts';
+import { createHolds, type Holder, type Holds } from '../../src/gateway/traffic/hold.ts';
 import { createBoard, type BoardSlot, type BoardView } from '../../src/reconciler/board.ts';
 import { boardSlot, boardView, workloadId } from './support/board-fixture.ts';
 
-const HOLDER: Holder = { onHoldAborted: () => undefined };
+const HOLDER: Holder = { onStopping: () => undefined };
 
 /** A new object each time, as in each pass. */
 const withReplicas = (...ports: readonly number[]): BoardSlot =>

@@ -113,7 +113,7 @@ describe('the openai package', () => {
     expect(await said({ input: 'x'.repeat(4097) })).toMatchObject({
       status: 400,
       param: 'input',
-      message: '400 Send at most 4096 characters in "input" ("SVC_SPEECH_LIMIT"): it has 4097',
+      message: '400 "input" has 4097 characters: send at most 4096 ("SVC_SPEECH_LIMIT")',
     });
     const file = await toFile(Buffer.from('not audio at all'), 'a.wav');
     const heard = await client.audio.transcriptions.create({ file, model: 'stt' }).catch((error: unknown) => error);
@@ -159,7 +159,10 @@ describe('limits', () => {
     const large = await upload(26 * MIB);
     expect([large.status, errorOf(large.text)]).toMatchObject([
       413,
-      { code: 'request.too_large', message: `Send a smaller or shorter file: the limit is ${25 * MIB} bytes ("SVC_AUDIO_LIMIT")` },
+      {
+        code: 'request.too_large',
+        message: `The file has more than ${25 * MIB} bytes ("SVC_AUDIO_LIMIT"): send a smaller or shorter file`,
+      },
     ]);
   });
 

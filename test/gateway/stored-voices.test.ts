@@ -46,8 +46,7 @@ describe('the openai package', () => {
       status: 422,
       code: 'audio.cloning_unsupported',
       param: 'voice',
-      message:
-        '422 Send the stored voice "anna" to a slot whose model imitates voices: slot "reader" with model "kokoro" has only voices of its own; use "tts"',
+      message: '422 Slot "reader" with model "kokoro" cannot speak with the stored voice "anna", only with voices of its own: use "tts"',
     });
   });
 });
@@ -185,7 +184,7 @@ describe('a stored voice', () => {
     await fixture.store('anna');
     const answer = await fixture.say({ voice: 'anna' });
     expect(answer.status).toBe(500);
-    expect(errorOf(answer.text).message).toContain('delete the voice and store it again: it cannot be read (EIO)');
+    expect(errorOf(answer.text).message).toContain('cannot be read (EIO): delete the voice and store it again');
     expect((await fixture.say({})).status).toBe(200);
   });
 });

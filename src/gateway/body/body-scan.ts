@@ -1,11 +1,9 @@
-/** What routing needs of a request body, and how a scanner finds it while the body arrives. */
-import type { FoundUrl } from './media-scanner.ts';
+/** A scan of a request body finds, while the body arrives, whatever the gateway needs from it. */
+import type { RoutedSlot } from '../../reconciler/board.ts';
+import type { RequestEvents } from '../request-events.ts';
 
-/** Of a form. */
 export interface BodyPart {
-  /** Name of the field. */
   readonly name: string;
-  /** Undefined for an ordinary field. */
   readonly fileName: string | undefined;
   readonly contentType: string | undefined;
   /** Offset of the content in the body, in bytes. */
@@ -18,28 +16,38 @@ export interface BodyProblem {
   readonly param: string | null;
 }
 
-/** Reads a body in the pieces in which it arrives, and keeps no more of it than it reports. */
 export interface BodyScan {
   /** `more`: the body is not complete yet. */
   readonly status: 'more' | 'done' | 'invalid';
   /** A `model` with its value was read. */
   readonly modelSeen: boolean;
   readonly model: string | undefined;
-  /** What is wrong; set with `invalid`. */
   readonly problem: BodyProblem | undefined;
-  /** A form and not JSON. */
   readonly isForm: boolean;
-  /** The body is checked to its end, also while it flows. */
+  /** The body is checked to its end, also while it flows to the upstream. */
   readonly readsAll: boolean;
-  /** The body must be whole before the request is routed. Default: false. */
+  /** The body must be complete before the request is routed. Default: false. */
   readonly keepsAll?: boolean;
-  /** URLs of images that are to be replaced by the images. */
-  readonly urls?: readonly FoundUrl[];
-  /** What may be the name of a stored voice, in a request for speech. */
-  readonly voice?: string | undefined;
-  /** The complete parts of a form. */
   readonly parts?: readonly BodyPart[];
-  /** What to say about a body that ends while the status is `more`. */
+  /** The problem with a body that ends while the status is `more`. */
   readonly unfinished: string;
   feed(chunk: Buffer): void;
+  /** Changes a complete body before the request is routed. Returns true if `onRoutable` or `fail` follows. */
+  delaysRouting?(body: EditableBody, events: BodyEvents): boolean;
+  /** The same, before each attempt at an open slot. */
+  delaysAttempt?(slot: RoutedSlot, body: EditableBody, events: BodyEvents): boolean;
+}
+
+export type BodyEvents = Pick<RequestEvents, 'onProgress' | 'onRoutable' | 'fail'>;
+
+/** A complete body in memory. */
+export interface EditableBody {
+  readonly chunks: readonly Buffer[];
+  readonly received: number;
+  readonly isReleased: boolean;
+  onRelease: (() => void) | undefined;
+  /** Reserves memory until the body is released. Returns false if there is none left. */
+  reserve(bytes: number): boolean;
+  /** Replaces the body; the caller has reserved memory for it. */
+  replace(pieces: readonly Buffer[]): void;
 }

@@ -1,30 +1,36 @@
-/**
- * A request body on disk: one that is too large for memory, and that is needed as a whole because its model comes last, its slot is not open yet, or it is to be translated.
- * The file loses its name as soon as it is open, so that nothing is left of it when the process ends, however it ends.
- */
+/** A request body on disk, in a file that is unlinked at once, so that nothing outlives the process. */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { BufferBudget } from '../traffic/traffic.ts';
 
-interface BodySpoolOptions {
+export interface SpoolOptions {
   readonly directory: string;
-  /** Of the bytes on disk. */
   readonly budget: BufferBudget;
-  /** Bytes that were appended are on disk now. */
+  /** This many appended bytes are on disk now. */
   readonly onWritten: (bytes: number) => void;
-  /** Called once; the spool is of no use afterwards. */
+  /** Called once; the spool is useless afterwards. */
   readonly onFailed: (error: unknown) => void;
 }
 
+/** Bytes read at once: few calls, and small enough that many flows fit into memory. */
+const PIECE_BYTES = 128 * 1024;
+
+interface SpoolFlowSink {
+  /** Returns false if the flow should wait for `resume`. */
+  write(bytes: Buffer): boolean;
+  end(): void;
+  fail(error: unknown): void;
+}
+
+export type SpoolFlow = ReturnType<typeof startFlow>;
+
 const FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-/** A class, because it is a resource with a lifetime. */
 export class BodySpool {
-  /** Bytes appended but not on disk yet. */
   waitingBytes = 0;
-  readonly #options: BodySpoolOptions;
+  readonly #options: SpoolOptions;
   #handle: FileHandle | undefined;
   #queue: Buffer[] = [];
   #appended = 0;
@@ -34,7 +40,7 @@ export class BodySpool {
   #closed = false;
   #waiters: (() => void)[] = [];
 
-  constructor(options: BodySpoolOptions) {
+  constructor(options: SpoolOptions) {
     this.#options = options;
   }
 
@@ -48,22 +54,23 @@ export class BodySpool {
     return true;
   }
 
-  /** Nothing more will be appended. */
   end(): void {
     this.#ended = true;
     this.#wakeReaders();
   }
 
-  /**
-   * Reads up to `bytes` bytes from an offset, waiting for them to be written. Returns no bytes at the end of the body, and undefined once the spool is closed. Rejects
-   * if the disk fails.
-   */
+  /** Waits for bytes to be written. None at the end, undefined after `close`. Rejects if the disk fails. */
   async read(from: number, bytes: number): Promise<Buffer | undefined> {
     while (this.#written <= from && !this.#isAtEnd() && !this.#closed) await new Promise<void>((resolve) => this.#waiters.push(resolve));
     if (this.#closed || this.#handle === undefined) return undefined;
     const wanted = Math.max(0, Math.min(bytes, this.#written - from));
     const { buffer, bytesRead } = await this.#handle.read(Buffer.allocUnsafe(wanted), 0, wanted, from);
     return this.#isClosed() ? undefined : buffer.subarray(0, bytesRead);
+  }
+
+  /** Sends the body to a sink, also while its end is still on its way. */
+  flowTo(sink: SpoolFlowSink): SpoolFlow {
+    return startFlow(this, sink);
   }
 
   /** Frees the disk space. Later calls do nothing. */
@@ -124,28 +131,7 @@ async function openNameless(directory: string): Promise<FileHandle> {
   return handle;
 }
 
-/** Sends a body from disk to a connection, also while its end is still on its way. */
-
-export interface SpoolFlowSink {
-  /** Returns false if the flow should wait for `resume`. */
-  write(bytes: Buffer): boolean;
-  /** Everything has been written. */
-  end(): void;
-  fail(error: unknown): void;
-}
-
-/** Large enough that reading costs few calls, small enough that many flows fit into memory. */
-const PIECE_BYTES = 128 * 1024;
-
-export interface SpoolFlow {
-  /** Everything has been written. */
-  isDone(): boolean;
-  resume(): void;
-  /** Ends the flow without a call of the sink. */
-  stop(): void;
-}
-
-export function startSpoolFlow(spool: BodySpool, sink: SpoolFlowSink): SpoolFlow {
+function startFlow(spool: Pick<BodySpool, 'read'>, sink: SpoolFlowSink) {
   let at = 0;
   let isDone = false;
   let isStopped = false;

@@ -1,41 +1,41 @@
-/** What has been read of a request body and can be read again: in memory, or on disk from the moment of `moveToDisk`. It knows the budgets of both. */
+/** The part of a request body that was read and can be sent again: in memory, or on disk after `moveToDisk`. */
 import { codeOf } from '../../platform/error-text.ts';
-import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import { BodySpool, startSpoolFlow, type SpoolFlow, type SpoolFlowSink } from './body-spool.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { ReadMemory } from '../client-exchange.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import type { ClientRequest } from '../client-exchange.ts';
+import type { RequestEvents } from '../request-events.ts';
+import type { BufferBudget } from '../traffic/traffic.ts';
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+import { BodyPieces, type ReadMemory } from './body-memory.ts';
+import type { BodySpool, SpoolFlow, SpoolOptions } from './body-spool.ts';
 
 /** Reading pauses while more than this waits for the disk. */
 const DISK_QUEUE_BYTES = 1024 * 1024;
 
-interface KeptBodyOwner {
-  /** The body cannot be kept. */
-  fail(code: ErrorCode, message: string): void;
-  /** The disk is slower than the client. */
-  pauseReading(): void;
-  resumeReading(): void;
+export interface KeptBodyDeps {
+  readonly settings: Pick<Settings, 'SVC_STATE_DIR'>;
+  readonly budget: BufferBudget;
+  readonly spoolBudget: BufferBudget;
+  readonly extensions: { openSpool(options: SpoolOptions): BodySpool };
 }
-
-export type KeptBodyDeps = Pick<ExchangeDeps, 'settings' | 'budget' | 'spoolBudget'>;
 
 export class KeptBody {
   readonly #pieces = new BodyPieces();
   readonly #deps: KeptBodyDeps;
-  readonly #owner: KeptBodyOwner;
+  readonly #req: Pick<ClientRequest, 'pause' | 'resume'>;
   readonly #memory: ReadMemory;
+  readonly #events: Pick<RequestEvents, 'fail'>;
   #reservedBytes = 0;
   #spool: BodySpool | undefined;
   #flow: SpoolFlow | undefined;
   #released = false;
 
-  constructor(deps: KeptBodyDeps, memory: ReadMemory, owner: KeptBodyOwner) {
+  constructor(deps: KeptBodyDeps, req: Pick<ClientRequest, 'pause' | 'resume'>, memory: ReadMemory, events: Pick<RequestEvents, 'fail'>) {
     this.#deps = deps;
+    this.#req = req;
     this.#memory = memory;
-    this.#owner = owner;
+    this.#events = events;
   }
 
-  /** Nothing if the body is on disk. */
   get chunks(): readonly Buffer[] {
     return this.#pieces.chunks;
   }
@@ -44,10 +44,14 @@ export class KeptBody {
     return this.#spool !== undefined;
   }
 
-  /** Returns false, after a call of the owner, if the body cannot be kept. */
+  get isSent(): boolean {
+    return this.#flow?.isDone() !== false;
+  }
+
+  /** Returns false, after `fail`, if the body cannot be kept. */
   add(chunk: Buffer): boolean {
     if (!this.reserve(chunk.length)) {
-      this.#owner.fail('server.overloaded', 'Try again later: request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT")');
+      this.#events.fail('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
       return false;
     }
     if (this.#spool !== undefined) return this.#append(this.#spool, chunk);
@@ -56,11 +60,10 @@ export class KeptBody {
   }
 
   moveToDisk(): void {
-    const { settings, spoolBudget } = this.#deps;
     this.#memory.leave();
-    const spool = new BodySpool({
-      directory: `${settings.SVC_STATE_DIR}/uploads`,
-      budget: spoolBudget,
+    const spool = this.#deps.extensions.openSpool({
+      directory: `${this.#deps.settings.SVC_STATE_DIR}/uploads`,
+      budget: this.#deps.spoolBudget,
       onWritten: (bytes) => this.#onWritten(spool, bytes),
       onFailed: (error) => this.#diskFailed(error),
     });
@@ -75,7 +78,7 @@ export class KeptBody {
     this.#spool?.end();
   }
 
-  /** Reads up to `bytes` bytes from an offset; fewer only at the end of a piece or of the body. */
+  /** Reads up to `bytes` bytes from an offset; fewer only at the end of a chunk or of the body. */
   async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
     if (this.#spool !== undefined) return await this.#spool.read(from, bytes);
     let offset = from;
@@ -87,9 +90,9 @@ export class KeptBody {
   }
 
   /** Sends a body that is on disk, also while its end is on its way. Ends an earlier flow. */
-  flowTo(sink: Omit<SpoolFlowSink, 'fail'>): void {
+  flowTo(write: (bytes: Buffer) => boolean, end: () => void): void {
     this.stopFlow();
-    if (this.#spool !== undefined) this.#flow = startSpoolFlow(this.#spool, { ...sink, fail: (error) => this.#diskFailed(error) });
+    this.#flow = this.#spool?.flowTo({ write, end, fail: (error) => this.#diskFailed(error) });
   }
 
   resumeFlow(): void {
@@ -101,31 +104,24 @@ export class KeptBody {
     this.#flow = undefined;
   }
 
-  /** The connection has all of the body. */
-  get isSent(): boolean {
-    return this.#flow?.isDone() !== false;
-  }
-
-  /** Reserves memory besides that of the body, until it is released. Returns false if there is none left. */
+  /** Reserves memory until the body is released. Returns false if there is none left. */
   reserve(bytes: number): boolean {
     if (!this.#deps.budget.reserve(bytes)) return false;
     this.#reservedBytes += bytes;
     return true;
   }
 
-  /** Replaces a body in memory, for which the caller has reserved memory. Returns its number of bytes. */
-  replace(pieces: readonly Buffer[]): number {
+  /** Replaces a body in memory, for which the caller has reserved memory. */
+  replace(pieces: readonly Buffer[]): void {
     this.#memory.leave();
     this.#pieces.clear();
     this.#pieces.chunks = [...pieces];
-    return pieces.reduce((bytes, piece) => bytes + piece.length, 0);
   }
 
   clearMemory(): void {
     this.#pieces.clear();
   }
 
-  /** Frees memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
     this.#pieces.clear();
@@ -137,10 +133,10 @@ export class KeptBody {
 
   #append(spool: BodySpool, chunk: Buffer): boolean {
     if (!spool.append(chunk)) {
-      this.#owner.fail('server.overloaded', 'Try again later: uploads fill the disk space reserved for them ("SVC_SPOOL_LIMIT")');
+      this.#events.fail('server.overloaded', 'Uploads fill the disk space reserved for them ("SVC_SPOOL_LIMIT"): try again later');
       return false;
     }
-    if (spool.waitingBytes > DISK_QUEUE_BYTES) this.#owner.pauseReading();
+    if (spool.waitingBytes > DISK_QUEUE_BYTES) this.#req.pause();
     return true;
   }
 
@@ -148,75 +144,16 @@ export class KeptBody {
     if (this.#released) return;
     this.#deps.budget.release(bytes);
     this.#reservedBytes -= bytes;
-    if (spool.waitingBytes <= DISK_QUEUE_BYTES / 2) this.#owner.resumeReading();
+    if (spool.waitingBytes <= DISK_QUEUE_BYTES / 2) this.#req.resume();
   }
 
   #diskFailed(error: unknown): void {
     if (this.#released) return;
-    this.#owner.fail('server.overloaded', `Try again later: the upload cannot be kept on disk (${codeOf(error) || 'the disk failed'})`);
+    this.#events.fail('server.overloaded', `The upload cannot be kept on disk (${codeOf(error) || 'the disk failed'}): try again later`);
   }
 }
 
-/**
- * The pieces of a request body in memory. Pieces that arrive are allocated one by one by the system's allocator, which keeps the memory of hundreds of
- * megabytes of them long after they are free. So the pieces of a large body are copied into segments that are mapped from the system and unmapped when they are free.
- */
-
-/** Bodies up to this size, which are nearly all, stay in the pieces in which they arrived, and so does the beginning of a body that flows. */
-const COPIED_FROM_BYTES = 1024 * 1024 + 64 * 1024;
-/** The last segment of a body is only partly used, and mapping one takes as long as copying a few kilobytes. */
-const SEGMENT_BYTES = 1024 * 1024;
-
-/** A class for speed, since there is one per request. */
-class BodyPieces {
-  chunks: Buffer[] = [];
-  bytes = 0;
-  #segment: Buffer | undefined;
-  /** Bytes used in the last segment. */
-  #used = 0;
-
-  /** Says what became of the chunk. */
-  add(chunk: Buffer): 'kept' | 'copied' {
-    this.bytes += chunk.length;
-    if (this.bytes <= COPIED_FROM_BYTES) {
-      this.chunks.push(chunk);
-      return 'kept';
-    }
-    let at = 0;
-    while (at < chunk.length) {
-      const segment = this.#segment ?? this.#newSegment();
-      const count = chunk.copy(segment, this.#used, at);
-      // The last piece is replaced by a longer view of the same segment.
-      if (this.#used > 0) this.chunks.pop();
-      this.#used += count;
-      at += count;
-      this.chunks.push(segment.subarray(0, this.#used));
-      if (this.#used === SEGMENT_BYTES) this.#segment = undefined;
-    }
-    return 'copied';
-  }
-
-  /** Joins all pieces into one buffer. */
-  join(): void {
-    if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
-  }
-
-  clear(): void {
-    this.chunks = [];
-    this.#segment = undefined;
-  }
-
-  #newSegment(): Buffer {
-    // A buffer that may grow is mapped as a whole, whatever its size.
-    const segment = Buffer.from(new ArrayBuffer(SEGMENT_BYTES, { maxByteLength: SEGMENT_BYTES }));
-    this.#segment = segment;
-    this.#used = 0;
-    return segment;
-  }
-}
-
-/** Writes the body of a request to a connection piece by piece, in chunks if its length was not known when the request began. */
-
+/** Writes the body of a request to a connection, in HTTP chunks if its length was not known when the request began. */
 export class BodyWriter {
   readonly #connection: UpstreamConnection;
   readonly #chunked: boolean;

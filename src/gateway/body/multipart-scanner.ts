@@ -1,7 +1,7 @@
 /**
- * Finds the field `model` and the places of all parts in a multipart body (RFC 7578) that arrives in pieces, without keeping the body. It is strict, because what
- * parsers read differently could be routed to another model than the one that answers: no text before the first boundary or after the last, no folded headers, one `model`.
- * A state machine: `#place` goes from `start` over `after-boundary`, `head` and `content`, in a circle, to `end`.
+ * Finds `model` and the offsets of all parts in a multipart body (RFC 7578) that arrives in chunks, without keeping it.
+ * It is strict where parsers differ, because the request could be routed to another model than the one that answers: no
+ * text before the first boundary or after the last, no folded headers, one `model`.
  */
 import { parsePartHead, type PartHead } from './decide/multipart-head.ts';
 import type { BodyPart, BodyProblem, BodyScan } from './body-scan.ts';
@@ -10,16 +10,13 @@ import type { BodyPart, BodyProblem, BodyScan } from './body-scan.ts';
 const HEAD_LIMIT = 4096;
 /** A form has a few dozen fields; each part costs a little memory. */
 const PART_LIMIT = 1000;
-/** As in JSON bodies. */
 const MODEL_LIMIT = 4096;
 const EMPTY = Buffer.alloc(0);
 const CR = 0x0d;
 const LF = 0x0a;
-const DASH = 0x2d;
 
 type Place = 'start' | 'after-boundary' | 'head' | 'content' | 'end';
 
-/** A class for speed, since it holds the state between the pieces of a body. */
 export class MultipartScanner implements BodyScan {
   status: BodyScan['status'] = 'more';
   modelSeen = false;
@@ -27,8 +24,7 @@ export class MultipartScanner implements BodyScan {
   problem: BodyProblem | undefined = undefined;
   readonly isForm = true;
   readonly readsAll = true;
-  readonly unfinished = 'End the multipart body with its last boundary: the body ends too early';
-  /** Complete parts in their order. */
+  readonly unfinished = 'The multipart body ends without its last boundary';
   readonly parts: BodyPart[] = [];
   /** CR LF, two dashes and the boundary. The first one in a body has no CR LF. */
   readonly #delimiter: Buffer;
@@ -41,8 +37,11 @@ export class MultipartScanner implements BodyScan {
   #contentFrom = 0;
   #captured = '';
 
-  constructor(boundary: string) {
-    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  /** `boundary` undefined: the body is invalid. */
+  constructor(boundary: string | undefined) {
+    this.#delimiter = Buffer.from(`\r\n--${boundary ?? ''}`, 'latin1');
+    if (boundary === undefined)
+      this.#fail('The header "Content-Type" does not name one boundary for the multipart body', 0, 'Content-Type');
   }
 
   feed(chunk: Buffer): void {
@@ -103,7 +102,7 @@ export class MultipartScanner implements BodyScan {
     const first = this.#delimiter.subarray(2);
     const seen = bytes.subarray(at, at + first.length);
     if (!first.subarray(0, seen.length).equals(seen)) {
-      return this.#fail('Begin the multipart body with the boundary that the header "Content-Type" names', at);
+      return this.#fail('The multipart body does not begin with the boundary of the header "Content-Type"', at);
     }
     if (seen.length < first.length) return at;
     this.#place = 'after-boundary';
@@ -111,16 +110,15 @@ export class MultipartScanner implements BodyScan {
   }
 
   #afterBoundary(bytes: Buffer, at: number): number {
-    const [first, second] = [bytes[at], bytes[at + 1]];
-    if (first !== CR && first !== DASH) return this.#fail('End each boundary line of the multipart body with CR LF', at);
-    if (second === undefined) return at;
-    if (first === CR && second === LF) {
-      if (this.parts.length >= PART_LIMIT) return this.#fail(`Send at most ${PART_LIMIT} parts in a multipart body`, at);
+    const pair = bytes.toString('latin1', at, at + 2);
+    if (pair === '\r' || pair === '-') return at;
+    if (pair === '\r\n') {
+      if (this.parts.length >= PART_LIMIT) return this.#fail(`The multipart body has more than ${PART_LIMIT} parts: send fewer`, at);
       this.#place = 'head';
-    } else if (first === DASH && second === DASH) {
+    } else if (pair === '--') {
       this.#place = 'end';
       this.status = 'done';
-    } else return this.#fail('End each boundary line of the multipart body with CR LF', at);
+    } else return this.#fail('A boundary line of the multipart body does not end with CR LF', at);
     return at + 2;
   }
 
@@ -128,15 +126,15 @@ export class MultipartScanner implements BodyScan {
     const isEmpty = bytes[at] === CR && bytes[at + 1] === LF;
     const end = isEmpty ? at : bytes.indexOf('\r\n\r\n', at, 'latin1');
     const length = end === -1 ? bytes.length - at : end - at;
-    if (length > HEAD_LIMIT) return this.#fail(`Write the headers of each part in at most ${HEAD_LIMIT} bytes`, at);
+    if (length > HEAD_LIMIT) return this.#fail(`The headers of a part have more than ${HEAD_LIMIT} bytes`, at);
     if (end === -1) return at;
     const head = parsePartHead(bytes.toString('utf8', at, end));
     if (typeof head === 'string') return this.#fail(head, at);
     this.#head = head;
     this.#captured = '';
     if (head.name === 'model') {
-      if (this.modelSeen) return this.#fail('Send the field "model" once', at, 'model');
-      if (head.fileName !== undefined) return this.#fail('Send "model" as a field and not as a file', at, 'model');
+      if (this.modelSeen) return this.#fail('The field "model" is repeated: send it once', at, 'model');
+      if (head.fileName !== undefined) return this.#fail('"model" is a file: send it as a field', at, 'model');
     }
     this.#place = 'content';
     const after = end + (isEmpty ? 2 : 4);
@@ -165,7 +163,7 @@ export class MultipartScanner implements BodyScan {
   #content(bytes: Buffer): void {
     if (this.#head?.name !== 'model' || bytes.length === 0) return;
     if (this.#captured.length + bytes.length > MODEL_LIMIT) {
-      this.#fail(`Write "model" as a text of at most ${MODEL_LIMIT} bytes`, 0, 'model');
+      this.#fail(`"model" has more than ${MODEL_LIMIT} bytes`, 0, 'model');
     } else this.#captured += bytes.toString('latin1');
   }
 
@@ -182,7 +180,7 @@ export class MultipartScanner implements BodyScan {
   /** Some clients end the body with a line end. */
   #end(bytes: Buffer, at: number): number {
     const byte = bytes[at];
-    return byte === CR || byte === LF ? at + 1 : this.#fail('Send nothing after the last boundary of the multipart body', at);
+    return byte === CR || byte === LF ? at + 1 : this.#fail('The multipart body continues after its last boundary', at);
   }
 
   #fail(message: string, at: number, param: string | null = null): number {

@@ -1,35 +1,38 @@
 /**
- * Reads a client's request body until the request can be routed. A body of ordinary size is kept in memory completely, so that it can be sent again if a
- * workload dies. A larger one is read until `model` is known; then reading pauses, which slows the client down, and the rest flows through to the upstream. If
- * the request has to wait instead, the rest is read and kept as well: only a client whose connection is read is noticed when it leaves. What is kept of a large
- * multipart body is on disk, and so is one whose `model` comes last.
+ * Reads a client's request body until the request can be routed. A body of ordinary size is kept, so that it can be
+ * sent again. A larger one is read until `model` is known; then reading pauses, and the rest flows to the upstream. If
+ * the request has to wait, the rest is kept as well, because only a client that is read is noticed when it leaves. A
+ * large form is kept on disk.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import type { BodyPart, BodyScan } from './body-scan.ts';
-import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
-import { bodyTooLarge, refuseBody } from './decide/refuse-body.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import { inlineImages } from '../translate/fetch-image.ts';
-import type { FoundUrl } from './media-scanner.ts';
-import { ReadMemory, type ReadRequest, type RequestBodyOwner } from '../client-exchange.ts';
+import type { ClientRequest } from '../client-exchange.ts';
+import { bodyTooLarge, refuseBody, type BodyLimit } from '../route/decide/request-limits.ts';
+import type { RequestHead } from '../upstream/decide/request-head.ts';
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+import { ReadMemory } from './body-memory.ts';
+import type { BodyEvents, BodyPart, BodyScan, EditableBody } from './body-scan.ts';
+import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
 
-/** Bodies up to this size are kept completely: long conversations fit, and 64 parked ones are small compared with a model. */
+export interface ReadRequest {
+  readonly req: ClientRequest;
+  readonly head: RequestHead;
+  readonly scan: BodyScan;
+  readonly limit: BodyLimit;
+}
+
+/** Bodies up to this size are kept: long conversations fit, and 64 parked ones are small compared with a model. */
 const KEPT_BODY_BYTES = 1024 * 1024;
 /** Bodies up to this size are joined into one buffer when they arrive in several TCP segments. */
 const JOIN_BYTES = 16 * 1024;
 
-type BodyDeps = KeptBodyDeps & Pick<ExchangeDeps, 'fetchImage'>;
-
 // oxlint-disable-next-line house/function-length -- One state machine over the body on its way through memory, disk and connection: its states share all of its fields
-export class RequestBody {
+export class RequestBody implements EditableBody {
   received = 0;
-  /** The complete body has been read. */
   whole = false;
+  onRelease: (() => void) | undefined;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
-  readonly #deps: BodyDeps;
-  readonly #owner: RequestBodyOwner;
+  readonly #events: BodyEvents;
   readonly #kept: KeptBody;
   readonly #memory: ReadMemory;
   #isSentAgain = false;
@@ -37,23 +40,17 @@ export class RequestBody {
   #released = false;
   /** The body is sent in chunks, because its length was not known when the request began. */
   #chunked = false;
-  #fetching: AbortController | undefined;
   #onWhole: (() => void) | undefined;
   /** Set while the body flows without being kept. */
   #writer: BodyWriter | undefined;
 
-  constructor(request: ReadRequest, deps: BodyDeps, owner: RequestBodyOwner) {
-    this.#deps = deps;
-    const { req } = request;
+  constructor(request: ReadRequest, deps: KeptBodyDeps, events: BodyEvents) {
+    const { req, scan } = request;
     this.#request = request;
-    this.#owner = owner;
+    this.#scan = scan;
+    this.#events = events;
     this.#memory = new ReadMemory(req);
-    this.#kept = new KeptBody(deps, this.#memory, {
-      fail: (code, message) => this.#fail(code, message),
-      pauseReading: () => void req.pause(),
-      resumeReading: () => void req.resume(),
-    });
-    this.#scan = request.scan;
+    this.#kept = new KeptBody(deps, req, this.#memory, events);
   }
 
   /** The complete body, or the part that was read before the pause; nothing if it is on disk. */
@@ -61,11 +58,14 @@ export class RequestBody {
     return this.#kept.chunks;
   }
 
+  get isReleased(): boolean {
+    return this.#released;
+  }
+
   get model(): string | undefined {
     return this.#scan.model;
   }
 
-  /** The parts of a form; undefined for JSON. */
   get parts(): readonly BodyPart[] | undefined {
     return this.#scan.parts;
   }
@@ -75,7 +75,6 @@ export class RequestBody {
     return this.#writer === undefined && !this.#released;
   }
 
-  /** The complete body is in `chunks`. */
   get inMemory(): boolean {
     return this.whole && !this.#kept.isOnDisk;
   }
@@ -86,17 +85,15 @@ export class RequestBody {
   }
 
   start(): void {
-    const refusal = refuseBody({ head: this.#request.head, isMultipart: this.#scan.isForm }, this.#request.limit);
-    if (refusal !== undefined) {
-      this.#fail(...refusal);
-      return;
-    }
-    const { req } = this.#request;
+    const { req, head, limit } = this.#request;
+    const refusal = refuseBody({ head, isForm: this.#scan.isForm }, limit);
+    if (refusal !== undefined) return this.#fail(...refusal);
+    if (this.#scan.status === 'invalid') return this.#invalid();
     req.on('data', (chunk: Buffer) => this.#onData(chunk));
     req.on('end', () => this.#onEnd());
   }
 
-  /** Begins an attempt. Returns the header of the upstream request that describes the body's length, with the end of the head. */
+  /** Begins an attempt. Returns the header with the body's length, and the end of the head. */
   lengthHeader(): string {
     this.stopFlow();
     // An earlier connection may not have written all of it yet.
@@ -107,11 +104,14 @@ export class RequestBody {
     return length === undefined ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`;
   }
 
-  /** Sends what was read to the connection and lets the rest flow. Unless the body is kept, the request cannot be sent again from here on. */
+  /** Sends what was read and lets the rest flow. From here on, only a body that is kept can be sent again. */
   flowTo(connection: UpstreamConnection): void {
     const writer = new BodyWriter(connection, this.#chunked, this.#memory);
     if (this.#kept.isOnDisk) {
-      this.#kept.flowTo({ write: (bytes) => this.#passOn(writer, bytes), end: () => writer.end() });
+      this.#kept.flowTo(
+        (bytes) => this.#passOn(writer, bytes),
+        () => writer.end(),
+      );
       return;
     }
     for (const chunk of this.chunks) writer.write(chunk);
@@ -142,17 +142,18 @@ export class RequestBody {
     else this.keepReading();
   }
 
-  /** Reads up to `bytes` bytes of the whole body from an offset. Undefined once the body is released. Rejects if the disk fails. */
+  /** Reads up to `bytes` bytes of the whole body. Undefined once it is released. Rejects if the disk fails. */
   async read(from: number, bytes: number): Promise<Uint8Array | undefined> {
     return this.#released ? undefined : await this.#kept.read(from, bytes);
   }
 
-  /** Replaces the whole body, which is in memory, by a longer one. Returns false if there is no memory for it. */
-  replace(pieces: readonly Buffer[]): boolean {
-    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    if (!this.#kept.reserve(bytes - this.received)) return false;
-    this.received = this.#kept.replace(pieces);
-    return true;
+  reserve(bytes: number): boolean {
+    return this.#kept.reserve(bytes);
+  }
+
+  replace(pieces: readonly Buffer[]): void {
+    this.#kept.replace(pieces);
+    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
   }
 
   resumeFlow(): void {
@@ -169,20 +170,17 @@ export class RequestBody {
     if (isWritten) this.#memory.free();
   }
 
-  /** Frees the body's memory and disk space. Later calls do nothing. */
   release(): void {
     this.#released = true;
-    this.#fetching?.abort();
+    this.onRelease?.();
     this.#kept.release();
   }
 
   #onData(chunk: Buffer): void {
     if (this.#released) return;
     this.received += chunk.length;
-    if (this.received > this.#request.limit.wholeBytes) {
-      this.#fail(...bodyTooLarge(this.#request.limit));
-      return;
-    }
+    const { limit } = this.#request;
+    if (this.received > limit.wholeBytes) return this.#fail(...bodyTooLarge(limit));
     const { readsAll } = this.#scan;
     if (this.#writer !== undefined) {
       // Scanned first: an upstream never gets the end of a body that is not valid.
@@ -193,7 +191,7 @@ export class RequestBody {
       return;
     }
     if (!this.#kept.add(chunk)) return;
-    this.#owner.onBodyProgress();
+    this.#events.onProgress();
     if ((readsAll || !this.#ready) && this.#feed(chunk)) this.#decide();
   }
 
@@ -220,7 +218,7 @@ export class RequestBody {
       if (this.#scan.problem !== undefined) return this.#invalid();
       this.#request.req.pause();
       this.#ready = true;
-      this.#owner.onBodyReady();
+      this.#events.onRoutable();
     } else if (this.#scan.isForm) this.#kept.moveToDisk();
   }
 
@@ -239,30 +237,7 @@ export class RequestBody {
     if (!this.#checkEnd()) return;
     this.#setWhole();
     this.#ready = true;
-    const { urls = [] } = this.#scan;
-    if (urls.length === 0) this.#owner.onBodyReady();
-    else void this.#inlineImages(urls);
-  }
-
-  async #inlineImages(urls: readonly FoundUrl[]): Promise<void> {
-    const fetching = new AbortController();
-    this.#fetching = fetching;
-    const onBytes = (bytes: number): boolean => {
-      this.#owner.onBodyProgress();
-      // The image itself, and its text in base64.
-      return !this.#released && this.#kept.reserve(bytes * 3);
-    };
-    const body = Buffer.concat(this.chunks);
-    const pieces = await inlineImages(body, urls, (url) => this.#deps.fetchImage(url, { signal: fetching.signal, onBytes }));
-    fetching.abort();
-    if (this.#released) return;
-    if ('message' in pieces) {
-      this.#fail('request.invalid', pieces.message, pieces.param);
-      return;
-    }
-    this.received = this.#kept.replace(pieces);
-    if (this.received > this.#request.limit.wholeBytes) this.#fail(...bodyTooLarge(this.#request.limit));
-    else this.#owner.onBodyReady();
+    if (this.#scan.delaysRouting?.(this, this.#events) !== true) this.#events.onRoutable();
   }
 
   #setWhole(): void {
@@ -277,17 +252,17 @@ export class RequestBody {
   }
 
   #passOn(writer: BodyWriter, bytes: Buffer): boolean {
-    this.#owner.onBodyProgress();
+    this.#events.onProgress();
     return writer.write(bytes);
   }
 
   #invalid(): void {
-    const { message, param } = this.#scan.problem ?? { message: 'Send a JSON object as the body', param: null };
+    const { message, param } = this.#scan.problem ?? { message: 'The body is not a JSON object', param: null };
     this.#fail('request.invalid', message, param);
   }
 
   #fail(code: ErrorCode, message: string, param: string | null = null): void {
     this.release();
-    this.#owner.fail(code, message, param);
+    this.#events.fail(code, message, param);
   }
 }

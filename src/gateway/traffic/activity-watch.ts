@@ -1,6 +1,6 @@
 /**
- * Notices when the board should show something else because a workload got its first request or lost its last one. That only changes `idle` and `serving`, and under load it
- * happens hundreds of times per second, so it is looked at after a while, and a pass follows only if the board shows something else by then.
+ * Asks for a pass when the first or last request of a workload changed `idle` or `serving`. This happens hundreds of
+ * times per second under load, so it is judged after a while.
  */
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -10,18 +10,30 @@ import type { SlotState } from '../../schema/status/slot-status.ts';
 
 interface ActivityWatchDeps {
   readonly board: Pick<Board, 'current'>;
-  /** Number of requests in flight on the workloads of a slot. */
   readonly inFlight: (slot: SlotName) => number;
-  /** Asks for a pass within so many milliseconds. */
+  /** Requests a pass within this many milliseconds. */
   readonly wakeWithin: (ms: number) => void;
+}
+
+/**
+ * - `shown`: the board shows it already.
+ * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment. Judge again.
+ * - `news`: a pass is needed.
+ */
+export type ActivityVerdict = 'shown' | 'wait' | 'news';
+
+interface SlotActivity {
+  readonly state: SlotState | undefined;
+  readonly inFlight: number;
+  /** A workload got its first request or lost its last one since the activity was judged before. */
+  readonly hasChanged: boolean;
 }
 
 const SETTLES_MS = 200;
 const WITHIN_MS = 50;
 
-/** Returns what is to be called when a workload of a slot gets its first or loses its last request. */
+/** Returns a function to call when a workload of a slot gets its first or loses its last request. */
 export function createActivityWatch({ board, inFlight, wakeWithin }: ActivityWatchDeps): (slot: SlotName) => void {
-  /** The slots to look at when the timer fires, and whether their activity has changed since it was started. */
   const changes = new Map<SlotName, boolean>();
   let settling: NodeJS.Timeout | undefined;
 
@@ -45,8 +57,13 @@ export function createActivityWatch({ board, inFlight, wakeWithin }: ActivityWat
   };
 }
 
-/** Wakes the reconciler, but not as often as requests come: only the soonest wake since the last look counts. */
+/** Decides whether the board needs a pass to show what a slot is doing. Pure. */
+export function judgeActivity({ state, inFlight, hasChanged }: SlotActivity): ActivityVerdict {
+  if (state === (inFlight > 0 ? 'serving' : 'idle')) return 'shown';
+  return state === 'serving' && hasChanged ? 'wait' : 'news';
+}
 
+/** Wakes the reconciler, but not as often as requests come: only the soonest wake since its last look counts. */
 export function createSoonestWake() {
   const wakes = new Set<Wake>();
   let requestedMs = Number.POSITIVE_INFINITY;
@@ -56,31 +73,8 @@ export function createSoonestWake() {
       requestedMs = ms;
       for (const wake of wakes) wake(ms);
     },
-    /** The reconciler looks: from now on, any wake is news. */
+    /** Call when the reconciler looks: from then on, any wake is news. */
     looked: () => void (requestedMs = Number.POSITIVE_INFINITY),
     changes: (wake: Wake, signal: AbortSignal) => addWake(wakes, wake, signal),
   };
-}
-
-/** Whether a pass is needed for the board to show what a slot is doing. Pure. */
-
-/**
- * - `shown`: the board shows it already.
- * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment. To be judged again.
- * - `news`: a pass is needed.
- */
-export type ActivityVerdict = 'shown' | 'wait' | 'news';
-
-interface SlotActivity {
-  /** On the board; undefined if the slot is not there. */
-  readonly state: SlotState | undefined;
-  /** Number of requests in flight on its workloads. */
-  readonly inFlight: number;
-  /** A workload got its first request or lost its last one since the activity was judged before. */
-  readonly hasChanged: boolean;
-}
-
-export function judgeActivity({ state, inFlight, hasChanged }: SlotActivity): ActivityVerdict {
-  if (state === (inFlight > 0 ? 'serving' : 'idle')) return 'shown';
-  return state === 'serving' && hasChanged ? 'wait' : 'news';
 }

@@ -1,36 +1,21 @@
 /**
- * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an endpoint:
+ * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an
+ * endpoint:
  *
- *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onForwardLost ─► release(): counts it off
- *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onHoldAborted ─► release()
+ *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onLost ─► release(): counts it off
+ *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onStopping ─► release()
  *
- * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the two, and is released exactly once.
- * Everything is synchronous and in memory, and costs the hot path a few additions.
+ * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the
+ * two, and is released exactly once. Everything is synchronous and in memory, and costs the hot path a few additions.
  */
 import type { RoutedSlot, RoutedView, Target } from '../../reconciler/board.ts';
 import type { WorkloadActivity } from '../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
-import type { Endpoint } from '../../providers/provider.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
+import type { Hold, RequestEvents } from '../request-events.ts';
 import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
 
-export interface Holder {
-  /** The workload is about to be stopped: end the request now and release the hold. */
-  onHoldAborted(): void;
-}
-
-export interface Hold {
-  readonly slot: SlotName;
-  readonly workload: WorkloadId;
-  readonly endpoint: Endpoint;
-  /** Bytes of an answer came from the workload: it is alive, whatever its probes say. */
-  heard(): void;
-  /** How far the workload is with the request. Kept until the hold is released, or another request of the slot reports. */
-  report(progress: RequestProgress): void;
-  /** Later calls do nothing. */
-  release(): void;
-}
-
+export type Holder = Pick<RequestEvents, 'onStopping'>;
 export type Holds = ReturnType<typeof createHolds>;
 
 export type ProgressListener = (slot: SlotName, progress: RequestProgress | undefined) => void;
@@ -39,26 +24,24 @@ export interface HoldDeps {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly board: { current(): RoutedView };
-  /** Called when a workload of the slot gets its first request or loses its last one. `draining`: the workload is no longer on the board. */
+  /** A workload got its first request or lost its last one. `draining`: it is no longer on the board. */
   readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
-  /** Called when a server has reported how far it is; undefined once the request that it was about has ended. Default: nobody listens. */
+  /** A server reported its progress; undefined once the request has ended. Default: nobody listens. */
   readonly onProgress?: ProgressListener;
 }
 
-/** Number of workloads to remember, so that the last use of an idle one stays known while it is off the board for a while. */
+/** Workloads to remember, so that the last use of an idle one stays known while it is off the board. */
 const REMEMBERED = 4096;
 
 interface Entry {
   readonly slot: SlotName;
   readonly slotLoad: SlotLoad;
   readonly holders: DenseSet<Holder>;
-  /** One for each endpoint that is a target or in use. */
   loads: readonly Load[];
   lastUsedAt: number;
   lastHeardAt: number | undefined;
 }
 
-/** One endpoint of a workload. */
 interface Load {
   readonly target: Target;
   readonly entry: Entry;
@@ -70,7 +53,6 @@ interface Load {
 interface SlotLoad {
   entries: number;
   inFlight: number;
-  /** The last one that a request in flight has reported. */
   reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
 }
 
@@ -142,10 +124,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
   }
 
   return {
-    /**
-     * Picks the target with the fewest requests in flight and, among equal ones, the least recently used. Undefined if the slot has no targets.
-     * `avoid` is picked only if there is no other.
-     */
+    /** Picks the target with the fewest requests in flight; `avoid` only if there is no other. */
     acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
       const load = pickLoad(slot, avoid);
       if (load === undefined) return undefined;
@@ -179,13 +158,11 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
           { inFlight: holders.size, lastUsedAt, lastHeardAt },
         ]),
       ),
-    /** Number of requests in flight on a slot's workloads. */
     inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
-    /** How far the slot is with the request that reported last; undefined if none in flight has. */
+    /** Progress that was reported last; undefined if no request in flight has reported any. */
     progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
-    /** Calls `onHoldAborted` of every holder of the workload. */
     abort(workload: WorkloadId) {
-      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onHoldAborted();
+      for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onStopping();
     },
   };
 }

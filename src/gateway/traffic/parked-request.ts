@@ -1,34 +1,24 @@
 /**
- * One request while it waits: its place in the queue, its deadline, and after a failed attempt the timer of the next one. `Exchange` creates it when a
- * request waits for the first time, because most requests never do, and keeps it until the request ends:
+ * One request while it waits: its place in the queue, its deadline, and after a failed attempt the timer of the next
+ * one. `Exchange` creates it when a request waits for the first time, because most requests never do, and keeps it
+ * until the request ends:
  *
- *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes           onOpen, fail, onFirstBoard
+ *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes           onOpen, fail, onRoutable
  *   retry ─► the same, and a timer that tries the slot again in case the failure was temporary      onOpen
  *
- * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So failures on a target that the board has
- * offered all the time count as one death, however many there are, and the request waits for the board; the timer only covers failures that the board never shows.
+ * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So
+ * failures on a target that the board has offered all the time count as one death, however many there are, and the
+ * request waits for the board; the timer only covers failures that the board never shows.
  */
 import type { RoutedSlot, Target } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { Refusal } from '../route/decide/route.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
-import { isSameTarget, type Hold } from './hold.ts';
+import type { LostAttempt, RequestEvents } from '../request-events.ts';
+import { isSameTarget } from './hold.ts';
 import type { Ticket, Waiter } from './parking.ts';
 
-export interface ParkedRequestOwner extends Pick<Waiter, 'onOpen' | 'onFirstBoard'> {
-  fail(code: ErrorCode, message: string): void;
-}
-
-/** An attempt that ended before any part of an answer was passed on, or because the upstream is still loading its model. */
-export interface LostAttempt {
-  readonly hold: Hold;
-  /** The upstream had accepted the connection when it died. */
-  readonly accepted: boolean;
-  readonly message: string;
-}
-
-/** Number of deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
+/** Deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;
 const RETRY_FIRST_MS = 50;
 /** A connection that is refused costs the upstream nothing. */
@@ -36,18 +26,19 @@ const RETRY_REFUSED_MS = 1000;
 /** A server that accepts a request may work on it before it closes the connection. */
 const RETRY_ACCEPTED_MS = 15_000;
 
+type ParkedDeps = Pick<ExchangeDeps, 'board' | 'now' | 'settings' | 'traffic'>;
+type ParkedEvents = Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'>;
+
 interface FailedTarget {
   readonly target: Target;
   readonly accepted: boolean;
 }
 
-/** A class, because it is a resource with a lifetime. */
 export class ParkedRequest implements Waiter {
   /** How long the request has waited so far, up to the last time it left the queue; undefined if it never waited. */
   waitedMs: number | undefined;
-  readonly #deps: ExchangeDeps;
-  readonly #owner: ParkedRequestOwner;
-  /** Monotonic milliseconds at which the present wait began. */
+  readonly #deps: ParkedDeps;
+  readonly #events: ParkedEvents;
   #since = 0;
   #ticket: Ticket | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -57,12 +48,11 @@ export class ParkedRequest implements Waiter {
   #failed: readonly FailedTarget[] = [];
   #lost: LostAttempt | undefined;
 
-  constructor(deps: ExchangeDeps, owner: ParkedRequestOwner) {
+  constructor(deps: ParkedDeps, events: ParkedEvents) {
     this.#deps = deps;
-    this.#owner = owner;
+    this.#events = events;
   }
 
-  /** The target of the last attempt that failed. */
   get failedOn(): Target | undefined {
     return this.#failed.at(-1)?.target;
   }
@@ -74,7 +64,7 @@ export class ParkedRequest implements Waiter {
     const deadline = this.#since + this.#deps.settings.SVC_PARK_TIMEOUT - (this.waitedMs ?? 0);
     const options = { deadline, again: this.#lost !== undefined };
     const entered = this.#deps.traffic.parking.enter(slot, this, options);
-    if (entered.kind === 'refuse') this.onRefused(entered);
+    if (entered.kind === 'refuse') this.fail(entered.code, entered.message);
     else this.#ticket = entered;
     return entered.kind === 'parked';
   }
@@ -85,7 +75,7 @@ export class ParkedRequest implements Waiter {
     this.#lost = lost;
     if (accepted && !this.#failed.some((failed) => failed.accepted && isSameTarget(failed.target, hold))) this.#deaths += 1;
     if (this.#deaths > RESENDS) {
-      this.#owner.fail('upstream.failed', message);
+      this.#events.fail('upstream.failed', message);
       return;
     }
     this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, accepted }];
@@ -114,20 +104,20 @@ export class ParkedRequest implements Waiter {
 
   onOpen(slot: RoutedSlot): void {
     this.leave();
-    this.#owner.onOpen(slot);
+    this.#events.onOpen(slot);
   }
 
   /** At the deadline, a slot that is open has not been loading all the time: its server has failed. */
-  onRefused({ code, message }: Refusal): void {
+  fail(code: ErrorCode, message: string): void {
     const lost = this.#lost;
     const isOpen = lost !== undefined && this.#deps.board.current().slots.get(lost.hold.slot)?.admission.kind === 'open';
-    if (code === 'slot.loading' && isOpen && lost.accepted) this.#owner.fail('upstream.failed', lost.message);
-    else this.#owner.fail(code, message);
+    if (code === 'slot.loading' && isOpen && lost.accepted) this.#events.fail('upstream.failed', lost.message);
+    else this.#events.fail(code, message);
   }
 
-  onFirstBoard(): void {
+  onRoutable(): void {
     this.leave();
-    this.#owner.onFirstBoard?.();
+    this.#events.onRoutable();
   }
 
   onClosed(): void {
@@ -135,7 +125,7 @@ export class ParkedRequest implements Waiter {
     this.#retries = 0;
   }
 
-  /** After a failure, only another endpoint is worth an immediate try; the timer tries the same one again. */
+  /** Only another endpoint is worth an immediate try after a failure; the timer tries the same one again. */
   accepts(slot: RoutedSlot): boolean {
     this.#forgetReplaced(slot);
     return slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));

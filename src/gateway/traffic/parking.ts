@@ -1,26 +1,25 @@
 /**
- * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time. Parking starts nothing itself.
+ * The queues of requests that wait for their slot: one per slot, first come, first served, limited in number and time.
+ * Parking starts nothing itself.
  *
  *   enter() ──► queue of the slot ──► the board is published with the slot
- *                 │                     open: onOpen       refused or removed: onRefused       still to wait: stays
- *                 ├─► the deadline passes: onRefused("slot.loading")
+ *                 │                     open: onOpen       refused or removed: fail       still to wait: stays
+ *                 ├─► the deadline passes: fail("slot.loading")
  *                 └─► leave(): the client has left, or the request goes on without the queue
  *
- * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes the result on the board.
+ * The reconciler sees the number of waiting requests as demand (`demand()`), loads the slot if it may, and publishes
+ * the result on the board.
  */
 import type { RoutedBoard, RoutedSlot, RoutedView } from '../../reconciler/board.ts';
 import type { Demand } from '../../reconciler/ports.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
+import type { RequestEvents } from '../request-events.ts';
 import type { Refusal } from '../route/decide/route.ts';
 
-export interface Waiter {
-  /** The slot is open. Called while the board is being published; the waiter has left the queue. */
-  onOpen(slot: RoutedSlot): void;
-  onRefused(refusal: Refusal): void;
-  /** The first board has been published: route again. Called only for waiters without a slot. */
-  onFirstBoard?(): void;
+/** Called while the board is published. `onRoutable`, for the first board, is for waiters without a slot. */
+export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
   /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
   accepts?(slot: RoutedSlot): boolean;
   /** A board has been published on which the slot is not open. The waiter stays. */
@@ -29,7 +28,6 @@ export interface Waiter {
 
 export interface Ticket {
   readonly kind: 'parked';
-  /** Removes the waiter from the queue. Later calls do nothing. */
   leave(): void;
 }
 
@@ -87,20 +85,17 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
   board.subscribe(releaseWaiters);
 
   return {
-    /**
-     * Refuses with `slot.queue_full` or, after the deadline, with `slot.loading`. `key` undefined: waits for the first board. `deadline` in monotonic milliseconds.
-     * `again` marks a request that was admitted before: the limit does not apply to it.
-     */
+    /** `key` undefined: waits for the first board. `again`: admitted before, so the limit does not apply. */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();
-      if (leftMs <= 0) return timedOut(key, timeoutMs);
+      if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs));
       const queue = queues.get(key) ?? new Set<Parked>();
       if (!again && queue.size >= limit) {
-        return refusal('slot.queue_full', `Try again later: ${limit} requests are waiting for ${describe(key)} already ("SVC_PARK_LIMIT")`);
+        return refusal('slot.queue_full', `${describe(key)} has ${limit} waiting requests already ("SVC_PARK_LIMIT"): try again later`);
       }
       queues.set(key, queue);
       const expire = (): void => {
-        if (dequeue(key, queue, parked)) waiter.onRefused(timedOut(key, timeoutMs));
+        if (dequeue(key, queue, parked)) waiter.fail('slot.loading', lateness(key, timeoutMs));
       };
       const parked: Parked = { waiter, since: now(), timer: setTimeout(expire, leftMs) };
       queue.add(parked);
@@ -112,16 +107,13 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       };
       return { kind: 'parked', leave };
     },
-    /** Records that a request asked for the slot, parked or not. `at` in monotonic milliseconds. */
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
     demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
     /** Number of requests that wait for a slot, or for the first board if undefined. */
     waiting: (slot: QueueKey): number => queues.get(slot)?.size ?? 0,
-    /** Refuses every waiter, because the gateway is closing. */
     close(message: string) {
       for (const [key, queue] of queues.entries().toArray()) {
-        for (const parked of queue.values().toArray())
-          if (dequeue(key, queue, parked)) parked.waiter.onRefused(refusal('slot.loading', message));
+        for (const parked of queue.values().toArray()) if (dequeue(key, queue, parked)) parked.waiter.fail('slot.loading', message);
       }
     },
   };
@@ -133,15 +125,14 @@ function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): 
 }
 
 function notify(waiter: Waiter, key: QueueKey, slot: RoutedSlot | undefined): void {
-  if (key === undefined) waiter.onFirstBoard?.();
-  else if (slot === undefined) waiter.onRefused(refusal('slot.not_found', `Use another model: slot "${key}" has been removed`));
+  if (key === undefined) waiter.onRoutable?.();
+  else if (slot === undefined) waiter.fail('slot.not_found', `Slot "${key}" was removed: use another model`);
   else if (slot.admission.kind === 'open') waiter.onOpen(slot);
-  else if (slot.admission.kind === 'refuse') waiter.onRefused(slot.admission);
+  else if (slot.admission.kind === 'refuse') waiter.fail(slot.admission.code, slot.admission.message);
 }
 
-function timedOut(key: QueueKey, timeoutMs: number): Refusal {
-  const message = `Try again later: ${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT")`;
-  return refusal('slot.loading', message);
+function lateness(key: QueueKey, timeoutMs: number): string {
+  return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): try again later`;
 }
 
 function refusal(code: ErrorCode, message: string): Refusal {
@@ -149,5 +140,5 @@ function refusal(code: ErrorCode, message: string): Refusal {
 }
 
 function describe(key: QueueKey): string {
-  return key === undefined ? 'the service' : `slot "${key}"`;
+  return key === undefined ? 'The service' : `Slot "${key}"`;
 }

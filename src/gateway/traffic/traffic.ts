@@ -7,11 +7,10 @@ import { createActivityWatch, createSoonestWake } from './activity-watch.ts';
 import { createHolds, type Holds, type ProgressListener } from './hold.ts';
 import { createParking, type Parking, type ParkingDeps } from './parking.ts';
 
-/** Number of requests of one slot now. */
 export interface SlotTraffic {
   readonly inFlight: number;
   readonly parked: number;
-  /** How far the server is with the request that it works on, if it says so. */
+  /** Progress of the server, if it reports any. */
   readonly progress?: RequestProgress | undefined;
 }
 
@@ -19,11 +18,12 @@ export interface GatewayTraffic extends Traffic {
   readonly holds: Holds;
   readonly parking: Parking;
   ofSlot(slot: SlotName): SlotTraffic;
-  /** Calls the listener with each progress, until the function that is returned is called. */
   watchProgress(listener: ProgressListener): () => void;
   /** Wakes the reconciler, because an upstream broke a connection and its workload may be dead. */
   noteFailure(): void;
 }
+
+export type BufferBudget = ReturnType<typeof createBufferBudget>;
 
 interface TrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: Board;
@@ -50,7 +50,6 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     },
     ofSlot: (slot) => ({ inFlight: holds.inFlight(slot), parked: parking.waiting(slot), progress: holds.progress(slot) }),
     watchProgress(listener) {
-      // Each call has its own, also with the same function.
       const own: ProgressListener = (slot, progress) => listener(slot, progress);
       listeners.add(own);
       return () => void listeners.delete(own);
@@ -61,14 +60,10 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
   };
 }
 
-/** Limits the bytes of request bodies over all requests, in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
-
-export type BufferBudget = ReturnType<typeof createBufferBudget>;
-
+/** Limits the bytes of all bodies in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
 export function createBufferBudget(limitBytes: number) {
   let reserved = 0;
   return {
-    /** Returns false, and reserves nothing, if the limit would be exceeded. */
     reserve(bytes: number) {
       if (reserved + bytes > limitBytes) return false;
       reserved += bytes;

@@ -1,6 +1,7 @@
 /**
- * Fetches an image that a chat names by URL, from the public internet only. Each name is resolved here, all its addresses are checked, and the connection is made to one of
- * them, so that a name cannot change its address between the check and the connection. Each redirect starts over. No proxy is used, and no credential is sent.
+ * Fetches an image from the public internet. Each name is resolved here and all its addresses are checked; the
+ * connection is made to one of them, so that the name cannot change its address in between. Redirects start over. No
+ * proxy is used and no credential is sent.
  */
 import { lookup } from 'node:dns/promises';
 import { request as requestHttp, type IncomingMessage } from 'node:http';
@@ -9,13 +10,10 @@ import { isIP, BlockList, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
-import type { BodyProblem } from '../body/body-scan.ts';
-import { shorten } from '../../schema/words/nearest-word.ts';
-import type { FoundUrl } from '../body/media-scanner.ts';
 
 export type FetchedImage =
   | { readonly ok: true; readonly type: string; readonly bytes: Buffer }
-  /** What is wrong with the image, as the end of a sentence. */
+  /** The problem, as the end of a sentence. */
   | { readonly ok: false; readonly why: string };
 
 /** `onBytes` is called with the length of each piece, and returns false if there is no memory for it. Never rejects. */
@@ -26,16 +24,35 @@ export type FetchImage = (
 
 interface ImageFetcherOptions {
   readonly settings: Pick<Settings, 'SVC_FETCH_IMAGES' | 'SVC_FETCH_IMAGE_LIMIT'>;
-  /** Returns all addresses of a name. Default: as the system resolves it. */
   readonly resolve?: (name: string) => Promise<readonly string[]>;
   readonly isPublic?: IsPublicAddress;
 }
 
-/** For one image, with its redirects. */
 const FETCH_MS = 20_000;
 const MOST_REDIRECTS = 3;
 
-/** The reason why an image is not fetched. */
+/** Everything that is not public may be a service that trusts its own network, or the metadata of a cloud. */
+type IsPublicAddress = (address: string) => boolean;
+
+/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, reserved, and host services of Azure. */
+const SPECIAL_V4 = [
+  ...'0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24'.split(' '),
+  ...'192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'.split(' '),
+];
+/** Only this is global unicast (RFC 4291), */
+const GLOBAL_V6 = ['2000::/3'];
+/** Except protocols, tunnels to IPv4, documentation: https://www.iana.org/assignments/iana-ipv6-special-registry. */
+const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
+
+const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
+  ['image/png', /^89504e470d0a1a0a/],
+  ['image/jpeg', /^ffd8ff/],
+  ['image/gif', /^474946383[79]61/],
+  ['image/webp', /^52494646.{8}57454250/],
+  ['image/bmp', /^424d.{24}(?:0c|28|40|6c|7c)000000/],
+];
+const MAGIC_BYTES = 18;
+
 class Refused extends Error {}
 
 export function createImageFetcher(options: ImageFetcherOptions): FetchImage {
@@ -116,34 +133,7 @@ async function addressesOf(name: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Which addresses belong to the public internet: everything else may be a service that trusts its own network, or the metadata of a cloud. */
-
-/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast and reserved addresses, and the host services of Azure. */
-const SPECIAL_V4 = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-];
-/** Only this is global unicast (RFC 4291), */
-const GLOBAL_V6 = ['2000::/3'];
-/** except for protocols, tunnels to IPv4 and documentation (https://www.iana.org/assignments/iana-ipv6-special-registry). */
-const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
-
-type IsPublicAddress = (address: string) => boolean;
-
-/** The addresses of this machine count as private, since its own services may trust them. */
+/** Returns whether an address is public. Addresses of this machine are not: its own services may trust them. */
 export function createAddressCheck(ownAddresses: () => readonly string[] = addressesOfInterfaces): IsPublicAddress {
   const special = listOf('ipv4', SPECIAL_V4);
   const global = listOf('ipv6', GLOBAL_V6);
@@ -169,48 +159,8 @@ function addressesOfInterfaces(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
 }
 
-/** Recognises an image by its first bytes, because what a server says about its content proves nothing. Pure. */
-
-/** Each with the bytes at the beginning, in hexadecimal digits. */
-const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
-  ['image/png', /^89504e470d0a1a0a/],
-  ['image/jpeg', /^ffd8ff/],
-  ['image/gif', /^474946383[79]61/],
-  ['image/webp', /^52494646.{8}57454250/],
-  ['image/bmp', /^424d.{24}(?:0c|28|40|6c|7c)000000/],
-];
-const MAGIC_BYTES = 18;
-
-/** Returns the media type, or undefined for anything else. */
+/** Returns the media type by the first bytes, whatever the server says. Undefined for anything else. */
 function imageTypeOf(bytes: Buffer): string | undefined {
   const beginning = bytes.toString('hex', 0, MAGIC_BYTES);
   return MAGIC.find(([, magic]) => magic.test(beginning))?.[0];
-}
-
-/** Replaces the URLs of images in a chat by the images. The rest of the body stays as it is, byte for byte. */
-
-/** Of a URL in a message. */
-const SHOWN = 120;
-
-/** Returns the pieces of the new body, or what is wrong with the first image that cannot be fetched. Never rejects. */
-export async function inlineImages(
-  body: Buffer,
-  urls: readonly FoundUrl[],
-  fetchImage: (url: string) => ReturnType<FetchImage>,
-): Promise<readonly Buffer[] | BodyProblem> {
-  const known = new Map<string, ReturnType<FetchImage>>();
-  for (const { url = '' } of urls) if (!known.has(url)) known.set(url, fetchImage(url));
-  const pieces: Buffer[] = [];
-  let at = 0;
-  for (const { url = '', from, to, param } of urls) {
-    const image = await known.get(url);
-    if (image?.ok !== true) {
-      const why = image?.why ?? 'it was not fetched';
-      return { param, message: `Send the image as a "data:" URL: "${shorten(url, SHOWN)}" cannot be fetched: ${why}` };
-    }
-    pieces.push(body.subarray(at, from), Buffer.from(`"data:${image.type};base64,${image.bytes.toString('base64')}"`, 'latin1'));
-    at = to;
-  }
-  pieces.push(body.subarray(at));
-  return pieces;
 }

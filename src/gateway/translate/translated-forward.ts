@@ -1,54 +1,57 @@
 /**
- * An attempt to answer a request by a translation of the provider. It begins when the whole body has been read, and ends in one of these ways:
+ * An attempt to answer a request by a translation of the provider. It begins when the whole body has been read, and
+ * ends in one of these ways:
  *
- *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onAttemptDone, fail
- *                                            ├─► the server dies before anything was written: run it again elsewhere      onAttemptLost
+ *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onDone, fail
+ *                                            ├─► the server dies before anything was written: run it again elsewhere      onLost
  *                                            ├─► it throws, breaks a rule, or a time limit passes: `upstream.failed`      fail
  *                                            └─► the client leaves                                                        destroy
  *
- * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is read to its end. In all of them but the second, it is then sent
- * what the translation named in `on-end`. The hold lasts until then.
+ * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is
+ * read to its end. In all of them but the second, it is then sent what the translation named in `on-end`. The hold
+ * lasts until then.
  */
 import { randomBytes } from 'node:crypto';
-import type { InferPlan, InferRequest } from '../../providers/provider.ts';
 import type { TranslationEnd, UpstreamAnswer } from '../../providers/translation.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Attempt, AttemptOwner, AttemptRequest } from '../attempt.ts';
+import type { AttemptRequest, TranslatedRequest } from '../exchange-deps.ts';
+import type { Attempt, AttemptEvents } from '../request-events.ts';
 import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
 import { passedLimit } from '../route/decide/request-limits.ts';
-import { leaveUpstream, readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
+import { leaveUpstream } from './leave-upstream.ts';
+import { readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import { TranslationRun, type TranslationRunDeps } from './translation-run.ts';
-import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
+import { TranslationRun, type KeepImage } from './translation-run.ts';
+import { UpstreamBroken, UpstreamLost, type UpstreamCallDeps } from './upstream-call.ts';
 
-export interface TranslatedRequest extends AttemptRequest {
-  readonly plan: Extract<InferPlan, { kind: 'translate' }>;
-  readonly asked: InferRequest;
+export interface TranslationDeps {
+  readonly keepImage: KeepImage;
+  readonly onFault: (fault: unknown, requestId: string) => void;
 }
 
 const EMPTY = Buffer.alloc(0);
 
-/** A class, because it is a resource with a lifetime. */
 export class TranslatedForward implements Attempt {
   readonly #request: TranslatedRequest;
-  readonly #owner: AttemptOwner;
+  readonly #deps: TranslationDeps;
+  readonly #events: AttemptEvents;
   readonly #ending = new AbortController();
   readonly #leaving = new AbortController();
   readonly #answer: TranslatedAnswer;
-  readonly #memory: Reservation;
+  readonly #memory: ReturnType<typeof createReservation>;
   readonly #callDeps: UpstreamCallDeps;
   readonly #run: TranslationRun;
-  /** Coarse milliseconds at which the body was complete. */
   #bodyAt: number | undefined;
   #progressAt: number;
   #completed = false;
 
-  constructor(request: TranslatedRequest, owner: AttemptOwner) {
+  constructor(request: TranslatedRequest, deps: TranslationDeps, events: AttemptEvents) {
     this.#request = request;
-    this.#owner = owner;
+    this.#deps = deps;
+    this.#events = events;
     this.#answer = new TranslatedAnswer(request);
-    this.#memory = reservationIn(request.deps.budget);
+    this.#memory = createReservation(request.deps.budget);
     this.#progressAt = request.deps.tick();
     this.#callDeps = callDepsOf(request, (what) => this.#onProgress(what));
     this.#run = new TranslationRun({
@@ -56,7 +59,8 @@ export class TranslatedForward implements Attempt {
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
       ...this.#memory,
-      ...portsOf(request),
+      keepImage: deps.keepImage,
+      onReport: (progress) => request.hold.report(progress),
       signal: this.#ending.signal,
     });
   }
@@ -90,15 +94,14 @@ export class TranslatedForward implements Attempt {
     this.#end();
     const { call, onLeave, onEnd } = this.#run;
     const rest = { settings: this.#request.deps.settings, signal: this.#leaving.signal };
-    if (!this.#completed) return leaveUpstream(this.#callDeps, { call, requests: [...onLeave, ...onEnd], ...rest });
-    call?.destroy();
-    return leaveUpstream(this.#callDeps, { call: undefined, requests: onEnd, ...rest });
+    if (this.#completed) call?.destroy();
+    const left = this.#completed ? { call: undefined, requests: onEnd } : { call, requests: [...onLeave, ...onEnd] };
+    return leaveUpstream(this.#callDeps, { ...left, ...rest });
   }
 
   checkTimeouts(now: number): void {
-    const isConnecting = this.#run.call?.isConnected === false;
-    const times = { now, progressAt: this.#progressAt, bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting };
-    const passed = passedLimit(times, this.#request.deps.settings);
+    const state = { bodyAt: this.#bodyAt, wroteAt: this.#answer.wroteAt, isConnecting: this.#run.call?.isConnected === false };
+    const passed = passedLimit({ now, progressAt: this.#progressAt, ...state }, this.#request.deps.settings);
     if (passed?.kind === 'lost') this.#lose(false, passed.message);
     else if (passed !== undefined) this.#fail(passed.code, passed.message);
   }
@@ -107,10 +110,7 @@ export class TranslatedForward implements Attempt {
     const { plan, asked, requestBody, requestId } = this.#request;
     const body = await readTranslatableBody(requestBody, plan.maxJsonBytes);
     if (body === undefined || this.#isEnded()) return;
-    if (body.kind === 'refuse') {
-      this.#finish(body);
-      return;
-    }
+    if (body.kind === 'refuse') return this.#finish(body);
     const boundary = `svc-${randomBytes(18).toString('hex')}`;
     const end = await this.#run.perform(plan.run({ ...asked, requestId, receivedAt: Math.floor(Date.now() / 1000), boundary, body }));
     if (end !== undefined && !this.#isEnded()) this.#finish(end);
@@ -134,8 +134,8 @@ export class TranslatedForward implements Attempt {
       case 'failed':
         // The translation itself has ended, so nothing is left to be cleaned up.
         this.#completed = true;
-        if (end.kind === 'failed') this.#owner.fail('upstream.failed', end.message);
-        else this.#owner.fail(end.code, end.message, end.param);
+        if (end.kind === 'failed') this.#events.fail('upstream.failed', end.message);
+        else this.#events.fail(end.code, end.message, end.param);
         return;
       default:
         end satisfies never;
@@ -145,21 +145,22 @@ export class TranslatedForward implements Attempt {
   #upstreamError({ status, headers, body }: UpstreamAnswer): void {
     const { answer, requestId, requestBody } = this.#request;
     const verdict = judgeAnswer({ status, text: Buffer.from(body).toString('utf8') }, answer.dialect, requestId);
-    if (verdict.kind !== 'error' && verdict.kind !== 'loading') throw new TypeError(`Answer with an error of the upstream, not ${status}`);
+    if (verdict.kind !== 'error' && verdict.kind !== 'loading')
+      throw new TypeError(`An answer with status ${status} is no error of the upstream`);
     const { error } = verdict.body;
     this.#completed = true;
-    if (answer.started) this.#owner.fail('upstream.failed', error.message);
+    if (answer.started) this.#events.fail('upstream.failed', error.message);
     else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, error.message);
     else {
       answer.upstreamError({ status, headers: [...headers].flat() }, error);
-      this.#owner.onAttemptDone();
+      this.#events.onDone();
     }
   }
 
   #complete(last: Buffer): void {
     this.#answer.end(last);
     this.#completed = true;
-    this.#owner.onAttemptDone();
+    this.#events.onDone();
   }
 
   #onProgress(what: 'sent' | 'heard'): void {
@@ -169,12 +170,12 @@ export class TranslatedForward implements Attempt {
 
   #onError(error: unknown): void {
     if (this.#isEnded()) return;
-    const { deps, requestId } = this.#request;
+    const { requestId } = this.#request;
     if (error instanceof UpstreamLost) this.#lose(error.accepted, error.message);
     else if (error instanceof UpstreamBroken) this.#fail('upstream.failed', error.message);
     else {
-      deps.onFault(error, requestId);
-      this.#fail('upstream.failed', `Report this with the request id "${requestId}": the request or its answer could not be translated`);
+      this.#deps.onFault(error, requestId);
+      this.#fail('upstream.failed', `The request or its answer could not be translated: report this with the request id "${requestId}"`);
     }
   }
 
@@ -183,13 +184,13 @@ export class TranslatedForward implements Attempt {
     this.#end();
     this.#run.call?.destroy();
     const { requestBody, answer, hold } = this.#request;
-    if (requestBody.resendable && !answer.started) this.#owner.onAttemptLost({ hold, accepted, message });
-    else this.#owner.fail('upstream.failed', message);
+    if (requestBody.resendable && !answer.started) this.#events.onLost({ hold, accepted, message });
+    else this.#events.fail('upstream.failed', message);
   }
 
   #fail(code: ErrorCode, message: string): void {
-    // The owner destroys the attempt.
-    if (!this.#isEnded()) this.#owner.fail(code, message);
+    // The exchange destroys the attempt.
+    if (!this.#isEnded()) this.#events.fail(code, message);
   }
 
   #isEnded(): boolean {
@@ -207,15 +208,8 @@ function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onPr
   return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
 }
 
-/** Where images and progress of the translation go. */
-function portsOf({ deps, hold }: AttemptRequest): Pick<TranslationRunDeps, 'keepImage' | 'onReport'> {
-  return { keepImage: deps.keepImage, onReport: (progress) => hold.report(progress) };
-}
-
-type Reservation = ReturnType<typeof reservationIn>;
-
-/** Memory that is reserved piece by piece, and released at the end at the latest. */
-function reservationIn(budget: BufferBudget) {
+/** Bytes of a budget that are reserved step by step, and released at the end at the latest. */
+function createReservation(budget: BufferBudget) {
   let reserved = 0;
   const unreserve = (bytes: number): void => {
     const released = Math.min(bytes, reserved);

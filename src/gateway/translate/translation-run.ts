@@ -1,4 +1,4 @@
-/** Performs the steps of one translation, one after the other, until it ends. It knows no slots, no resending and no time limits: those belong to `TranslatedForward`. */
+/** Performs the steps of one translation. `TranslatedForward` adds resending and time limits. */
 import { setImmediate } from 'node:timers/promises';
 import type {
   FormFile,
@@ -14,10 +14,16 @@ import type {
 } from '../../providers/translation.ts';
 import { sleep } from '../../platform/clock.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import type { KeepImage } from '../exchange-deps.ts';
 import { upstreamHeadOf } from './decide/translation-heads.ts';
-import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from '../upstream/upstream-call.ts';
-import { UpstreamSocket } from '../upstream/upstream-socket.ts';
+import { readRange } from './translated-answer.ts';
+import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-call.ts';
+import { UpstreamSocket } from './upstream-socket.ts';
+
+/**
+ * Puts an image that comes in pieces, the last one undefined, into the cache. `status`: of its answer. Rejects if
+ * `next` does or the disk fails; nothing is left of an incomplete image.
+ */
+export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
 
 export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly begin: (step: Extract<TranslationStep, { kind: 'begin' }>['head']) => void;
@@ -39,9 +45,9 @@ const MOST_READ_BYTES = 1024 * 1024;
 const STEPS_IN_A_ROW = 32;
 
 export class TranslationRun {
-  /** What the server is sent if the request ends early. */
+  /** Sent to the server if the request ends early. */
   onLeave: readonly UpstreamRequest[] = [];
-  /** What the server is sent when the request has ended. */
+  /** Sent to the server when the request has ended. */
   onEnd: readonly UpstreamRequest[] = [];
   readonly #deps: TranslationRunDeps;
   #call: UpstreamCall | undefined;
@@ -54,12 +60,11 @@ export class TranslationRun {
     deps.signal.addEventListener('abort', () => this.#socket?.destroy(), { once: true });
   }
 
-  /** The request that is on its way or whose answer is open. */
   get call(): UpstreamCall | undefined {
     return this.#call;
   }
 
-  /** Rejects with what the translation throws, or with an error of `UpstreamCall`. Returns undefined once the signal has aborted. */
+  /** Rejects with an error of the translation or of `UpstreamCall`. Undefined once the signal has aborted. */
   async perform(steps: Steps<TranslationEnd>): Promise<TranslationEnd | undefined> {
     try {
       let next = steps.next();
@@ -138,7 +143,7 @@ export class TranslationRun {
       bytes += piece.length;
       if (bytes > most) throw new UpstreamBroken(`The answer of the upstream to "${request.path}" has more than ${most} bytes`);
       if (!this.#deps.reserve(piece.length))
-        throw new UpstreamBroken('Try again later: answers fill the memory reserved for bodies ("SVC_BUFFER_LIMIT")');
+        throw new UpstreamBroken('Answers fill the memory reserved for bodies ("SVC_BUFFER_LIMIT"): try again later');
       pieces.push(piece);
     }
     this.#call = undefined;
@@ -163,7 +168,7 @@ export class TranslationRun {
 
   /** A message that has no room is the last one: the translation goes on without the WebSocket. */
   async #message(withinMs: number): Promise<StepResult> {
-    if (this.#socket === undefined) throw new TypeError('Open a WebSocket before waiting for its messages');
+    if (this.#socket === undefined) throw new TypeError('No WebSocket is open');
     const since = performance.now();
     let message: SocketMessage = await this.#socket.next(withinMs);
     const waitedMs = performance.now() - since;
@@ -177,7 +182,7 @@ export class TranslationRun {
   }
 
   async #next(): Promise<Uint8Array | undefined> {
-    if (this.#call === undefined) throw new TypeError('Open an answer before reading from it');
+    if (this.#call === undefined) throw new TypeError('No answer is open');
     const piece = await this.#call.next();
     if (piece === undefined) this.#call = undefined;
     return piece;
@@ -185,14 +190,7 @@ export class TranslationRun {
 
   async #read(file: FormFile, from: number, bytes: number): Promise<Uint8Array> {
     const most = Math.min(bytes, MOST_READ_BYTES, file.bytes - from);
-    const pieces: Uint8Array[] = [];
-    for (let read = 0; read < most;) {
-      const piece = await this.#deps.readBody(file.from + from + read, most - read);
-      if (piece === undefined || piece.length === 0) break;
-      pieces.push(piece);
-      read += piece.length;
-    }
-    return Buffer.concat(pieces);
+    return (await readRange(this.#deps.readBody, file.from + from, most)) ?? Buffer.alloc(0);
   }
 }
 

@@ -1,14 +1,8 @@
-/**
- * Parses the HTTP/1 responses of one connection from its bytes, in whatever pieces they arrive. Bodies are passed on unchanged, and without a copy where
- * possible. It does no I/O: the connection feeds it, and a sink receives heads and bodies.
- */
+/** Parses the HTTP/1 responses of one connection from chunks of any size, without a copy of bodies where possible. */
+import type { UpstreamEvents } from '../request-events.ts';
 import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
 
-export interface ResponseSink {
-  onHead(head: ResponseHead): void;
-  /** `last`: the response is complete; `bytes` may be empty then. */
-  onBody(bytes: Buffer, last: boolean): void;
-}
+export type ResponseEvents = Pick<UpstreamEvents, 'onHead' | 'onBody'>;
 
 /** llama.cpp's heads have about 300 bytes; the limit protects memory from a broken upstream. */
 const HEAD_LIMIT = 64 * 1024;
@@ -19,11 +13,10 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 type ChunkPlace = 'size' | 'data' | 'data-end' | 'trailer';
 
-/** A class for speed, since it holds the state between the pieces of a response. */
 export class ResponseParser {
   /** `idle`: no byte of a response has arrived. `done`: it is complete, and `reset` prepares for the next one. */
   state: 'idle' | 'head' | 'body' | 'done' | 'broken' = 'idle';
-  /** What is wrong; set with `broken`. */
+  /** Set with `broken`. */
   problem: string | undefined = undefined;
   /** The connection may carry another request; valid with `done`. */
   keepAlive = false;
@@ -39,29 +32,29 @@ export class ResponseParser {
     this.state = 'idle';
   }
 
-  feed(chunk: Buffer, sink: ResponseSink): void {
+  feed(chunk: Buffer, events: ResponseEvents): void {
     let rest = chunk;
     while (this.state === 'idle' || this.state === 'head') {
-      const after = this.#parseHead(rest, sink);
+      const after = this.#parseHead(rest, events);
       if (after === undefined) return;
       rest = after;
     }
-    if (this.state === 'body') this.#parseBody(rest, sink);
+    if (this.state === 'body') this.#parseBody(rest, events);
     // Bytes after the end of the response.
     else if (rest.length > 0) this.keepAlive = false;
   }
 
-  /** To be called when the connection has ended. Returns true if that completes the response, after a last call of the sink. */
-  end(sink: ResponseSink): boolean {
+  /** Call when the connection has ended. Returns true if that completes the response, after a last `onBody`. */
+  end(events: ResponseEvents): boolean {
     if (this.state !== 'body' || this.#framing !== 'close') return false;
     this.state = 'done';
     this.keepAlive = false;
-    sink.onBody(EMPTY, true);
+    events.onBody(EMPTY, true);
     return true;
   }
 
   /** Returns the bytes after the head. Undefined if the head is incomplete or broken. */
-  #parseHead(chunk: Buffer, sink: ResponseSink): Buffer | undefined {
+  #parseHead(chunk: Buffer, events: ResponseEvents): Buffer | undefined {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.state = 'head';
@@ -82,11 +75,11 @@ export class ResponseParser {
       if (head.status === 101) this.#break('it switches protocols without a request');
       return this.state === 'head' ? rest : undefined;
     }
-    this.#begin(head, sink);
+    this.#begin(head, events);
     return rest;
   }
 
-  #begin(head: ResponseHead, sink: ResponseSink): void {
+  #begin(head: ResponseHead, events: ResponseEvents): void {
     this.state = 'body';
     this.keepAlive = head.keepAlive;
     this.keepAliveSeconds = head.keepAliveSeconds;
@@ -94,33 +87,33 @@ export class ResponseParser {
     this.#left = head.framing.kind === 'length' ? head.framing.bytes : 0;
     this.#chunkPlace = 'size';
     this.#line = '';
-    sink.onHead(head);
+    events.onHead(head);
     if (this.#framing === 'none' || (this.#framing === 'length' && this.#left === 0)) {
       this.state = 'done';
-      sink.onBody(EMPTY, true);
+      events.onBody(EMPTY, true);
     }
   }
 
-  #parseBody(chunk: Buffer, sink: ResponseSink): void {
+  #parseBody(chunk: Buffer, events: ResponseEvents): void {
     if (chunk.length === 0) return;
-    if (this.#framing === 'length') this.#passCounted(chunk, sink);
-    else if (this.#framing === 'chunked') this.#parseChunks(chunk, sink);
-    else sink.onBody(chunk, false);
+    if (this.#framing === 'length') this.#passCounted(chunk, events);
+    else if (this.#framing === 'chunked') this.#parseChunks(chunk, events);
+    else events.onBody(chunk, false);
   }
 
-  #passCounted(chunk: Buffer, sink: ResponseSink): void {
+  #passCounted(chunk: Buffer, events: ResponseEvents): void {
     if (chunk.length < this.#left) {
       this.#left -= chunk.length;
-      sink.onBody(chunk, false);
+      events.onBody(chunk, false);
       return;
     }
     const hasExtra = chunk.length > this.#left;
     this.state = 'done';
     if (hasExtra) this.keepAlive = false;
-    sink.onBody(hasExtra ? chunk.subarray(0, this.#left) : chunk, true);
+    events.onBody(hasExtra ? chunk.subarray(0, this.#left) : chunk, true);
   }
 
-  #parseChunks(chunk: Buffer, sink: ResponseSink): void {
+  #parseChunks(chunk: Buffer, events: ResponseEvents): void {
     let at = 0;
     const pieces = this.#pieces;
     while (at < chunk.length && this.state === 'body') {
@@ -136,12 +129,13 @@ export class ResponseParser {
     }
     if (at < chunk.length) this.keepAlive = false;
     const last = this.state === 'done';
-    // What precedes a fault in the same piece is not passed on, so that an answer that is broken from the start can still become an error.
+    // Bytes before a fault in the same piece are not passed on, so that an answer that is broken from the start can
+    // still become an error.
     if (this.state === 'broken') pieces.length = 0;
     if (pieces.length === 0 && !last) return;
     const bytes = pieces.length === 1 ? (pieces[0] ?? EMPTY) : Buffer.concat(pieces);
     pieces.length = 0;
-    sink.onBody(bytes, last);
+    events.onBody(bytes, last);
   }
 
   /** Parses a size line, the line end after data, or a trailer line. Returns the index of the next byte. */

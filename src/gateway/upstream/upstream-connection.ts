@@ -1,68 +1,54 @@
 /**
- * One HTTP/1.1 connection to an upstream, which carries one request at a time. `undici` was measured first: it adds 150 µs of latency where this adds 45, and
- * reaches half of nginx's requests per second where this reaches all. It can be this small because it only talks to inference servers.
+ * One HTTP/1.1 connection to an upstream, for one request at a time. `undici` adds 150 µs of latency where this adds
+ * 45, and reaches half of its requests per second.
  */
 import { connect, type Socket, type OnReadOpts } from 'node:net';
 import type { Endpoint } from '../../providers/provider.ts';
-import { ResponseParser, type ResponseSink } from './response-parser.ts';
+import type { Breakage, UpstreamEvents } from '../request-events.ts';
+import { ResponseParser } from './response-parser.ts';
 
-export interface Breakage {
-  /** `refused`: no connection was established, so nothing was sent. */
-  readonly kind: 'refused' | 'closed' | 'protocol';
-  /**
-   * The connection had carried a request before, so the failure may be left over from that: the upstream closed the idle connection, or sent more than its
-   * answer.
-   */
-  readonly reused: boolean;
-  readonly message: string;
-}
-
-export interface UpstreamSink extends ResponseSink {
-  onConnected(): void;
-  /** More may be written, after `write` returned false. */
-  onDrain(): void;
-  /** The last call. */
-  onBroken(breakage: Breakage): void;
-}
-
-/** A body up to this size is sent with the head in one piece, because copying it costs less than a second buffer in the same write. */
-const JOINED_BODY_BYTES = 16 * 1024;
-
-export interface ConnectionOwner {
+/** Events of a connection for its pool. */
+export interface PoolEvents {
   onIdle(connection: UpstreamConnection): void;
   onGone(connection: UpstreamConnection): void;
 }
 
-/** A class, because it is a resource with a lifetime on the hot path. Only `createUpstreams` makes one. */
+/** A body up to this size is sent in one piece with the head: copying costs less than a second buffer. */
+const JOINED_BODY_BYTES = 16 * 1024;
+const BUFFER_BYTES = 64 * 1024;
+/** Up to this size, copying costs less than a buffer of its own. */
+const COPIED_BYTES = 16 * 1024;
+
+/** A read fills it and calls back at once, so no two connections use it at the same time. */
+const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+
 export class UpstreamConnection {
   connected = false;
   /** Coarse milliseconds at which it became idle. */
   idleSince = 0;
-  /** Number of requests answered. */
   served = 0;
-  readonly #owner: ConnectionOwner;
+  readonly #pool: PoolEvents;
   readonly #socket: Socket;
   readonly #parser = new ResponseParser();
-  #sink: UpstreamSink | undefined;
+  #events: UpstreamEvents | undefined;
   #requestEnded = false;
   #error: Error | undefined;
 
-  constructor(endpoint: Endpoint, owner: ConnectionOwner) {
-    this.#owner = owner;
+  constructor(endpoint: Endpoint, pool: PoolEvents) {
+    this.#pool = pool;
     const onread = readInto((piece) => this.#data(piece));
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, onread });
     this.#socket = socket;
     socket.on('connect', () => {
       this.connected = true;
-      this.#sink?.onConnected();
+      this.#events?.onConnected();
     });
-    socket.on('drain', () => this.#sink?.onDrain());
+    socket.on('drain', () => this.#events?.onDrain());
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => (this.#error = error));
     socket.on('close', () => this.#closed());
   }
 
-  /** It has not been closed, as far as is known. */
   get usable(): boolean {
     return !this.#socket.destroyed;
   }
@@ -77,14 +63,12 @@ export class UpstreamConnection {
     return this.#parser.keepAliveSeconds;
   }
 
-  /** Prepares for a request whose answer goes to `sink`. */
-  begin(sink: UpstreamSink): void {
-    this.#sink = sink;
+  begin(events: UpstreamEvents): void {
+    this.#events = events;
     this.#requestEnded = false;
     this.#parser.reset();
   }
 
-  /** Writes a request with its complete body. */
   send(head: string, body: readonly Buffer[], bodyBytes: number): void {
     this.#requestEnded = true;
     const socket = this.#socket;
@@ -117,71 +101,63 @@ export class UpstreamConnection {
     this.#socket.resume();
   }
 
-  /** Closes the connection; the sink is not called again. */
+  /** Closes the connection; no event follows. */
   destroy(): void {
-    this.#sink = undefined;
+    this.#events = undefined;
     this.#socket.destroy();
   }
 
   #data(chunk: Buffer): void {
-    const sink = this.#sink;
-    if (sink === undefined) {
+    const events = this.#events;
+    if (events === undefined) {
       // Bytes without a request: they could be mistaken for the answer to the next one.
       this.#socket.destroy();
       return;
     }
-    this.#parser.feed(chunk, sink);
-    if (this.#sink === undefined) return;
+    this.#parser.feed(chunk, events);
+    if (this.#events === undefined) return;
     const { state, problem } = this.#parser;
     if (state === 'done') this.#answered();
     else if (state === 'broken') this.#break('protocol', `The upstream's answer is not valid HTTP: ${problem ?? 'it is malformed'}`);
   }
 
   #answered(): void {
-    this.#sink = undefined;
+    this.#events = undefined;
     this.served += 1;
     if (this.#parser.keepAlive && this.#requestEnded && !this.#socket.destroyed) {
       this.#socket.resume();
-      this.#owner.onIdle(this);
+      this.#pool.onIdle(this);
     } else this.#socket.destroy();
   }
 
   #ended(): void {
-    const sink = this.#sink;
-    if (sink !== undefined && this.#parser.end(sink)) this.#sink = undefined;
+    const events = this.#events;
+    if (events !== undefined && this.#parser.end(events)) this.#events = undefined;
     this.#socket.destroy();
   }
 
   #closed(): void {
-    this.#owner.onGone(this);
-    if (this.#sink === undefined) return;
+    this.#pool.onGone(this);
+    if (this.#events === undefined) return;
     const reason = this.#error === undefined ? '' : `: ${this.#error.message}`;
     if (this.connected) this.#break('closed', `The upstream closed the connection before its answer was complete${reason}`);
     else this.#break('refused', `The upstream does not accept connections${reason}`);
   }
 
   #break(kind: Breakage['kind'], message: string): void {
-    const sink = this.#sink;
-    this.#sink = undefined;
+    const events = this.#events;
+    this.#events = undefined;
     this.#socket.destroy();
     const untouched = this.#parser.state === 'idle' || kind === 'protocol';
-    sink?.onBroken({ kind, reused: this.served > 0 && untouched, message });
+    events?.onBroken({ kind, reused: this.served > 0 && untouched, message });
   }
 }
 
 /**
- * Where connections to upstreams read into. Most answers, and the pieces of streams, are short: they are read into one buffer that all connections share, and copied out of it, which costs less than the
- * 64 KiB that Node allocates for each read otherwise. Once a connection has read a large piece, its next ones are read into buffers of their own and passed on as they are.
+ * The option `onread` of one connection. Short pieces are read into one shared buffer and copied out of it, which costs
+ * less than the 64 KiB that Node allocates for each read. After a large piece, the next read gets a buffer of its own.
+ * `onData` gets pieces that nothing else uses.
  */
-
-const BUFFER_BYTES = 64 * 1024;
-/** Up to this size, copying costs less than a buffer of its own. */
-const COPIED_BYTES = 16 * 1024;
-
-/** A read fills it and calls back at once, so no two connections use it at the same time. */
-const shared = Buffer.allocUnsafeSlow(BUFFER_BYTES);
-
-/** The option `onread` of one connection. `onData` gets pieces that nothing else uses. */
 export function readInto(onData: (piece: Buffer) => void): OnReadOpts {
   let isLarge = false;
   return {

@@ -1,14 +1,12 @@
-/** The pool of connections to upstreams: reuses idle ones for a short time, and closes idle ones to endpoints that have left the board. */
+/** The pool of connections: reuses idle ones for a short time, and closes those to endpoints that left the board. */
 import type { Endpoint } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
-import { UpstreamConnection, type ConnectionOwner, type UpstreamSink } from './upstream-connection.ts';
+import type { UpstreamEvents } from '../request-events.ts';
+import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
 
-/**
- * An idle connection occupies a thread in servers built on cpp-httplib, which close it after 5 s. Two seconds are enough from one request of a conversation
- * to the next, and leave a margin.
- */
+/** An idle connection occupies a thread of cpp-httplib, which closes it after 5 s. */
 const IDLE_MS = 2000;
 /** A connection is closed this long before the upstream's own `Keep-Alive` time is over. */
 const IDLE_MARGIN_MS = 1000;
@@ -18,7 +16,7 @@ const IDLE_LIMIT = 256;
 
 interface Pool {
   readonly idle: UpstreamConnection[];
-  readonly owner: ConnectionOwner;
+  readonly events: PoolEvents;
 }
 
 export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
@@ -35,7 +33,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
     const known = pools.get(key);
     if (known !== undefined) return known;
     const idle: UpstreamConnection[] = [];
-    const owner: ConnectionOwner = {
+    const events: PoolEvents = {
       onIdle(connection) {
         if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
           connection.destroy();
@@ -50,7 +48,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
         if (at !== -1) idle.splice(at, 1);
       },
     };
-    const pool: Pool = { idle, owner };
+    const pool: Pool = { idle, events };
     pools.set(key, pool);
     return pool;
   }
@@ -67,19 +65,18 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
 
   return {
     /** `fresh`: opens a new connection instead of reusing an idle one. */
-    connect(endpoint: Endpoint, sink: UpstreamSink, fresh: boolean) {
+    connect(endpoint: Endpoint, events: UpstreamEvents, fresh: boolean) {
       const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
       // A connection leaves the pool a moment after it has been closed.
       while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
       if (connection === undefined) {
-        connection = new UpstreamConnection(endpoint, pool.owner);
+        connection = new UpstreamConnection(endpoint, pool.events);
         connections.add(connection);
       }
-      connection.begin(sink);
+      connection.begin(events);
       return connection;
     },
-    /** Number of open connections, including idle ones. */
     open: () => connections.size,
     close() {
       unsubscribe();

@@ -13,7 +13,7 @@ import { createHotPath } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
 import { rawInferenceRoute } from '../../api/v1/raw-inference-route.ts';
 import type { Authorize } from '../../auth/check-token.ts';
-import { createGateway } from '../../gateway/gateway.ts';
+import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';

@@ -6,7 +6,7 @@ import { openVoices } from '../../support/open-voices.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-provider.ts';
-import { createGateway } from '../../../src/gateway/gateway.ts';
+import { createGateway } from '../../../src/gateway/create-gateway.ts';
 import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import type { PullListing } from '../../../src/api/ports.ts';
 import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';

@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createHolds, type Hold, type Holder, type Holds } from '../../../src/gateway/traffic/hold.ts';
+import type { Hold } from '../../../src/gateway/request-events.ts';
+import { createHolds, type Holder, type Holds } from '../../../src/gateway/traffic/hold.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { boardSlot, publish, slotName, workloadId } from '../support/board-fixture.ts';
 
-const HOLDER: Holder = { onHoldAborted: () => undefined };
+const HOLDER: Holder = { onStopping: () => undefined };
 const TARGETS = ['a', 'b', 'c'].map((workload, index) => ({ workload, port: index + 1 }));
 const SLOT = boardSlot({ name: 'primary', targets: TARGETS });
 
@@ -87,7 +88,7 @@ describe('createHolds()', () => {
     const aborted: string[] = [];
     for (let index = 0; index < 9; index += 1) {
       const hold: Hold = acquire(holds, {
-        onHoldAborted() {
+        onStopping() {
           aborted.push(hold.workload);
           hold.release();
         },

@@ -19,8 +19,8 @@ function waiter(name: string, log: string[], accepts = true): RecordingWaiter {
       made.opened += 1;
       log.push(name);
     },
-    onRefused: (refusal) => void made.refusals.push(refusal),
-    onFirstBoard: () => void log.push(`${name}:board`),
+    fail: (code, message) => void made.refusals.push({ kind: 'refuse', code, message }),
+    onRoutable: () => void log.push(`${name}:board`),
     accepts: () => accepts,
   };
   return made;
@@ -136,7 +136,7 @@ describe('createParking()', () => {
         log.push('again');
         enter(stubborn, true);
       },
-      onRefused: () => undefined,
+      fail: () => undefined,
     };
     enter(stubborn);
     publish(board, { name: 'primary', admission: OPEN });
@@ -181,7 +181,7 @@ describe('createParking()', () => {
   test('passes the published slot to the requests it admits', () => {
     const { board, enter } = world();
     const seen: unknown[] = [];
-    enter({ onOpen: (slot) => void seen.push(slot.targets), onRefused: () => undefined });
+    enter({ onOpen: (slot) => void seen.push(slot.targets), fail: () => undefined });
     publish(board, { name: 'primary', targets: [{ workload: 'w', port: 9 }] });
     expect(seen).toEqual([boardSlot({ name: 'primary', targets: [{ workload: 'w', port: 9 }] }).targets]);
   });

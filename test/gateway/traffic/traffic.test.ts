@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { Hold } from '../../../src/gateway/traffic/hold.ts';
+import type { Hold } from '../../../src/gateway/request-events.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import type { Traffic } from '../../../src/reconciler/ports.ts';
@@ -7,8 +7,8 @@ import { boardSlot, PARK, publish, slotName, workloadId } from '../support/board
 
 const PRIMARY = slotName('primary');
 const TARGETS = [{ workload: 'w', port: 1 }];
-const HOLDER = { onHoldAborted: () => undefined };
-const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
+const HOLDER = { onStopping: () => undefined };
+const WAITER = { onOpen: () => undefined, fail: () => undefined };
 
 /** For how long activity is left to settle. */
 const ACTIVITY_MS = 200;

@@ -180,16 +180,16 @@ describe('a chat whose images are fetched', () => {
       'one of them is private',
       [DATA, 'http://127.0.0.1/a.png'],
       'messages[0].content[1].image_url.url',
-      'cannot be fetched: its host has no public address',
+      'cannot be fetched (its host has no public address)',
     ],
     [
       'there are more than eight',
       Array.from({ length: 9 }, (_, index) => `http://images.test/${index}`),
       'messages[0].content[8].image_url.url',
-      'at most 8 images',
+      'More than 8 images',
     ],
-    ['a URL has a password', ['http://a:b@images.test/'], 'messages[0].content[0].image_url.url', 'without a user and a password'],
-    ['a URL is none', ['http://'], 'messages[0].content[0].image_url.url', 'not "http://"'],
+    ['a URL has a password', ['http://a:b@images.test/'], 'messages[0].content[0].image_url.url', 'contains a user or a password'],
+    ['a URL is none', ['http://'], 'messages[0].content[0].image_url.url', 'Cannot fetch "http://"'],
   ])('is refused if %s', async (_what, urls, param, message) => {
     const reply = await post(gateway.port, CHAT, chatOf(urls));
     expect([reply.status, errorOf(reply.text)]).toMatchObject([

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ResponseParser, type ResponseSink } from '../../../src/gateway/upstream/response-parser.ts';
+import { ResponseParser, type ResponseEvents } from '../../../src/gateway/upstream/response-parser.ts';
 import type { ResponseHead } from '../../../src/gateway/upstream/decide/response-head.ts';
 
-interface RecordingSink extends ResponseSink {
+interface RecordingSink extends ResponseEvents {
   readonly heads: ResponseHead[];
   readonly body: Buffer[];
   lasts: number;

@@ -25,7 +25,7 @@ function open() {
   });
   const wakes: (number | undefined)[] = [];
   shared.changes((ms) => void wakes.push(ms), new AbortController().signal);
-  const hold = () => (slot === undefined ? undefined : local.holds.acquire(slot, { onHoldAborted: () => undefined }));
+  const hold = () => (slot === undefined ? undefined : local.holds.acquire(slot, { onStopping: () => undefined }));
   return { board, shared, aborted, wakes, hold, answer: () => answer() };
 }
 

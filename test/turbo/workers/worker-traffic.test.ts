@@ -3,8 +3,8 @@ import { createBoard } from '../../../src/reconciler/board.ts';
 import { createWorkerTraffic } from '../../../src/turbo/workers/worker-traffic.ts';
 import { publish, slotName } from '../../gateway/support/board-fixture.ts';
 
-const HOLDER = { onHoldAborted: () => undefined };
-const WAITER = { onOpen: () => undefined, onRefused: () => undefined };
+const HOLDER = { onStopping: () => undefined };
+const WAITER = { onOpen: () => undefined, fail: () => undefined };
 const SLOT = slotName('primary');
 
 function open() {

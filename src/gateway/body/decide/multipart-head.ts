@@ -1,16 +1,14 @@
-/** Parses what the headers of a multipart body say: its boundary, and the name and the file name of each part (RFC 7578, RFC 2046). Pure. */
+/** Parses the headers of a multipart body: its boundary, and the names of each part (RFC 7578, RFC 2046). Pure. */
 
 export interface PartHead {
-  /** Name of the form field. */
   readonly name: string;
-  /** Undefined for an ordinary field. */
   readonly fileName: string | undefined;
   readonly contentType: string | undefined;
 }
 
 /** RFC 2046, 5.1.1: 1 to 70 characters of this set, the last one not a space. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
-/** `; name=value` or `; name="value"`. In quotes, `\` escapes a quote or itself, as curl and most clients write it; browsers write `%22` instead. */
+/** `; name=value` or `; name="value"`. In quotes, `\` escapes a quote or itself; browsers write `%22` instead. */
 const PARAMETER = /\s*;\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*(?:"((?:\\["\\]|[^"\\]|\\(?!["\\]))*)"|([^\s;"]*))/y;
 const HEADER_NAME = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):/;
 
@@ -25,7 +23,7 @@ export function boundaryOf(contentType: string): string | undefined {
   return boundary !== undefined && BOUNDARY.test(boundary) ? boundary : undefined;
 }
 
-/** `lines` are the header lines of a part in UTF-8, with the line ends between them. Returns what is wrong as a string. */
+/** `lines`: the header lines of a part in UTF-8. Returns the problem as a string. */
 export function parsePartHead(lines: string): PartHead | string {
   let head: PartHead | undefined;
   let contentType: string | undefined;
@@ -33,15 +31,16 @@ export function parsePartHead(lines: string): PartHead | string {
     const name = HEADER_NAME.exec(line)?.[1] ?? '';
     const value = line.slice(name.length + 1).trim();
     // oxlint-disable-next-line no-control-regex -- Control characters would end a header, or a log line, too early
-    if (name === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(line)) return 'Write each header of a part as "Name: value" on a line of its own';
+    if (name === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(line))
+      return 'A header of a part is malformed: write "Name: value" on a line of its own';
     if (name.toLowerCase() === 'content-type') contentType = value;
     if (name.toLowerCase() !== 'content-disposition') continue;
-    if (head !== undefined) return 'Give each part one "Content-Disposition" header';
+    if (head !== undefined) return 'A part has two "Content-Disposition" headers: send one';
     const parsed = dispositionOf(value);
     if (typeof parsed === 'string') return parsed;
     head = parsed;
   }
-  return head === undefined ? 'Give each part the header "Content-Disposition: form-data" with a "name"' : { ...head, contentType };
+  return head === undefined ? 'A part lacks the header "Content-Disposition: form-data" with one "name"' : { ...head, contentType };
 }
 
 function dispositionOf(value: string): PartHead | string {
@@ -50,12 +49,12 @@ function dispositionOf(value: string): PartHead | string {
   const parameters = semicolon === -1 ? new Map<string, string>() : parametersOf(value.slice(semicolon));
   const name = parameters?.get('name');
   if (type.trim().toLowerCase() !== 'form-data' || parameters === undefined || name === undefined) {
-    return 'Give each part the header "Content-Disposition: form-data" with one "name"';
+    return 'A part lacks the header "Content-Disposition: form-data" with one "name"';
   }
   return { name, fileName: parameters.get('filename') ?? parameters.get('filename*'), contentType: undefined };
 }
 
-/** By their names in lower case. Undefined if the text is malformed or a name is repeated: parsers disagree on which one counts. */
+/** By lower-case names. Undefined if malformed, or if a name is repeated: parsers disagree on which one counts. */
 function parametersOf(text: string): ReadonlyMap<string, string> | undefined {
   const found = new Map<string, string>();
   let at = 0;

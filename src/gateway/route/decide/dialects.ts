@@ -1,7 +1,4 @@
-/**
- * A dialect is the API whose shapes a path has: its errors, and where they differ from the server's, its answers. Requests are forwarded unchanged in every
- * dialect. Pure.
- */
+/** A dialect is the API of a path: it sets the shape of errors, and of answers where servers differ. Pure. */
 import { createHash } from 'node:crypto';
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../../../schema/words/error-codes.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
@@ -9,33 +6,36 @@ import { isTable } from '../../../schema/words/key-case.ts';
 export interface Dialect {
   /** The name of a header with the request id besides `x-request-id`. */
   readonly requestIdHeader?: string;
-  /** Returns the JSON body of an error. */
   errorBody(error: ErrorBody['error'], status: number, requestId: string): object;
   /** The event that carries an error inside a stream. Default: an event without a name. */
   readonly errorEvent?: string;
-  /**
-   * Turns a complete answer of the server into one of this dialect. Undefined if the answer has not the expected form. Only paths that need it have it, because the
-   * gateway must collect the answer first.
-   */
+  /** Translates a complete answer of the server. Undefined if it has an unexpected form. */
   readonly translateAnswer?: (answer: unknown, requestId: string) => object | undefined;
 }
 
-export const OPENAI: Dialect = { errorBody: (error) => ({ error }) };
+export interface ErrorAnswer {
+  readonly status: number;
+  /** Without `content-length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
-/** The errors of the Messages API, whose SDKs read `error.type`, `request_id` and the header `request-id`. The fields of the service's own errors stay beside them. Pure. */
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Range of seconds for `Retry-After`, so that clients return spread out. OpenAI's SDKs honour at most 60. */
+const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
+  'slot.loading': [10, 20],
+  'auth.busy': [1, 3],
+  'slot.queue_full': [5, 10],
+  'server.overloaded': [1, 4],
+};
+
+export const OPENAI: Dialect = { errorBody: (error) => ({ error }) };
 
 /** The API's types; an upstream that uses one of them is not changed. */
 const TYPES: ReadonlySet<string> = new Set([
-  'invalid_request_error',
-  'authentication_error',
-  'billing_error',
-  'permission_error',
-  'not_found_error',
-  'request_too_large',
-  'rate_limit_error',
-  'timeout_error',
-  'api_error',
-  'overloaded_error',
+  ...'invalid_request_error authentication_error billing_error permission_error not_found_error'.split(' '),
+  ...'request_too_large rate_limit_error timeout_error api_error overloaded_error'.split(' '),
 ]);
 
 const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
@@ -51,6 +51,7 @@ const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
+/** The Messages API, whose SDKs read `error.type`, `request_id` and the header `request-id`. */
 export const ANTHROPIC: Dialect = {
   requestIdHeader: 'request-id',
   errorEvent: 'error',
@@ -65,8 +66,7 @@ function typeOf(status: number): string {
   return TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
-/** Cohere's `/v2/rerank`: its requests are those of the other rerank paths, its answers and errors are not. Pure. */
-
+/** Cohere's `/v2/rerank`, whose requests are the same as on the other rerank paths. */
 export const COHERE: Dialect = {
   errorBody: (error, _status, requestId) => ({ id: requestId, message: error.message, error }),
   translateAnswer(answer, requestId) {
@@ -79,12 +79,7 @@ export const COHERE: Dialect = {
   },
 };
 
-interface Score {
-  readonly index: number;
-  readonly relevance_score: number;
-}
-
-function scoreOf(result: unknown): Score | undefined {
+function scoreOf(result: unknown) {
   if (!isTable(result)) return undefined;
   const { index, relevance_score: score } = result;
   return typeof index === 'number' && typeof score === 'number' ? { index, relevance_score: score } : undefined;
@@ -96,28 +91,6 @@ function tokensOf(answer: unknown): object {
   return typeof input === 'number' ? { tokens: { input_tokens: input } } : {};
 }
 
-/** Renders an error of the service as an HTTP response. */
-
-export interface ErrorAnswer {
-  readonly status: number;
-  /** Without `content-length`. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-export const JSON_TYPE = 'application/json; charset=utf-8';
-
-/**
- * Seconds after which to retry, from the first number to the second: SDKs wait exactly as long as the header says, and those that are refused in the same moment
- * must not return in the same second. OpenAI's honour at most 60.
- */
-const RETRY_AFTER: Partial<Record<ErrorCode, readonly [number, number]>> = {
-  'slot.loading': [10, 20],
-  'auth.busy': [1, 3],
-  'slot.queue_full': [5, 10],
-  'server.overloaded': [1, 4],
-};
-
 export function errorAnswer(
   code: ErrorCode,
   message: string,
@@ -125,7 +98,6 @@ export function errorAnswer(
     readonly requestId: string;
     readonly param?: string | null | undefined;
     readonly headers?: Readonly<Record<string, string>> | undefined;
-    /** Default: the dialect of OpenAI. */
     readonly dialect?: Dialect;
   },
 ): ErrorAnswer {

@@ -1,16 +1,14 @@
-/** The inference paths: their requests go to a slot with the body unchanged. The dialect of a path decides on the form of answers and errors. */
+/** The inference paths: their requests go to a slot with the body unchanged. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { ANTHROPIC, COHERE, OPENAI, type Dialect } from './dialects.ts';
 
 export interface InferencePath {
-  /** As clients send it. */
   readonly path: string;
   /** The path that is passed to the provider instead, if this one is an alias. */
   readonly canonical?: string;
   readonly capability: Capability;
   /** Default: that of OpenAI. */
   readonly dialect?: Dialect;
-  /** The form of request bodies. Default: JSON. */
   readonly body?: 'multipart';
   /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */
   readonly audio?: true;
@@ -18,6 +16,9 @@ export interface InferencePath {
 }
 
 const RERANK = { canonical: '/v1/rerankings', capability: 'rerank', summary: 'Orders documents by relevance to a query' } as const;
+
+const RECORDING = { body: 'multipart', audio: true } as const;
+const TRANSLATION_SUMMARY = 'Writes down in English what is said in a recording';
 
 export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/chat/completions', capability: 'chat', summary: 'Answers a conversation' },
@@ -31,20 +32,8 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/reranking', ...RERANK },
   { path: '/rerank', ...RERANK },
   { path: '/v2/rerank', ...RERANK, dialect: COHERE },
-  {
-    path: '/v1/audio/transcriptions',
-    capability: 'transcription',
-    body: 'multipart',
-    audio: true,
-    summary: 'Writes down what is said in a recording',
-  },
-  {
-    path: '/v1/audio/translations',
-    capability: 'translation',
-    body: 'multipart',
-    audio: true,
-    summary: 'Writes down in English what is said in a recording',
-  },
+  { path: '/v1/audio/transcriptions', capability: 'transcription', ...RECORDING, summary: 'Writes down what is said in a recording' },
+  { path: '/v1/audio/translations', capability: 'translation', ...RECORDING, summary: TRANSLATION_SUMMARY },
   { path: '/v1/audio/speech', capability: 'speech', audio: true, summary: 'Reads a text aloud' },
   { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
   { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },

@@ -1,17 +1,23 @@
-/** Time limits of one attempt to get an answer, and whether one of a translated request has passed. Pure. */
+/** Limits of a request: the size of its body, and the time limits of an attempt. Pure. */
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { RequestHead } from '../../upstream/decide/request-head.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import type { InferencePath } from './inference-paths.ts';
 
+export interface BodyLimit {
+  readonly bytes: number;
+  readonly setting: 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT';
+  /** Limit for the whole body, with the fields and boundaries around a recording. */
+  readonly wholeBytes: number;
+}
+
 interface TranslationTimes {
   readonly now: number;
-  /** When something was last sent to the server or came from it, or from the client's body. */
+  /** Last progress of the request: to or from the server, or from the client's body. */
   readonly progressAt: number;
-  /** When the body was complete; undefined before. */
   readonly bodyAt: number | undefined;
   /** When the client was last sent something; undefined before its answer has begun. */
   readonly wroteAt: number | undefined;
-  /** A request to the server waits for its connection. */
   readonly isConnecting: boolean;
 }
 
@@ -21,46 +27,33 @@ type PassedLimit =
 
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 export const CONNECT_MS = 5000;
-/** Longest pause in a request body. */
 export const BODY_SILENCE_MS = 60_000;
+/** Fields and boundaries take a few hundred bytes, a long prompt a few thousand. */
+const AROUND_RECORDING_BYTES = 64 * 1024;
 
-/** All times in milliseconds of one clock. A translation that goes on asking its server makes progress, but not towards its client: only the answer counts. */
+/** Times in milliseconds of one clock. After the body, only answers to the client count as progress. */
 export function passedLimit(
   { now, progressAt, bodyAt, wroteAt, isConnecting }: TranslationTimes,
   settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'>,
 ): PassedLimit | undefined {
   const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = settings;
   if (bodyAt === undefined) {
-    const message = `Send the body without pauses of more than ${BODY_SILENCE_MS / 1000} s`;
+    const message = `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`;
     return now - progressAt > BODY_SILENCE_MS ? { kind: 'failed', code: 'request.timeout', message } : undefined;
   }
   if (isConnecting && now - progressAt > CONNECT_MS) {
     return { kind: 'lost', message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` };
   }
   if (wroteAt === undefined && now - bodyAt > firstByteMs) {
-    const message = `The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`;
-    return { kind: 'failed', code: 'upstream.timeout', message };
+    return timeout(`The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
   }
   if (wroteAt !== undefined && now - wroteAt > silenceMs) {
-    const message = `The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`;
-    return { kind: 'failed', code: 'upstream.timeout', message };
+    return timeout(`The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
   }
   return undefined;
 }
 
-/** How large the body of a request may be: a limit of its own for the routes of audio. Pure. */
-
-export interface BodyLimit {
-  /** What a user may set. */
-  readonly bytes: number;
-  /** The setting, for messages. */
-  readonly setting: 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT';
-  /** Bytes of the whole body, with the fields and boundaries around a recording. */
-  readonly wholeBytes: number;
-}
-
-/** A recording of exactly the limit is accepted: OpenAI's limit is that of the file as well. Fields and boundaries take a few hundred bytes, and a long prompt a few thousand. */
-const AROUND_RECORDING_BYTES = 64 * 1024;
+const timeout = (message: string): PassedLimit => ({ kind: 'failed', code: 'upstream.timeout', message });
 
 export function bodyLimitOf(
   { audio, body }: Pick<InferencePath, 'audio' | 'body'>,
@@ -69,4 +62,24 @@ export function bodyLimitOf(
   if (audio !== true) return { bytes: settings.SVC_BODY_LIMIT, setting: 'SVC_BODY_LIMIT', wholeBytes: settings.SVC_BODY_LIMIT };
   const bytes = settings.SVC_AUDIO_LIMIT;
   return { bytes, setting: 'SVC_AUDIO_LIMIT', wholeBytes: body === 'multipart' ? bytes + AROUND_RECORDING_BYTES : bytes };
+}
+
+export function refuseBody(
+  { head, isForm }: { readonly head: RequestHead; readonly isForm: boolean },
+  limit: BodyLimit,
+): readonly [ErrorCode, string, string?] | undefined {
+  const { contentLength, contentEncoding, chunked } = head;
+  if (contentLength !== undefined && contentLength > limit.wholeBytes) return bodyTooLarge(limit);
+  if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+    return ['request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', 'Content-Encoding'];
+  }
+  if (!chunked && (contentLength === undefined || contentLength === 0)) {
+    return ['request.invalid', isForm ? 'The body is missing: send a multipart form' : 'The body is missing: send a JSON object'];
+  }
+  return undefined;
+}
+
+export function bodyTooLarge({ bytes, setting }: Pick<BodyLimit, 'bytes' | 'setting'>): readonly [ErrorCode, string] {
+  const [what, fix] = setting === 'SVC_AUDIO_LIMIT' ? ['file', 'smaller or shorter file'] : ['body', 'smaller body'];
+  return ['request.too_large', `The ${what} has more than ${bytes} bytes ("${setting}"): send a ${fix}`];
 }

@@ -1,5 +1,6 @@
 /**
- * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its `admission` on the board:
+ * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its
+ * `admission` on the board:
  *
  *   open → a hold and a forward     park → the slot's queue (`gateway/traffic/parking.ts`)     refuse → the error in the admission
  *
@@ -10,11 +11,12 @@
  *   slot.stalled               reconciler/decide/rules/admission.ts: retries were given up; and here, for a slot whose first document is invalid
  *   slot.loading               gateway/traffic/parking.ts: the slot stayed `park` longer than a request may wait, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
- *   server.overloaded          gateway/body/request-body.ts: bodies in memory; api/server/http-server.ts: connections
+ *   server.overloaded          gateway/body/kept-body.ts: bodies in memory or on disk; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
- * While the runtime cannot be reached, the previous admission stays (reconciler/decide/plan-unreachable.ts). A replica that is not the leader takes over
- * what the leader has given up (cluster/leadership/decide/follow-leader.ts). Errors of an upstream keep their own status.
+ * While the runtime cannot be reached, the previous admission stays (reconciler/decide/plan-unreachable.ts). A
+ * replica that is not the leader takes over what the leader has given up (cluster/leadership/decide/follow-leader.ts).
+ * Errors of an upstream keep their own status.
  */
 import type { Admission, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
@@ -35,15 +37,17 @@ export interface Refusal {
   readonly message: string;
 }
 
+export type ForwardPlan =
+  | Exclude<InferPlan, { kind: 'refuse' }>
+  | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param: string | null };
+
 /** A model name in a message is cut at this length, because it comes from the client and may be anything. */
 const NAME_LENGTH_LIMIT = 200;
-/** Number of known names that a message lists. */
 const LISTED_NAMES = 50;
-/** Lower ranks are preferred. */
 const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, refuse: 2 };
 const INCAPABLE = 10;
 
-/** Prefers, among slots with the same model name, those that serve the capability, then open ones, then those worth waiting for. */
+/** Prefers slots that serve the capability, then open ones, then those worth waiting for. */
 export function route(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
   const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
@@ -67,13 +71,13 @@ function unknownName(path: string, model: string | undefined, name: string, boar
   const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
   if (problems !== undefined) {
     const reason = problems[0]?.message ?? 'it is invalid';
-    return { kind: 'refuse', code: 'slot.stalled', message: `Correct the document of slot "${name}": ${reason}` };
+    return { kind: 'refuse', code: 'slot.stalled', message: `The document of slot "${name}" is invalid: ${reason}` };
   }
   const known = knownNames(board);
   const message =
     model === undefined
-      ? `Send "model": the default slot "${name}" of "${path}" does not exist; ${known}`
-      : `Use a known model instead of "${shorten(model, NAME_LENGTH_LIMIT)}"; ${known}`;
+      ? `The default slot "${name}" of "${path}" does not exist: send "model"; ${known}`
+      : `Model "${shorten(model, NAME_LENGTH_LIMIT)}" does not exist; ${known}`;
   return { kind: 'refuse', code: 'model.not_found', message };
 }
 
@@ -84,7 +88,7 @@ function incapable(slot: RoutedSlot, capability: Capability, path: string, board
   return {
     kind: 'refuse',
     code: 'model.unsupported',
-    message: `Send "${path}" to a slot that serves ${capability}: slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}; ${instead}`,
+    message: `Slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}, not ${capability} ("${path}"): ${instead}`,
   };
 }
 
@@ -101,30 +105,24 @@ function knownNames(board: RoutedView): string {
   return `known models: ${listed}${more}`;
 }
 
-/** Where a request is forwarded, as the provider of its slot decides. Pure. */
-
-export type ForwardPlan =
-  | Exclude<InferPlan, { kind: 'refuse' }>
-  | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param: string | null };
-
-/** A provider that throws fails the request and nothing else: parked requests are routed while the board is published, for all slots. */
+/** Asks the provider of the slot. A provider that throws fails only this request. */
 export function planForward(
   provider: Pick<Provider, 'infer'> | undefined,
   request: InferRequest,
   { spec, capabilities, model }: Pick<RoutedSlot, 'spec' | 'capabilities' | 'model'>,
 ): ForwardPlan {
   const unsupported = { kind: 'refuse', code: 'model.unsupported', param: 'model' } as const;
-  if (provider === undefined) return { ...unsupported, message: `Use another model: this build cannot serve provider "${spec.provider}"` };
+  if (provider === undefined) return { ...unsupported, message: `This build cannot serve provider "${spec.provider}": use another model` };
   try {
     const plan = provider.infer(request, capabilities, { spec, model });
     return plan.kind === 'refuse' ? { ...unsupported, message: plan.message } : plan;
   } catch (error) {
-    const message = `Report this as a bug of provider "${spec.provider}": it cannot say where the request goes: ${String(error)}`;
+    const message = `Provider "${spec.provider}" could not plan the request (${String(error)}): report this as a bug`;
     return { kind: 'refuse', code: 'server.internal', message, param: null };
   }
 }
 
-/** The value of `Host`. */
+/** Value of `Host`. */
 export function authorityOf({ host, port }: Endpoint): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,30 +1,32 @@
-/** What becomes of a name that a request for speech gives as its voice, and that may be that of a stored voice. Pure. */
+/** Plans the voice of a request for speech, which may name a stored voice. Pure. */
 import type { ModelFacts, ProviderRegistry } from '../../../providers/provider.ts';
 import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Refusal } from '../../route/decide/route.ts';
 
 /**
- * `send`: the recording of the stored voice, if there is one, goes with the request. `keep`: the server knows the name, or says itself that it does not. `refuse-stored`: a stored
+ * `send`: insert the stored recording, if there is one. `keep`: leave the name to the server. `refuse-stored`: a stored
  * voice of this name cannot be used.
  */
 type VoicePlan = 'send' | 'keep' | 'refuse-stored';
 
-/** The names of OpenAI, which speech servers map to voices of their own. */
+/** OpenAI's names, which speech servers map to their own voices. */
 export const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad coral echo fable nova onyx sage shimmer verse marin cedar'.split(' '),
 );
+const CLOSE_BRACE = 0x7d;
+/** Characters of a name in a message. */
 const NAME_LENGTH_LIMIT = 200;
 const LISTED_NAMES = 50;
 
 type Speaker = Pick<RoutedSlot, 'voices'>;
 
-/** `imitates`: whether the model of the slot speaks with voices of recordings. The voices of a model always go before stored ones. */
+/** `imitates`: the model speaks with voices of recordings. Voices of a model take precedence over stored ones. */
 export function planVoice(name: string, { voices = [] }: Speaker, imitates: boolean): VoicePlan {
   if (imitates) return 'send';
   const asked = name.toLowerCase();
   const isOwn = OPENAI_VOICES.has(asked) || voices.some(({ id }) => id.toLowerCase() === asked);
-  // Where the voices of a model are not known, only its server can tell.
+  // If the voices of the model are not known, only its server can tell.
   return isOwn || voices.length === 0 ? 'keep' : 'refuse-stored';
 }
 
@@ -43,15 +45,11 @@ export function imitatesVoices(
 export function refuseStoredVoice(name: string, slot: RoutedSlot, board: RoutedView, providers: ProviderRegistry): Refusal {
   const able = [...board.slots.values()].filter((other) => imitatesVoices(providers, other)).map((other) => `"${other.name}"`);
   const instead = able.length === 0 ? 'no slot imitates voices' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
-  const message = `Send the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}" to a slot whose model imitates voices: slot "${slot.name}" with model "${slot.spec.model.default}" has only voices of its own; ${instead}`;
+  const message = `Slot "${slot.name}" with model "${slot.spec.model.default}" cannot speak with the stored voice "${shorten(name, NAME_LENGTH_LIMIT)}", only with voices of its own: ${instead}`;
   return { kind: 'refuse', code: 'audio.cloning_unsupported', message };
 }
 
-/** Puts the recording of a voice into the body of a request for speech. Everything else stays as it is, byte for byte. Pure. */
-
-const CLOSE_BRACE = 0x7d;
-
-/** `body` is a JSON object with at least one field. The new fields come last, where they replace others of the same name in every parser that servers use. */
+/** `body` is a JSON object with a field. New fields come last, where every parser of servers prefers them. */
 export function insertRecording(
   body: Buffer,
   { recording, text }: { readonly recording: Buffer; readonly text: string },

@@ -1,4 +1,4 @@
-/** Heads of requests and answers that a translation wrote: checked, because what it writes may come from a client. Pure. */
+/** Checks the heads that a translation wrote, because parts of them may come from a client. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { AnswerHead, UpstreamHead, UpstreamRequest } from '../../../providers/translation.ts';
 import { authorityOf } from '../../route/decide/route.ts';
@@ -8,25 +8,17 @@ const PATH = /^\/[\x21-\x7e]*$/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 /** The gateway writes these itself. */
-const OWN: ReadonlySet<string> = new Set([
-  'host',
-  'connection',
-  'content-length',
-  'transfer-encoding',
-  'upgrade',
-  'expect',
-  'keep-alive',
-  'x-request-id',
-  'set-cookie',
-]);
+const OWN: ReadonlySet<string> = new Set(
+  'host connection content-length transfer-encoding upgrade expect keep-alive x-request-id set-cookie'.split(' '),
+);
 
 /** Returns the path and query of a request. Throws if it is malformed. */
 export function checkedPath(path: string): string {
   if (PATH.test(path)) return path;
-  throw new TypeError(`Write the path of a request in visible ASCII, not ${JSON.stringify(path.slice(0, 200))}`);
+  throw new TypeError(`The path of a request is not visible ASCII: ${JSON.stringify(path.slice(0, 200))}`);
 }
 
-/** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if a part of it is malformed. */
+/** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if it is malformed. */
 export function requestHeadOf(
   request: UpstreamRequest,
   { endpoint, requestId, bodyBytes }: { readonly endpoint: Endpoint; readonly requestId: string; readonly bodyBytes: number | undefined },
@@ -39,7 +31,8 @@ export function requestHeadOf(
 
 /** Throws if a part of it is malformed. */
 export function responseHeadOf({ status, contentType, headers = {} }: AnswerHead, bodyBytes: number | undefined): ResponseHead {
-  if (!Number.isInteger(status) || status < 200 || status > 599) throw new TypeError(`Answer with a status from 200 to 599, not ${status}`);
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new TypeError(`The status of an answer is not from 200 to 599: ${status}`);
   const lines = checkedHeaders({ ...headers, 'content-type': contentType }).flat();
   const framing: BodyFraming = bodyBytes === undefined ? { kind: 'chunked' } : { kind: 'length', bytes: bodyBytes };
   if (bodyBytes !== undefined) lines.push('content-length', String(bodyBytes));
@@ -55,7 +48,7 @@ export function upstreamHeadOf({ status, headers }: ResponseHead): UpstreamHead 
 function checkedHeaders(headers: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(headers).map(([name, value]) => {
     if (!NAME.test(name) || !VALUE.test(value) || OWN.has(name.toLowerCase())) {
-      throw new TypeError(`Write a header that is allowed and in ASCII, not ${JSON.stringify(`${name}: ${value}`.slice(0, 200))}`);
+      throw new TypeError(`A header is reserved or not ASCII: ${JSON.stringify(`${name}: ${value}`.slice(0, 200))}`);
     }
     return [name, value];
   });

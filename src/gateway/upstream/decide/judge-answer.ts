@@ -1,6 +1,7 @@
-/** What becomes of an upstream's answer that was collected: an error, or one that must be translated. Pure. */
+/** Judges an upstream's answer: normalised errors, answers to translate, and token counts. Pure. */
 import type { ErrorBody } from '../../../schema/words/error-codes.ts';
 import type { Dialect } from '../../route/decide/dialects.ts';
+import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 
@@ -9,8 +10,24 @@ type Verdict =
   | { readonly kind: 'loading'; readonly body: ErrorBody }
   | { readonly kind: 'error'; readonly body: ErrorBody }
   | { readonly kind: 'translated'; readonly body: object }
-  /** The upstream broke its promise. */
   | { readonly kind: 'unusable'; readonly message: string };
+
+export interface Usage {
+  readonly input: number;
+  readonly output: number;
+}
+
+const MESSAGE_LIMIT = 2000;
+const WORD_LIMIT = 100;
+/** Upstream error types for which OpenAI, or the service itself, has a code that clients know. */
+const KNOWN_CODES: Readonly<Record<string, string>> = {
+  exceed_context_size_error: 'context_length_exceeded',
+  not_supported_error: 'model.unsupported',
+};
+/** An event whose data is an object that begins with `error`, as no event of the Messages API does. */
+const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?\n\r?\n/gm;
+const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
+const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
 
 export function judgeAnswer(
   { status, text }: { readonly status: number; readonly text: string },
@@ -23,35 +40,41 @@ export function judgeAnswer(
     const body = normaliseUpstreamError(status, text);
     return { kind: isStillLoading(status, body) ? 'loading' : 'error', body };
   }
-  const body = translateAnswer?.(parsed(text), requestId);
+  const body = translateAnswer?.(parseJson(text), requestId);
   return body === undefined
     ? unusable('The upstream answered in a form that cannot be translated for this path')
     : { kind: 'translated', body };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** Returns stream events with errors in the dialect's shape, except errors that arrive in two pieces. */
+export function translateStreamErrors(events: string, dialect: Dialect, requestId: string): string {
+  return events.replace(ERROR_EVENT, (event, json: string) => {
+    const status = statusOf(json);
+    if (status === undefined) return event;
+    return errorEventOf(dialect, dialect.errorBody(normaliseUpstreamError(status, json).error, status, requestId));
+  });
+}
+
+export function errorEventOf({ errorEvent }: Dialect, body: object): string {
+  const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
+  return `${name}data: ${JSON.stringify(body)}\n\n`;
+}
+
+/** `tail`: the end of the body, one character per byte. Counts are for metrics only, so the search is cheap. */
+export function findUsage(tail: string): Usage | undefined {
+  const at = tail.lastIndexOf('"usage":{');
+  if (at === -1) return undefined;
+  const text = tail.slice(at, at + 1000);
+  const input = INPUT.exec(text);
+  if (input === null) return undefined;
+  return { input: Number(input[1]), output: Number(OUTPUT.exec(text)?.[1] ?? 0) };
 }
 
 function unusable(message: string): Verdict {
   return { kind: 'unusable', message };
 }
 
-/** Converts an upstream's error to the shape of OpenAI's. Upstreams are not trusted: only four text fields are copied, with a limited length. */
-
-const MESSAGE_LIMIT = 2000;
-const WORD_LIMIT = 100;
-
-/** Upstream error types for which OpenAI, or the service itself, has a code that clients know. */
-const KNOWN_CODES: Readonly<Record<string, string>> = {
-  exceed_context_size_error: 'context_length_exceeded',
-  not_supported_error: 'model.unsupported',
-};
-
+/** Upstreams are not trusted: only four text fields are copied, with a limited length. */
 function normaliseUpstreamError(status: number, body: string): ErrorBody {
   const fields = errorFieldsOf(body);
   const type = wordOf(fields['type']) ?? typeOfStatus(status);
@@ -66,7 +89,7 @@ function normaliseUpstreamError(status: number, body: string): ErrorBody {
   };
 }
 
-/** Returns whether llama.cpp refused the request because its model is not in memory yet. The request was not processed and may be sent again. */
+/** llama.cpp refused the request because its model is not in memory yet. The request may be sent again. */
 function isStillLoading(status: number, body: ErrorBody): boolean {
   return status === 503 && body.error.type === 'unavailable_error' && body.error.message === 'Loading model';
 }
@@ -74,12 +97,7 @@ function isStillLoading(status: number, body: ErrorBody): boolean {
 type Fields = Readonly<Record<string, unknown>>;
 
 function errorFieldsOf(body: string): Fields {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    return {};
-  }
+  const parsed = parseJson(body);
   if (!isTable(parsed)) return {};
   const { error } = parsed;
   if (typeof error === 'string') return { ...parsed, message: error };
@@ -104,54 +122,11 @@ function typeOfStatus(status: number): string {
   return status >= 400 && status < 500 ? 'invalid_request_error' : 'upstream_error';
 }
 
-/** Finds errors of an upstream in a stream of another dialect: llama.cpp and others write them in their own shape in every stream. Pure. */
-
-/** An event whose data is an object that begins with `error`, as no event of the Messages API does. */
-const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?\n\r?\n/gm;
-
-/** Returns the events of a stream with errors in the shape of the dialect. An error that does not arrive in one piece stays as it is. */
-export function translateStreamErrors(events: string, dialect: Dialect, requestId: string): string {
-  return events.replace(ERROR_EVENT, (event, json: string) => {
-    const status = statusOf(json);
-    if (status === undefined) return event;
-    return errorEventOf(dialect, dialect.errorBody(normaliseUpstreamError(status, json).error, status, requestId));
-  });
-}
-
-/** The event that carries an error, in the shape of `Dialect.errorBody`, inside a stream. */
-export function errorEventOf({ errorEvent }: Dialect, body: object): string {
-  const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
-  return `${name}data: ${JSON.stringify(body)}\n\n`;
-}
-
 /** llama.cpp writes the status as `code`. Undefined if the text is not JSON. */
 function statusOf(json: string): number | undefined {
-  try {
-    const parsed: unknown = JSON.parse(json);
-    const error = isTable(parsed) ? parsed['error'] : undefined;
-    const code = isTable(error) ? error['code'] : undefined;
-    return typeof code === 'number' && code >= 400 && code < 600 ? code : 500;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Finds the token counts in the last bytes of an answer. They are for metrics only, so counts that cannot be found cheaply are left out. */
-
-export interface Usage {
-  readonly input: number;
-  readonly output: number;
-}
-
-const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
-const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
-
-/** `tail` is the end of the body, one character per byte. */
-export function findUsage(tail: string): Usage | undefined {
-  const at = tail.lastIndexOf('"usage":{');
-  if (at === -1) return undefined;
-  const text = tail.slice(at, at + 1000);
-  const input = INPUT.exec(text);
-  if (input === null) return undefined;
-  return { input: Number(input[1]), output: Number(OUTPUT.exec(text)?.[1] ?? 0) };
+  const parsed = parseJson(json);
+  if (parsed === undefined) return undefined;
+  const error = isTable(parsed) ? parsed['error'] : undefined;
+  const code = isTable(error) ? error['code'] : undefined;
+  return typeof code === 'number' && code >= 400 && code < 600 ? code : 500;
 }

@@ -4,69 +4,47 @@ export interface RequestHead {
   /** `name: value\r\n` for each header to be forwarded. Node's parser has refused control characters in values. */
   readonly forwarded: string;
   readonly contentType: string | undefined;
-  /** In lower case. */
+  /** Lower case. */
   readonly contentEncoding: string | undefined;
-  /** In bytes. Undefined if the body is chunked or missing. */
+  /** Bytes. Undefined if the body is chunked or missing. */
   readonly contentLength: number | undefined;
   readonly chunked: boolean;
   readonly expectsContinue: boolean;
   /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
-  /** Value of the last `Host` header. */
   readonly host: string | undefined;
-  /** Number of `Host` headers; a valid HTTP/1.1 request has one. */
   readonly hosts: number;
-  /** What a browser says about the page that sends the request: `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
+  /** `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
   readonly origin: string | undefined;
   readonly fetchSite: string | undefined;
   readonly fetchMode: string | undefined;
   readonly fetchDest: string | undefined;
-  /** Whether the request has the header `PROGRAM_HEADER`, which no script of a page can set. */
   readonly isProgram: boolean;
 }
 
-/**
- * `svcctl` marks its requests with this header. Scripts of pages cannot, because names that begin with "Sec-" are forbidden to them
- * (https://fetch.spec.whatwg.org/#forbidden-request-header).
- */
+/** Marks requests of `svcctl`. Scripts cannot set it: https://fetch.spec.whatwg.org/#forbidden-request-header. */
 export const PROGRAM_HEADER = 'sec-svc-client';
 
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$/;
 
-/**
- * Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), what browsers say about the page, and `accept-encoding`, because the network to the
- * upstream is local and its errors must be readable here.
- */
+/** Hop-by-hop (RFC 9110, 7.6.1), about the page, and `accept-encoding`: errors of the upstream must be readable. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'host',
-  'content-length',
-  'expect',
-  'accept-encoding',
-  'x-request-id',
-  'x-client-request-id',
-  'origin',
-  'referer',
-  'sec-fetch-site',
-  'sec-fetch-mode',
-  'sec-fetch-dest',
-  'sec-fetch-user',
+  ...'connection keep-alive proxy-authenticate proxy-connection te trailer transfer-encoding upgrade'.split(' '),
+  ...'host content-length expect accept-encoding x-request-id x-client-request-id'.split(' '),
+  ...'origin referer sec-fetch-site sec-fetch-mode sec-fetch-dest sec-fetch-user'.split(' '),
   PROGRAM_HEADER,
 ]);
 
-/**
- * The client's credentials and identity, which are for the gateway and not for upstreams. Vendors' SDKs send a key in a header of their own, and proxies add
- * the user whom they have authenticated.
- */
+/** Credentials and identity, which are for the gateway alone: of SDKs, and added by proxies. */
 const CREDENTIALS =
   /^(?:(?:proxy-)?authorization|cookie2?|(?:x-)?api-?key|x-goog-api-key|ocp-apim-subscription-key|x-functions-key|x-(?:auth|access|id|csrf|xsrf|vault|gitlab|amz-security)-token|(?:x-)?remote-(?:user|groups?|name|email)|x-(?:svc-)?proxy-secret|(?:x-)?(?:forwarded-|ssl-)?client-cert(?:-chain)?|x-forwarded-tls-client-cert.*|x-(?:serverless|original|forwarded)-authorization|x-forwarded-(?:user|email|groups|preferred-username|access-token|id-token)|(?:x-auth-request|x-authentik|x-amzn-oidc|x-goog-authenticated-user|x-goog-iap|x-goog-iam|x-ms-client-principal|x-ms-token|x-pomerium|x-vouch|x-webauth|x-openwebui-user|cf-access|tailscale-user)-.*|x-ms-client-principal)$/;
+
+const PAGE_HEADERS: ReadonlyMap<string, 'origin' | 'fetchSite' | 'fetchMode' | 'fetchDest'> = new Map([
+  ['origin', 'origin'],
+  ['sec-fetch-site', 'fetchSite'],
+  ['sec-fetch-mode', 'fetchMode'],
+  ['sec-fetch-dest', 'fetchDest'],
+]);
 
 /** Not removed, even if `Connection` names them: the message would mean something else without them. */
 const KEPT: ReadonlySet<string> = new Set(['content-type', 'content-length']);
@@ -114,7 +92,6 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
   return head;
 }
 
-/** Reads what the gateway needs from a header that is not forwarded. */
 function readHeader(head: Mutable<RequestHead>, lower: string, value: string): void {
   switch (lower) {
     case 'content-length':
@@ -130,18 +107,6 @@ function readHeader(head: Mutable<RequestHead>, lower: string, value: string): v
     case 'expect':
       head.expectsContinue = value.toLowerCase() === '100-continue';
       break;
-    case 'origin':
-      head.origin = joinValues(head.origin, value);
-      break;
-    case 'sec-fetch-site':
-      head.fetchSite = joinValues(head.fetchSite, value);
-      break;
-    case 'sec-fetch-mode':
-      head.fetchMode = joinValues(head.fetchMode, value);
-      break;
-    case 'sec-fetch-dest':
-      head.fetchDest = joinValues(head.fetchDest, value);
-      break;
     case PROGRAM_HEADER:
       head.isProgram = true;
       break;
@@ -151,12 +116,11 @@ function readHeader(head: Mutable<RequestHead>, lower: string, value: string): v
     case 'x-request-id':
       if (head.requestId === undefined && REQUEST_ID.test(value)) head.requestId = value;
       break;
-    default:
+    default: {
+      const field = PAGE_HEADERS.get(lower);
+      if (field !== undefined) head[field] = head[field] === undefined ? value : `${head[field]}, ${value}`;
+    }
   }
-}
-
-function joinValues(present: string | undefined, value: string): string {
-  return present === undefined ? value : `${present}, ${value}`;
 }
 
 function joinNames(present: readonly string[] | undefined, names: readonly string[] | undefined): readonly string[] | undefined {
@@ -168,7 +132,7 @@ export function isJsonType(contentType: string | undefined): boolean {
   return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
-/** Names, in lower case, of headers that the sender of a message declares hop-by-hop in `Connection`. Undefined if there are none. Pure. */
+/** Lower-case names of hop-by-hop headers in `Connection`. Undefined if there are none. Pure. */
 export function namesInConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
   const names = value

@@ -1,11 +1,10 @@
-/** Parses the head of an upstream's HTTP/1 response strictly: whatever makes the end of a message ambiguous is refused. */
+/** Parses the head of an upstream's HTTP/1 response. Whatever makes the end of a message ambiguous is refused. */
 import { namesInConnection } from './request-head.ts';
 
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
-  /** The body ends with the connection. */
   | { readonly kind: 'close' };
 
 export interface ResponseHead {
@@ -19,7 +18,7 @@ export interface ResponseHead {
   readonly keepAliveSeconds: number | undefined;
 }
 
-/** Matches the whole head, because that costs less than a match per line. Excludes folded lines, bare line ends and control characters. */
+/** Matching the whole head costs less than a match per line. Refuses folded lines and control characters. */
 const HEAD = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const LINE_END = '\r\n'.length;
 const LENGTH = /^\d{1,15}$/;
@@ -28,8 +27,8 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const UNTIL_CLOSE: BodyFraming = { kind: 'close' };
 
 /**
- * `text` is the head without the empty line at its end, one character per byte. Returns what is wrong as a string.
- * Leaves out hop-by-hop headers, and those that an upstream may not set: CORS headers, cookies and the request id.
+ * `text`: the head without its empty line, one character per byte. Returns the problem as a string. Leaves out
+ * hop-by-hop headers, CORS headers, cookies and the request id.
  */
 export function parseResponseHead(text: string): ResponseHead | string {
   if (!HEAD.test(text)) return 'its head is malformed';
@@ -89,28 +88,20 @@ export function parseResponseHead(text: string): ResponseHead | string {
   };
 }
 
-/** What `Connection` says; undefined: nothing. */
 function keepsAlive(value: string): boolean | undefined {
   if (value === 'keep-alive') return true;
   if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) return false;
   return /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value) ? true : undefined;
 }
 
-/** Removes the headers that the upstream declared hop-by-hop. */
 function without(headers: string[], names: readonly string[] | undefined): string[] {
   if (names === undefined || names.length === 0) return headers;
   return headers.filter((_text, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }
 
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
-  'x-request-id',
-  'set-cookie',
-]);
+const NOT_FORWARDED: ReadonlySet<string> = new Set(
+  'proxy-authenticate proxy-connection te trailer upgrade x-request-id set-cookie'.split(' '),
+);
 
 function framingOf(status: number, length: string | undefined, encoding: string | undefined): BodyFraming | string {
   if (encoding !== undefined && length !== undefined) return 'it has both a length and a transfer encoding';

@@ -1,13 +1,24 @@
 /** URLs of media in chats, found in the bytes wherever a model server would find them, and nowhere else. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { BodyScanner } from '../../../src/gateway/body/body-scanner.ts';
-import type { FoundUrl } from '../../../src/gateway/body/media-scanner.ts';
+import { JsonBody } from '../../../src/gateway/body/json-body.ts';
+import { createChatBody } from '../../../src/gateway/translate/chat-body.ts';
+import type { FoundUrl } from '../../../src/gateway/translate/decide/refuse-media.ts';
+
+/** Finds every URL that is not a `data:` URL, whatever becomes of it. */
+function chatBody(onUrl: (url: FoundUrl) => void): JsonBody {
+  const settings = { SVC_FETCH_IMAGES: 'https', SVC_BODY_LIMIT: 1e9, SVC_AUDIO_LIMIT: 1e9 } as const;
+  return createChatBody({
+    settings,
+    fetchImage: async () => ({ ok: false, why: 'nothing is fetched here' }),
+    check: (url) => void onUrl(url),
+  });
+}
 
 function scan(text: string, cuts: readonly number[] = []): { status: string; urls: FoundUrl[] } {
   const bytes = Buffer.from(text);
   const urls: FoundUrl[] = [];
-  const scanner = new BodyScanner({ urls, keepsAll: false, check: (url) => void urls.push(url) });
+  const scanner = chatBody((url) => void urls.push(url));
   let from = 0;
   for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]) {
     scanner.feed(bytes.subarray(from, cut));
@@ -89,7 +100,7 @@ function write(value: unknown, escapes: readonly boolean[], spaces: string): str
   );
 }
 
-describe('MediaScanner', () => {
+describe('createChatBody()', () => {
   test('finds what JSON.parse finds, in the same order, wherever the body is cut and however it is escaped', () => {
     const written = fc.tuple(body, fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }), fc.constantFrom('', ' '));
     fc.assert(
@@ -182,7 +193,7 @@ describe('MediaScanner', () => {
       ],
     };
     const chat = Buffer.from(JSON.stringify({ model: 'm', messages: Array.from({ length: 100 }, () => message) }));
-    const time = (make: () => BodyScanner): number => {
+    const time = (make: () => JsonBody): number => {
       let best = Number.POSITIVE_INFINITY;
       for (let round = 0; round < 60; round += 1) {
         const began = performance.now();
@@ -191,8 +202,8 @@ describe('MediaScanner', () => {
       }
       return best;
     };
-    const plain = time(() => new BodyScanner());
-    const looking = time(() => new BodyScanner({ urls: [], keepsAll: false, check: () => undefined }));
+    const plain = time(() => new JsonBody());
+    const looking = time(() => chatBody(() => undefined));
     expect(looking / plain).toBeLessThan(12);
   });
 });

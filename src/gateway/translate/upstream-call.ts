@@ -9,13 +9,14 @@
 import type { Endpoint } from '../../providers/provider.ts';
 import type { FormFile, UpstreamRequest } from '../../providers/translation.ts';
 import { bufferOf } from '../../platform/read-body.ts';
-import { requestHeadOf } from '../translate/decide/translation-heads.ts';
-import type { ResponseHead } from './decide/response-head.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
-import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream-connection.ts';
+import type { Breakage, UpstreamEvents } from '../request-events.ts';
+import type { ResponseHead } from '../upstream/decide/response-head.ts';
+import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
+import type { Upstreams } from '../upstream/upstreams.ts';
+import { requestHeadOf } from './decide/translation-heads.ts';
 
 export interface UpstreamCallDeps {
-  readonly upstreams: ExchangeDeps['upstreams'];
+  readonly upstreams: Upstreams;
   readonly endpoint: Endpoint;
   readonly requestId: string;
   /** Reads from the client's body. Undefined once it is released. */
@@ -26,7 +27,6 @@ export interface UpstreamCallDeps {
 
 /** The connection broke before the answer was complete: another server may answer. */
 export class UpstreamLost extends Error {
-  /** The connection had been accepted. */
   readonly accepted: boolean;
 
   constructor(accepted: boolean, message: string) {
@@ -35,18 +35,15 @@ export class UpstreamLost extends Error {
   }
 }
 
-/** The answer is not HTTP. */
 export class UpstreamBroken extends Error {}
 
 /** Bytes of an answer that wait for `next` before the connection is paused. */
 const WAITING_BYTES = 256 * 1024;
-/** How much of a file is read at once. */
 const PIECE_BYTES = 128 * 1024;
 
 type Piece = Buffer | FormFile;
 
-/** A class, because it is a resource with a lifetime. */
-export class UpstreamCall implements UpstreamSink {
+export class UpstreamCall implements UpstreamEvents {
   readonly request: UpstreamRequest;
   isConnected = false;
   /** The whole request has been handed to the connection. */
@@ -88,7 +85,6 @@ export class UpstreamCall implements UpstreamSink {
     }
   }
 
-  /** Resolves with the head of the answer. */
   async head(): Promise<ResponseHead> {
     while (this.#head === undefined) await this.#changed();
     return this.#head;

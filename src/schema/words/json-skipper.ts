@@ -1,4 +1,4 @@
-/** Finds the ends of strings and of nested values in JSON that arrives in pieces, without looking at what is in them. */
+/** Finds the ends of strings and of nested values in JSON that arrives in chunks, and decodes strings. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -6,6 +6,8 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
+/** A native copy of fewer bytes costs more than a loop. */
+const NATIVE_COPY_FROM = 32;
 /** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
 const NATIVE_SEARCH_FROM = 8;
 
@@ -22,8 +24,9 @@ export class JsonSkipper {
   }
 
   /**
-   * Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here, and at most once by the native search. After an escaped quote
-   * more of them are likely, as in prose and code, so the search begins again byte by byte.
+   * Returns the index of the closing quote in this chunk, or -1. Linear: each byte is examined once here, and at most
+   * once by the native search. After an escaped quote more of them are likely, as in prose and code, so the search
+   * begins again byte by byte.
    */
   stringEnd(chunk: Uint8Array, at: number): number {
     let index = at;
@@ -102,4 +105,12 @@ export function decodeJsonString(raw: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** One character for each byte, because the end of a chunk may split a character. */
+export function latin1(chunk: Buffer, from: number, to: number): string {
+  if (to - from > NATIVE_COPY_FROM) return chunk.toString('latin1', from, to);
+  let text = '';
+  for (let at = from; at < to; at += 1) text += String.fromCharCode(chunk[at] ?? 0);
+  return text;
 }

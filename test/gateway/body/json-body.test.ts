@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { BodyScanner } from '../../../src/gateway/body/body-scanner.ts';
+import { JsonBody } from '../../../src/gateway/body/json-body.ts';
 
-function scan(text: string | Buffer, cuts: readonly number[] = []): BodyScanner {
+function scan(text: string | Buffer, cuts: readonly number[] = []): JsonBody {
   const bytes = Buffer.from(text);
-  const scanned = new BodyScanner();
+  const scanned = new JsonBody();
   let from = 0;
   for (const cut of [...cuts].map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b)) {
     scanned.feed(bytes.subarray(from, cut));
@@ -59,7 +59,7 @@ function expected(text: string): { model: string | undefined; wrong: boolean } {
   };
 }
 
-describe('BodyScanner', () => {
+describe('JsonBody', () => {
   test('agrees with JSON.parse on any object, cut anywhere', () => {
     fc.assert(
       fc.property(objectText, cuts, (text, at) => {
@@ -144,7 +144,7 @@ describe('BodyScanner', () => {
   });
 
   test('knows the model before the rest has come', () => {
-    const scanned = new BodyScanner();
+    const scanned = new JsonBody();
     scanned.feed(Buffer.from('{"model":"x","messages":["'));
     expect(scanned).toMatchObject({ status: 'more', modelSeen: true, model: 'x' });
   });

@@ -1,60 +1,64 @@
 /**
- * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request, passes the answer on to the client as it
- * arrives, with back-pressure, and reports the end to the exchange exactly once. It knows no slots and no queues.
+ * One attempt to get an answer from one endpoint. `Exchange` creates and starts it with a hold; it sends the request,
+ * passes the answer on to the client as it arrives, with back-pressure, and reports the end to the exchange exactly
+ * once. It knows no slots and no queues.
  *
  *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onAttemptDone
  *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onAttemptDone, onAttemptLost
  *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onAttemptLost
  *                                    broken after it, not HTTP, or a time limit passed                              fail
  *
- * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may answer. The head waits for the
- * body, because a server that dies between the two would otherwise take the request with it.
+ * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may
+ * answer. The head waits for the body, because a server that dies between the two would otherwise take the request with
+ * it.
  */
-import type { ErrorCode } from '../schema/words/error-codes.ts';
-import type { Attempt, AttemptOwner, AttemptRequest } from './attempt.ts';
-import { AnswerTail } from './answer.ts';
-import { judgeAnswer, type Usage } from './upstream/decide/judge-answer.ts';
-import { authorityOf } from './route/decide/route.ts';
-import type { ResponseHead } from './upstream/decide/response-head.ts';
-import { CONNECT_MS } from './route/decide/request-limits.ts';
-import type { Breakage, UpstreamConnection, UpstreamSink } from './upstream/upstream-connection.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import { AnswerTail } from '../answer.ts';
+import type { AttemptRequest } from '../exchange-deps.ts';
+import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
+import { CONNECT_MS } from '../route/decide/request-limits.ts';
+import { authorityOf } from '../route/decide/route.ts';
+import { judgeAnswer, type Usage } from './decide/judge-answer.ts';
+import type { ResponseHead } from './decide/response-head.ts';
+import type { UpstreamConnection } from './upstream-connection.ts';
+
+/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
+const ERROR_BYTES = 64 * 1024;
+/** The scores of 100,000 documents; only answers of this kind are translated. */
+const TRANSLATED_BYTES = 8 * 1024 * 1024;
 
 export interface ForwardRequest extends AttemptRequest {
+  readonly path: string;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
 }
 
-/** A class, because it is a resource with a lifetime on the hot path. */
-export class Forward implements UpstreamSink, Attempt {
+export class Forward implements UpstreamEvents, Attempt {
   ttftMs: number | undefined;
   readonly #request: ForwardRequest;
-  readonly #path: string;
-  readonly #owner: AttemptOwner;
+  readonly #events: AttemptEvents;
   #connection: UpstreamConnection | undefined;
   #progressAt: number;
-  /** The upstream's head has arrived. */
   #head: ResponseHead | undefined;
   #ended = false;
   #clientStalled = false;
   /** The body was not complete when the request was sent, so it follows as it arrives. */
   #flows = false;
-  /** The answer, if it is not passed on as it arrives. */
   #collected: CollectedAnswer | undefined;
   readonly #tail = new AnswerTail();
 
-  constructor(request: ForwardRequest, path: string, owner: AttemptOwner) {
+  constructor(request: ForwardRequest, events: AttemptEvents) {
     this.#request = request;
-    this.#path = path;
-    this.#owner = owner;
+    this.#events = events;
     this.#progressAt = request.deps.tick();
   }
 
   start(fresh = false): void {
-    const { deps, hold, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const head = `POST ${this.#path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
     if (requestBody.inMemory) {
       connection.send(head, requestBody.chunks, requestBody.received);
       return;
@@ -137,7 +141,8 @@ export class Forward implements UpstreamSink, Attempt {
   onBroken({ kind, reused, message }: Breakage): void {
     this.#connection = undefined;
     const { resendable } = this.#request.requestBody;
-    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it: the workload may be well.
+    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it:
+    // the workload may be well.
     if (reused && resendable && this.#head === undefined) this.start(true);
     else if (kind === 'protocol') this.#fail('upstream.failed', message);
     else this.#lose(kind === 'closed', message);
@@ -183,41 +188,33 @@ export class Forward implements UpstreamSink, Attempt {
 
   #done(): void {
     this.#ended = true;
-    this.#owner.onAttemptDone();
+    this.#events.onDone();
   }
 
   #lose(accepted: boolean, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    if (this.#request.requestBody.resendable) this.#owner.onAttemptLost({ hold: this.#request.hold, accepted, message });
-    else this.#owner.fail('upstream.failed', message);
+    if (this.#request.requestBody.resendable) this.#events.onLost({ hold: this.#request.hold, accepted, message });
+    else this.#events.fail('upstream.failed', message);
   }
 
   #fail(code: ErrorCode, message: string): void {
     if (this.#ended) return;
     this.destroy();
-    this.#owner.fail(code, message);
+    this.#events.fail(code, message);
   }
 }
 
 /** An answer that is kept until it is complete, because it is an error or must be translated. */
-
-/** An upstream's error is a few hundred bytes of JSON; the rest of a longer one is not read. */
-const ERROR_BYTES = 64 * 1024;
-/** The scores of 100,000 documents; only answers of this kind are translated. */
-const TRANSLATED_BYTES = 8 * 1024 * 1024;
-
 class CollectedAnswer {
   readonly head: ResponseHead;
-  readonly isError: boolean;
   readonly #pieces: Buffer[] = [];
   readonly #limitBytes: number;
   #bytes = 0;
 
   constructor(head: ResponseHead) {
     this.head = head;
-    this.isError = head.status >= 300;
-    this.#limitBytes = this.isError ? ERROR_BYTES : TRANSLATED_BYTES;
+    this.#limitBytes = head.status >= 300 ? ERROR_BYTES : TRANSLATED_BYTES;
   }
 
   get isFull(): boolean {

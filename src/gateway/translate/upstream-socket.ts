@@ -3,19 +3,20 @@
  *
  *   opened() ─► next() … { kind: 'closed' }
  *
- * It never fails: whatever goes wrong closes it, and a translation that hears nothing has to ask. What has arrived and is not asked for yet pauses the connection.
+ * It never fails: whatever goes wrong closes it, and a translation that hears nothing has to ask. What has arrived and
+ * is not asked for yet pauses the connection.
  */
 import { WebSocket } from 'ws';
 import type { SocketMessage } from '../../providers/translation.ts';
 import { authorityOf } from '../route/decide/route.ts';
-import { checkedPath } from '../translate/decide/translation-heads.ts';
+import { checkedPath } from './decide/translation-heads.ts';
 import type { UpstreamCallDeps } from './upstream-call.ts';
 
-/** A server is local or in the same cluster. A translation that waits for the WebSocket has not sent the request itself yet. */
+/** A server is local or in the same cluster, and the translation waits for the WebSocket before its request. */
 const OPEN_MS = 1000;
-/** Of one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
+/** Limit for one message: a preview of 512 × 512 pixels without compression has 1 MiB. */
 const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** What may wait for `next` before the connection is paused. */
+/** Limits for what waits for `next` before the connection is paused. */
 const WAITING = { messages: 32, bytes: 1024 * 1024 } as const;
 
 type Arrived = Extract<SocketMessage, { kind: 'text' | 'binary' }> & { readonly size: number };
@@ -23,7 +24,6 @@ type Arrived = Extract<SocketMessage, { kind: 'text' | 'binary' }> & { readonly 
 const NONE: SocketMessage = { kind: 'none' };
 const CLOSED: SocketMessage = { kind: 'closed' };
 
-/** A class, because it is a resource with a lifetime. */
 export class UpstreamSocket {
   readonly #socket: WebSocket;
   readonly #arrived: Arrived[] = [];
@@ -42,11 +42,10 @@ export class UpstreamSocket {
     this.#socket.on('open', () => this.#changed());
     this.#socket.on('message', (data, isBinary) => {
       onProgress('heard');
-      // Of the type `Buffer`, since messages are not asked for in fragments.
+      // Always a `Buffer`, since messages do not arrive in fragments.
       if (Buffer.isBuffer(data)) this.#add(data, isBinary);
     });
     this.#socket.on('close', () => this.#close());
-    // It is closed after that.
     this.#socket.on('error', () => undefined);
   }
 

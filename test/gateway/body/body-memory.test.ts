@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ReadMemory } from '../../src/gateway/client-exchange.ts';
+import { ReadMemory } from '../../../src/gateway/body/body-memory.ts';
 
 const LARGE = 16 * 1024;
 

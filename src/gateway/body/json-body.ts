@@ -1,0 +1,106 @@
+/**
+ * Finds `model` at the top level of a JSON object that arrives in chunks. Nested text is left to the upstream. The last
+ * one of repeated keys counts, as in `JSON.parse`; a caller that stops early uses the first, which is harmless: an
+ * upstream serves one model.
+ */
+import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
+import { decodeJsonString } from '../../schema/words/json-skipper.ts';
+import type { BodyProblem, BodyScan } from './body-scan.ts';
+
+export type JsonTag = 'model' | 'image' | 'other';
+
+export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting'> {
+  /** Default: only `model`. */
+  readonly filter?: JsonFilter<JsonTag>;
+  /** Returns the problem with a string of media. `from` and `to`: its offsets in the body, with the quotes. */
+  readonly check?: (scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString) => BodyProblem | undefined;
+}
+
+interface FoundString {
+  readonly media: Exclude<JsonTag, 'model'>;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
+const MODEL_LIMIT = 4096;
+const MODEL_ONLY: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' } }) };
+
+const WRONG_MODEL: BodyProblem = { message: `"model" is not a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
+const VALUE = 'The body is not valid JSON: expected a value';
+const KEY = 'The body is not valid JSON: expected a quoted key';
+const MESSAGES: Readonly<Partial<Record<JsonScanner<JsonTag>['place'], string>>> = {
+  start: 'The body is not a JSON object',
+  'first-key': KEY,
+  key: KEY,
+  colon: 'The body is not valid JSON: expected a colon after a key',
+  value: VALUE,
+  'after-value': 'The body is not valid JSON: expected a comma or the end of the object',
+  end: 'The body continues after its JSON object: send one object',
+};
+
+export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
+  status: BodyScan['status'] = 'more';
+  /** `null` counts as a missing model. */
+  modelSeen = false;
+  model: string | undefined = undefined;
+  problem: BodyProblem | undefined = undefined;
+  readonly isForm = false;
+  readonly readsAll: boolean;
+  readonly keepsAll: boolean;
+  readonly unfinished = 'The body ends inside its JSON object';
+  readonly #scanner: JsonScanner<JsonTag>;
+  readonly #extra: JsonBodyExtra | undefined;
+  #isRefused = false;
+
+  constructor(extra?: JsonBodyExtra) {
+    this.#extra = extra;
+    this.readsAll = extra !== undefined;
+    this.keepsAll = extra?.keepsAll === true;
+    this.#scanner = new JsonScanner(extra?.filter ?? MODEL_ONLY, this);
+  }
+
+  feed(chunk: Buffer): void {
+    const scanner = this.#scanner;
+    if (!this.#isRefused) scanner.feed(chunk);
+    if (this.#isRefused) return;
+    if (scanner.status === 'invalid') this.refuse({ message: MESSAGES[scanner.place] ?? VALUE, param: null });
+    else if (scanner.status === 'done') this.status = this.problem === undefined ? 'done' : 'invalid';
+  }
+
+  delaysRouting(...[body, events]: Parameters<NonNullable<BodyScan['delaysRouting']>>): boolean {
+    return this.#extra?.delaysRouting?.(body, events) === true;
+  }
+
+  onString(tag: JsonTag, from: number, to: number): void {
+    if (tag === 'model') {
+      const bytes = to - from - 2;
+      this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
+      return;
+    }
+    const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { media: tag, from, to });
+    if (problem !== undefined) this.refuse(problem);
+  }
+
+  onScalar(tag: JsonTag, raw: string): void {
+    if (tag === 'model') this.#setModel(undefined, raw === 'null');
+  }
+
+  onOpen(tag: JsonTag): void {
+    if (tag === 'model') this.#setModel(undefined);
+  }
+
+  /** A wrong model is not final: a later valid one replaces it, as in `JSON.parse`. */
+  #setModel(model: string | undefined, isMissing = false): void {
+    if (this.#isRefused) return;
+    this.modelSeen = true;
+    this.model = model;
+    this.problem = model === undefined && !isMissing ? WRONG_MODEL : undefined;
+  }
+
+  refuse(problem: BodyProblem): void {
+    this.#isRefused = true;
+    this.status = 'invalid';
+    this.problem = problem;
+  }
+}
