@@ -23,6 +23,7 @@ const SERVICE = [
   'package.json',
   'dashboard/dist',
   'manifests/toolboxes.toml',
+  'toolboxes/demo',
   'toolboxes/embedded',
   'toolboxes/gguf',
   'toolboxes/image',

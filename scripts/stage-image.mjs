@@ -8,7 +8,7 @@ import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-pack
 
 const INSTALLED_IN = 'opt/svc';
 /** Copied in addition to the packages. */
-const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'LICENSE'];
+const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'toolboxes/demo', 'LICENSE'];
 
 function stage(to) {
   stageNode(join(to, 'node'));

@@ -85,6 +85,14 @@ export async function syncDirectory(directory: string): Promise<void> {
   await handle?.close();
 }
 
+/** Whether the promise fulfills, for calls whose error does not matter. */
+export async function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
+}
+
 /** Writes a value as indented JSON, in the same way. Creates the directory, but not its parents. */
 export async function writeJsonAtomically(path: string, value: unknown, mode: number): Promise<void> {
   await makeSubdirectory(dirname(path));

@@ -7,11 +7,11 @@ import type { ModelId } from '../schema/words/names.ts';
 import { bytesOf, readFileList } from './archive/file-list.ts';
 import type { ArchiveFormat, CatalogueFile } from './catalogue/catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
-import { encodeDemoModel } from './demo/demo-models.ts';
+import { loadDemoToolbox } from './demo-toolbox.ts';
 import type { ModelSources } from './model-sources.ts';
 import { archivePath } from './download/fetch-archive.ts';
-import { removePart } from './download/part-blocks.ts';
-import { hashFile } from './download/ordered-hash.ts';
+import { removePart } from './download/resume-part.ts';
+import { hashFile } from './download/verify-hash.ts';
 import { createHash } from 'node:crypto';
 
 export interface ModelFile {
@@ -39,7 +39,7 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
   const pin = await sources.pins.read(id);
   if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));
   const entry = await sources.known(id);
-  if (entry !== undefined) return entry.files.map(describeFile);
+  if (entry !== undefined) return Promise.all(entry.files.map(describeFile));
   if (parseHubName(id).kind !== 'other') return [];
   const unknown = (file: string): ModelFile => ({ path: file, sha256: undefined });
   const name = path.basename(id);
@@ -52,10 +52,11 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
   return (format?.filesOf(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
 }
 
-function describeFile({ path: file, from, archive }: CatalogueFile): ModelFile {
+async function describeFile({ path: file, from, archive }: CatalogueFile): Promise<ModelFile> {
   const of = archive === undefined ? {} : { archive: archive.format };
   if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase(), ...of };
-  return { path: file, sha256: createHash('sha256').update(encodeDemoModel(from.model)).digest('hex') };
+  const { encodeDemoFile } = await loadDemoToolbox();
+  return { path: file, sha256: createHash('sha256').update(encodeDemoFile(file)).digest('hex') };
 }
 
 /** Returns the bytes of a file in the store, or of all files of an archive. Undefined if it is not there. */

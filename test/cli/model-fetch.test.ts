@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cutToBytes } from '../../src/cli/verbs/model-fetch.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { startFakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile } from '../support/hub/virtual-file.ts';
 import { svcctl } from './run-svcctl.ts';

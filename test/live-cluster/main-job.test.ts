@@ -1,6 +1,6 @@
 /** The main job in a cluster, done with kubectl: real API server, real node, real llama-server, and the gateway as a pod of the chart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import { slotPods } from '../support/live-cluster/cluster-replicas.ts';

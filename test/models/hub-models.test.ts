@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';

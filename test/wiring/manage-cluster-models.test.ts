@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { createBoard } from '../../src/reconciler/board.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 import { manageClusterModels } from '../../src/wiring/manage-models.ts';

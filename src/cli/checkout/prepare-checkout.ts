@@ -1,7 +1,7 @@
 /** What the first `npm start` writes into a checkout: slot files to edit, and demo models that need no download. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeDemoModels, writeDemoSpeech } from '../../models/demo/demo-models.ts';
+import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
@@ -54,6 +54,7 @@ export async function prepareCheckout({ SVC_CONFIG_DIR: configDir, SVC_MODELS_DI
       await writeFile(join(slotsDir, 'tts.toml'), TTS, { flag: 'wx' });
     }
     await mkdir(modelsDir, { recursive: true });
+    const { writeDemoModels, writeDemoSpeech } = await loadDemoToolbox();
     await writeDemoModels(modelsDir);
     await writeDemoSpeech(modelsDir);
     return ok(undefined);

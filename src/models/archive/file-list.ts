@@ -7,7 +7,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { FILE_LIST } from '../decide/judge-member.ts';
-import { hashFile } from '../download/ordered-hash.ts';
+import { hashFile } from '../download/verify-hash.ts';
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 

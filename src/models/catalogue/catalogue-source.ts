@@ -49,7 +49,7 @@ export interface CatalogueSourceOptions {
   readonly log: SourceLog;
 }
 
-const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
+const SHIPPED = path.join(import.meta.dirname, '../catalogue.toml');
 /** A file that is written continuously is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 

@@ -2,24 +2,13 @@
  * The model catalogue: models with a short id, and how to obtain their files. Its entries come from `catalogue.toml`, which is part of the program, and from
  * `models.toml` of the users; `catalogue-source.ts` reads both. The demo models are generated and always there.
  */
-import {
-  DEMO_MODEL_IDS,
-  demoModelPath,
-  DEMO_SPEECH,
-  DEMO_SPEECH_IDS,
-  demoSpeechFiles,
-  demoSpeechPath,
-  type DemoFile,
-  type DemoModelId,
-  type DemoSpeechId,
-} from '../demo/demo-models.ts';
 import type { ModelContents } from '../../providers/provider.ts';
-import type { ModelKind, ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { PROVIDER_OF_MODEL_KIND, type ModelKind, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 
 export interface CatalogueFile {
   /** Relative to the root of the store, without `..`. Of an archive: the directory in which its files are kept. */
   readonly path: string;
-  readonly from: Download | { readonly kind: 'generated'; readonly model: DemoFile };
+  readonly from: Download | { readonly kind: 'generated' };
   /** Set if the file is an archive, which is unpacked when it is fetched. It is the first file of its model then. */
   readonly archive?: Archive;
 }
@@ -96,11 +85,27 @@ const DEMO_FACTS = {
   selectable: true,
 } as const;
 
-/** Only the models that need no download. */
-export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map([
-  ...DEMO_MODEL_IDS.map((id) => [id, demoEntry(id)] as const),
-  ...DEMO_SPEECH_IDS.map((id) => [id, demoSpeechEntry(id)] as const),
-]);
+const LISTENER_FILES = ['preprocess.onnx', 'encode.onnx', 'uncached_decode.onnx', 'cached_decode.onnx', 'tokens.txt'] as const;
+
+/** The models that need no download: `toolboxes/demo` generates their files. */
+export const DEMO_CATALOGUE: ReadonlyMap<string, CatalogueEntry> = new Map(
+  [
+    demoEntry('demo-fox', 'chat', ['demo-fox.gguf']),
+    demoEntry('demo-owl', 'chat', ['demo-owl.gguf']),
+    demoEntry('demo-clock', 'chat', ['demo-clock.gguf']),
+    demoEntry('demo-embed', 'embed', ['demo-embed.gguf']),
+    demoEntry('demo-listener', 'transcription', LISTENER_FILES),
+    demoEntry('demo-speaker', 'speech', ['model.onnx', 'tokens.txt']),
+  ].map((entry) => [entry.id, entry]),
+);
+
+/** A model of several files is a directory with its id. */
+function demoEntry(id: string, kind: ModelKind, [first, ...more]: readonly [string, ...string[]]): CatalogueEntry {
+  const directory = more.length === 0 ? 'demo' : `demo/${id}`;
+  const file = (name: string): CatalogueFile => ({ path: `${directory}/${name}`, from: { kind: 'generated' } });
+  const files = [file(first), ...more.map(file)] as const;
+  return { ...DEMO_FACTS, id, kind, provider: PROVIDER_OF_MODEL_KIND[kind], ...(more.length === 0 ? {} : { directory }), files };
+}
 
 /** Returns the path of what the server loads, relative to the root of the store. */
 export function loadedPath({ directory, files }: CatalogueEntry): string {
@@ -116,24 +121,4 @@ export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number 
 /** Says why a model cannot be used. Undefined if it can. */
 export function whyNotSelectable({ id, selectable, reason }: CatalogueEntry): string | undefined {
   return selectable ? undefined : `Choose another model than "${id}": ${reason ?? 'this version cannot run it'}`;
-}
-
-function demoEntry(id: DemoModelId): CatalogueEntry {
-  return {
-    ...DEMO_FACTS,
-    id,
-    kind: id === 'demo-embed' ? 'embed' : 'chat',
-    provider: 'gguf',
-    files: [{ path: demoModelPath(id), from: { kind: 'generated', model: id } }],
-  };
-}
-
-function demoSpeechEntry(id: DemoSpeechId): CatalogueEntry {
-  const [first, ...others] = demoSpeechFiles(id).map((model): CatalogueFile => ({
-    path: demoModelPath(model),
-    from: { kind: 'generated', model },
-  }));
-  if (first === undefined) throw new Error(`The demo model "${id}" has no files`);
-  const { kind, provider } = DEMO_SPEECH[id];
-  return { ...DEMO_FACTS, id, kind, provider, directory: demoSpeechPath(id), files: [first, ...others] };
 }

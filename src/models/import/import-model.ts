@@ -21,8 +21,8 @@ import { type ForeignTool } from '../decide/foreign-tools.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
 import { failUnlessWritable, storageFailure } from '../download/disk-room.ts';
-import { takeBytes, type TakeMethod } from '../download/reuse-file.ts';
-import { hashFile } from '../download/ordered-hash.ts';
+import { takeBytes, type TakeMethod } from '../download/place-file.ts';
+import { hashFile } from '../download/verify-hash.ts';
 import { createModelReader } from '../read-model.ts';
 import { cacheHome, huggingFaceHome } from '../hub/hub-access.ts';
 

@@ -3,7 +3,7 @@ import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BLOCK_BYTES } from '../../../src/models/download/decide/transfer-blocks.ts';
+import { BLOCK_BYTES } from '../../../src/models/download/decide/part-journal.ts';
 import { createDiskRoom } from '../../../src/models/download/disk-room.ts';
 import { pullFile, type PullFile } from '../../../src/models/download/pull-file.ts';
 import { createThrottle, UNLIMITED } from '../../../src/platform/throttle.ts';
@@ -144,7 +144,7 @@ describe('a download that cannot succeed says why', () => {
     ['a silent server', { silent: true }, 'retry', 'the next attempt resumes it'],
     ['a connection that is always cut', { cutAfter: 0 }, 'retry', 'the next attempt resumes it'],
     ['a redirect without end', { status: 302, headers: { location: '/o/r/small.gguf' } }, 'stalled', 'redirected too often'],
-    ['a redirect to a file', { status: 302, headers: { location: 'file:///etc/passwd' } }, 'stalled', 'redirected to "file:"'],
+    ['a redirect to a file', { status: 302, headers: { location: 'file:///etc/passwd' } }, 'stalled', 'redirects to "file:"'],
   ])('%s', async (_, fault, kind, message) => {
     breakFiles(fault);
     const patience = { attempts: 2, pauseMs: 1 };

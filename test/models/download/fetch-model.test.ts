@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Catalogue, Download } from '../../../src/models/catalogue/catalogue.ts';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/download/fetch-model.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';

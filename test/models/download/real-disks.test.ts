@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { findForeignModels, importModel } from '../../../src/models/import/import-model.ts';
 import { readHubAccess } from '../../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../../src/models/model-sources.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { gguf as parseIndependently } from '@huggingface/gguf';
-import { encodeSentenceModel } from '../../../src/models/demo/demo-chat.ts';
-import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
+import { encodeSentenceModel } from '../../../toolboxes/demo/demo-chat.ts';
+import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 
 test('the sentences are those in the documentation', () => {
   expect(DEMO_SENTENCES).toEqual({

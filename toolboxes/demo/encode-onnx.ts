@@ -44,7 +44,6 @@ const ATTRIBUTE_INTS = 7;
 
 /** Returns a node that turns the numbers of a value into another type. */
 export function toType(type: keyof typeof ELEMENT, input: string, output: string): OnnxNode {
-  // oxlint-disable-next-line house/glossary -- the operator has this name in ONNX
   return { op: 'Cast', inputs: [input], outputs: [output], attributes: { to: ELEMENT[type] } };
 }
 
