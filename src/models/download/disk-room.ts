@@ -51,7 +51,10 @@ function diskFull({ directory, freeBytes, othersBytes, neededBytes }: Shortage):
   return `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`;
 }
 
-/** Throws unless the directory, or its closest existing parent, is writable: `mkdir` fails with ENOENT on a read-only volume. */
+/**
+ * Throws unless the directory, or its closest existing parent, is writable: `mkdir` fails with ENOENT on a read-only
+ * volume.
+ */
 export async function failUnlessWritable(directory: string): Promise<void> {
   try {
     await access(directory, constants.W_OK);

@@ -1,6 +1,6 @@
 /**
- * Fetches an archive and unpacks it into a hidden directory, which then appears in the store at once. The archive is removed
- * afterwards; if the process is killed before, the next one continues with it.
+ * Fetches an archive and unpacks it into a hidden directory, which then appears in the store at once. The archive is
+ * removed afterwards; if the process is killed before, the next one continues with it.
  */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,4 +1,7 @@
-/** Downloads or generates one file of a model. If several programs fetch the same file, one downloads it and the others wait. */
+/**
+ * Downloads or generates one file of a model. If several programs fetch the same file, one downloads it and the others
+ * wait.
+ */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
- * Ensures that a model is complete in the store before its server starts; init containers of pods run this. Verifies a model of
- * the catalogue and downloads it if it is missing or damaged. Any other model must already be there.
+ * Ensures that a model is complete in the store before its server starts; init containers of pods run this. Verifies a
+ * model of the catalogue and downloads it if it is missing or damaged. Any other model must already be there.
  */
 import path from 'node:path';
 import type { ModelFormat } from '../../providers/provider.ts';

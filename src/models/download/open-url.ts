@@ -1,6 +1,6 @@
 /**
- * Sends one GET request and follows redirects itself: a token must only reach its own server, and the Hub states the checksum of
- * a file in the headers of the redirect.
+ * Sends one GET request and follows redirects itself: a token must only reach its own server, and the Hub states the
+ * checksum of a file in the headers of the redirect.
  */
 import type { Readable } from 'node:stream';
 import { request, Agent, EnvHttpProxyAgent, type Dispatcher, type buildConnector } from 'undici';
@@ -75,8 +75,8 @@ function withoutQuery({ origin, pathname }: URL): string {
 }
 
 /**
- * Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. A connection fails after `silenceMs` without data. The
- * caller destroys the dispatcher. `connect` opens connections that need no proxy.
+ * Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. A connection fails after `silenceMs`
+ * without data. The caller destroys the dispatcher. `connect` opens connections that need no proxy.
  */
 export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher {
   const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs, ...(connect === undefined ? {} : { connect }) };

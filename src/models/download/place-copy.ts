@@ -1,4 +1,7 @@
-/** Reuses a file that the store already has under another name, such as a model of the Hub that the catalogue lists as well. */
+/**
+ * Reuses a file that the store already has under another name, such as a model of the Hub that the catalogue lists as
+ * well.
+ */
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueFile, type Download } from '../catalogue/catalogue.ts';

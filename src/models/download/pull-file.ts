@@ -1,4 +1,7 @@
-/** Downloads one file: resumes the part of an earlier attempt, transfers the rest, verifies size and checksum, and places the file. */
+/**
+ * Downloads one file: resumes the part of an earlier attempt, transfers the rest, verifies size and checksum, and
+ * places the file.
+ */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';

@@ -1,7 +1,7 @@
 /**
- * The part file of a download and its journal of complete blocks, from which the next attempt resumes. Data is written before its
- * line in the journal, so a crash leaves no false claim. A power failure may; then the CRC of the block differs when the part is
- * hashed, and only that block is fetched again.
+ * The part file of a download and its journal of complete blocks, from which the next attempt resumes. Data is written
+ * before its line in the journal, so a crash leaves no false claim. A power failure may; then the CRC of the block
+ * differs when the part is hashed, and only that block is fetched again.
  */
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';

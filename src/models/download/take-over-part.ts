@@ -1,7 +1,8 @@
 /**
- * Partial downloads of one file on a volume that several pods share. Each writer has its own part, `<target>.<writer>.part`, so
- * writers cannot damage each other's data. Parts also show who is downloading, so that others can wait; an abandoned part is taken
- * over. Clocks of nodes differ: file times are compared only with the time that the volume gives a new file, or with earlier values.
+ * Partial downloads of one file on a volume that several pods share. Each writer has its own part,
+ * `<target>.<writer>.part`, so writers cannot damage each other's data. Parts also show who is downloading, so that
+ * others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the time
+ * that the volume gives a new file, or with earlier values.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -17,7 +18,10 @@ export interface Part {
 export interface PartFiles {
   /** Absolute path of this writer's part. */
   readonly own: string;
-  /** Marks this writer as active. Returns the longest part of an active writer that is ahead. Throws if the volume is read-only. */
+  /**
+   * Marks this writer as active. Returns the longest part of an active writer that is ahead. Throws if the volume is
+   * read-only.
+   */
   ahead(): Promise<Part | undefined>;
   /** Takes over the longest abandoned part if this writer has none. Its writer notices before its next request. */
   takeOver(): Promise<void>;

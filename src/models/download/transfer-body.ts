@@ -1,4 +1,7 @@
-/** Writes the body of one response to the part and hashes data in order. One batch is written while the next is received. */
+/**
+ * Writes the body of one response to the part and hashes data in order. One batch is written while the next is
+ * received.
+ */
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
@@ -33,7 +36,10 @@ const WRITE_BYTES = 2 ** 20;
 /** Slow connections write earlier. */
 const WRITE_EVERY_MS = 500;
 
-/** Throws if a write or the connection fails; earlier data is in the part. Undefined: everything from `from` to `end` is there. */
+/**
+ * Throws if a write or the connection fails; earlier data is in the part. Undefined: everything from `from` to `end` is
+ * there.
+ */
 export async function receiveBody(
   receiver: Receiver,
   body: Readable,
@@ -103,8 +109,8 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
 const AHEAD = 2;
 
 /**
- * Yields chunks as they were received; the iterator of a stream would join and copy them. Throws the error of the body after the
- * chunks before it. A caller that stops earlier must destroy the body.
+ * Yields chunks as they were received; the iterator of a stream would join and copy them. Throws the error of the body
+ * after the chunks before it. A caller that stops earlier must destroy the body.
  */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
   const waiting: Buffer[] = [];
@@ -143,9 +149,10 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
 }
 
 /**
- * Memory that the sockets of one download reuse. Otherwise each read allocates 64 KiB, which doubles processor time and leaves
- * garbage. A socket fills one slab after another; a slab is free again once its data was written. A body must be read and written
- * completely before the next request begins, so that slabs are written in the order in which they were filled.
+ * Memory that the sockets of one download reuse. Otherwise each read allocates 64 KiB, which doubles processor time and
+ * leaves garbage. A socket fills one slab after another; a slab is free again once its data was written. A body must be
+ * read and written completely before the next request begins, so that slabs are written in the order in which they were
+ * filled.
  */
 export interface ReadMemory {
   /** For a dispatcher with one request at a time. */

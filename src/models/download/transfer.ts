@@ -1,8 +1,8 @@
 /**
- * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile. Others open only after the
- * server has answered a range request of the first connection with that range, and only if the first is slow. Each takes a stretch
- * of missing blocks and retries it where it broke. A damaged block of an earlier attempt becomes missing again. The transfer is
- * complete when the hash has reached the end.
+ * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile. Others open only
+ * after the server has answered a range request of the first connection with that range, and only if the first is slow.
+ * Each takes a stretch of missing blocks and retries it where it broke. A damaged block of an earlier attempt becomes
+ * missing again. The transfer is complete when the hash has reached the end.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';

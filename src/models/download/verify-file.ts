@@ -1,4 +1,6 @@
-/** Compares a file in the store with its catalogue entry: its size, and its checksum if computing it takes only seconds. */
+/**
+ * Compares a file in the store with its catalogue entry: its size, and its checksum if computing it takes only seconds.
+ */
 import { readFile, stat } from 'node:fs/promises';
 import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile } from '../catalogue/catalogue.ts';
@@ -9,8 +11,8 @@ import { isFileWith } from './verify-hash.ts';
 const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 
 /**
- * Returns what matches; undefined if the file is missing or differs. `file` is an absolute path: for an archive, the directory
- * whose files are compared with their list.
+ * Returns what matches; undefined if the file is missing or differs. `file` is an absolute path: for an archive, the
+ * directory whose files are compared with their list.
  */
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const { from, archive } = expected;

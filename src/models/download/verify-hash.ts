@@ -1,6 +1,7 @@
 /**
- * Computes the SHA-256 of a download while its blocks arrive in any order. Data that arrives in order is hashed directly; other
- * data is read back from the part once everything before it is complete. Blocks of an earlier attempt are compared with their CRC.
+ * Computes the SHA-256 of a download while its blocks arrive in any order. Data that arrives in order is hashed
+ * directly; other data is read back from the part once everything before it is complete. Blocks of an earlier attempt
+ * are compared with their CRC.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -13,8 +14,8 @@ export interface OrderedHash {
   /** Takes data that was just written at `offset`. Ignores data that is out of order. */
   feed(offset: number, buffers: readonly Buffer[]): void;
   /**
-   * Hashes complete blocks that were not hashed yet. Concurrent calls share one run. `begins`: no connection is open yet, so an
-   * incomplete block is hashed as well, and the first connection continues exactly there.
+   * Hashes complete blocks that were not hashed yet. Concurrent calls share one run. `begins`: no connection is open
+   * yet, so an incomplete block is hashed as well, and the first connection continues exactly there.
    */
   catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void>;
   /** Resolves when no `catchUp` is running. */

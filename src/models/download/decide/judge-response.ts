@@ -1,4 +1,7 @@
-/** Judges by status and headers whether a response is the requested part of a file. The checksum has the last word. Pure. */
+/**
+ * Judges by status and headers whether a response is the requested part of a file. The checksum has the last word.
+ * Pure.
+ */
 
 export interface ExpectedBytes {
   readonly url: string;

@@ -1,8 +1,8 @@
 /** The journal of a partial download: which blocks of the file the part holds, with their checksums. Pure. */
 
 /**
- * A killed download loses at most one block per connection and the socket buffers. Each complete block is one line of the
- * journal: 20,000 lines for a file of 40 GB.
+ * A killed download loses at most one block per connection and the socket buffers. Each complete block is one line of
+ * the journal: 20,000 lines for a file of 40 GB.
  */
 export const BLOCK_BYTES = 2 * 2 ** 20;
 

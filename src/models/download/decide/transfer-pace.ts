@@ -10,7 +10,9 @@ export interface Stretch {
 /** `closed`: complete or in flight. `begun`: partly present. */
 export type BlockState = 'closed' | 'begun' | 'empty';
 
-/** Returns the first open block and the empty ones after it, at most `maxBlocks`. Only the first may be a begun block. */
+/**
+ * Returns the first open block and the empty ones after it, at most `maxBlocks`. Only the first may be a begun block.
+ */
 export function nextStretch(stateOf: (block: number) => BlockState, count: number, maxBlocks: number): Stretch | undefined {
   let first = 0;
   while (first < count && stateOf(first) === 'closed') first += 1;
@@ -36,7 +38,9 @@ export function connectionsFor(remainingBytes: number, allowed: number): number 
   return remainingBytes < SEVERAL_FROM_BYTES ? 1 : Math.max(1, Math.min(allowed, Math.floor(remainingBytes / STRETCH_BYTES.least)));
 }
 
-/** Above this speed, more connections do not help: blocks only arrive out of order and are read again for the checksum. */
+/**
+ * Above this speed, more connections do not help: blocks only arrive out of order and are read again for the checksum.
+ */
 export const FAST_BYTES_PER_SECOND = 200_000_000;
 
 export function isFast(bytes: number, elapsedMs: number, fastBytesPerSecond: number): boolean {
