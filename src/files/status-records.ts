@@ -1,4 +1,4 @@
-/** Reads back what the status files of an earlier controller record of failures. Nothing else in them is read by the program. */
+/** Reads the failures that an earlier controller recorded in its status files. Nothing else in them is read. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -22,7 +22,10 @@ const Recorded = z.object({
     .default([]),
 });
 
-/** `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be read. */
+/**
+ * `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be
+ * read.
+ */
 export function createStatusRecords(directory: string, log: SourceLog): FailureRecords {
   return {
     async read() {

@@ -105,8 +105,8 @@ describeWithPodman('Toolbox images', () => {
         await pin(`[gguf.cpu]\nimage = "${image}"\nid = "sha256:${first}"\n`);
         await service.save(box, chatSlot);
         const refused = await stalled(box);
-        expect(refused).toMatchObject({ reason: 'ImageMissing', message: expect.stringMatching(/^Build the image "\S+" again/) });
-        expect(refused?.message).toContain(`podman has "${second.slice(0, 12)}" under this name, and "${first.slice(0, 12)}" is pinned`);
+        expect(refused).toMatchObject({ reason: 'ImageMissing', message: expect.stringMatching(/; build it again with "svcctl toolbox build"/) });
+        expect(refused?.message).toContain(`is "${second.slice(0, 12)}" in podman, but "${first.slice(0, 12)}" is pinned`);
         const verified = await toolbox('verify');
         expect([verified.code, /^gguf +cpu .* (\S+)$/m.exec(verified.out)?.[1]]).toEqual([1, 'different']);
         // What the message asks for helps.
@@ -125,7 +125,7 @@ describeWithPodman('Toolbox images', () => {
       await pin(`[gguf.cpu]\nimage = "${host}/svc/other:v1"\ndigest = "sha256:${'0'.repeat(64)}"\n`);
       await service.save(box, chatSlot);
       const seen = await service.until(box, 'refused', (slot) => condition(slot, 'Ready')?.reason === 'ImagePullFailed');
-      expect(condition(seen, 'Ready')?.message).toMatch(/^Check the digest: "\S+" does not have the image/);
+      expect(condition(seen, 'Ready')?.message).toMatch(/^"\S+" does not have the image ".*"; check the digest/);
       expect(await containers(box)).toBe('');
       const pulled = await toolbox('pull', 'gguf');
       expect([pulled.code, pulled.err]).toEqual([1, expect.stringContaining('manifest unknown')]);

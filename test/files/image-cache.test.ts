@@ -173,7 +173,7 @@ test('a disk that fails is a problem with an advice, and not an error', async ()
   await writeFile(directory(), 'a file where the directory should be');
   expect(await open().keep(piecesOf(PNG))).toEqual({
     ok: false,
-    problem: expect.stringMatching(/^Make room in ".*", or ask for "b64_json"/),
+    problem: expect.stringMatching(/^The image could not be stored in ".*; free disk space, or request "b64_json"$/),
   });
 });
 

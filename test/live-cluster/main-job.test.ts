@@ -268,7 +268,7 @@ describeWithCluster('A slot in a cluster', () => {
   }, 120_000);
 
   test.each([
-    ['hf:test/none', 'ModelGated', /Correct "HF_TOKEN", or the name "test\/none"/],
+    ['hf:test/none', 'ModelGated', /"HF_TOKEN" is not valid or has no access to "test\/none"/],
     ['hf:test/tiny:Q9_9', 'ModelMissing', /it has no "Q9_9"/],
   ])(
     'that names %s is stalled with what to do',

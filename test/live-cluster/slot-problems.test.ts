@@ -81,7 +81,7 @@ const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   model: {
     spec: '',
     reason: 'ModelMissing',
-    texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
+    texts: ['The file "/models/mine/lost.gguf" does not exist', '"models.claim"'],
     fix: { model: { default: 'demo-fox' } },
   },
   directory: {

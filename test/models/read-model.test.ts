@@ -57,7 +57,7 @@ describe('a model that is a directory', () => {
     });
     expect(await createModelReader(root, MODEL_FORMATS).read(id, id)).toEqual({
       kind: 'unusable',
-      message: '"birds/parrot" is a directory: use the name of a model file in it',
+      message: '"birds/parrot" is a directory; use the name of a model file in it',
     });
   });
 

@@ -54,7 +54,7 @@ test('models are pulled in a cluster after their licence was accepted, and remov
 
 test.each([
   ['own/m.gguf', PLAIN, 'ModelMissing', 'nothing provides "own/m.gguf"'],
-  ['hf:o/none', PLAIN, 'ModelGated', 'Correct the name "o/none"'],
+  ['hf:o/none', PLAIN, 'ModelGated', '"o/none" does not exist, or requires a token'],
   ['url/x/m.gguf', { ...PLAIN, url: 'https://example.com/m.gguf' }, 'PulledByPods', 'Put the file of "url/x/m.gguf" on the volume'],
 ])('%s cannot be pulled in a cluster', async (name, request, reason, message) => {
   const store = await world.replica({ root, env: { HF_ENDPOINT: hub.url } });

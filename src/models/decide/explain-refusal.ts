@@ -60,10 +60,9 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
   if (code === 'RevisionNotFound')
     return missing(`"${page}" no longer has the chosen version ${http}; remove the model with "svcctl model rm" and pull it again`);
   if (code === 'GatedRepo' || status === 403) {
-    const token = sentToken
-      ? 'the account of "HF_TOKEN" has no access yet'
-      : 'set "HF_TOKEN" to a token of an account that has accepted them';
-    return gated(`"${page}" requires its terms to be accepted ${http}; accept them on that page; ${token}`);
+    const problem = sentToken ? `The account of "HF_TOKEN" has no access to "${page}" yet` : `"${page}" sends files only to accounts`;
+    const token = sentToken ? '' : ', and set "HF_TOKEN" to a token of that account';
+    return gated(`${problem} ${http}; open the page and accept its terms${token}`);
   }
   if (status === 401 && sentToken)
     return gated(`"HF_TOKEN" is not valid or has no access to "${repo}" ${http}; correct the token or the name`);

@@ -64,7 +64,7 @@ describe('fetchModel() of a model that is not in the catalogue', () => {
   test('accepts a complete GGUF file, and names a file that is missing or incomplete', async () => {
     expect(await fetch('own/m.gguf')).toMatchObject({
       ok: false,
-      failure: { kind: 'stalled', message: expect.stringContaining(`Put the file "${root}/own/m.gguf"`) },
+      failure: { kind: 'stalled', message: expect.stringContaining(`The file "${root}/own/m.gguf" does not exist`) },
     });
     await mkdir(path.join(root, 'own'));
     await writeFile(path.join(root, 'own/m.gguf'), fox.subarray(0, 100_000));

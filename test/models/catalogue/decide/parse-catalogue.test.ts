@@ -61,7 +61,7 @@ describe('parseCatalogue() of an entry with a mistake', () => {
     ['an address without a file', ENTRY.replace(/repo.*\nfile.*/, 'url = "https://a.test/"'), 'whose path ends in a file name'],
     ['two places', ENTRY.replace('size', 'url = "https://a.test/m.gguf"\nsize'), 'models.0.files.0: Say where the file is'],
     ['no place', ENTRY.replace(/repo.*\nfile.*\n/, ''), 'models.0.files.0: Say where the file is'],
-    ['a file twice', ENTRY + FILE, 'models.0.files.1: Name each file once: "m-Q4_K_M.gguf" occurs twice'],
+    ['a file twice', ENTRY + FILE, 'models.0.files.1: The file "m-Q4_K_M.gguf" occurs twice; name each file once'],
     ['a path of its own', ENTRY.replace('size', 'path = "hf/m.gguf"\nsize'), 'models.0.files.0.path: Remove "path"'],
     ['no GGUF file', ENTRY.replace('.gguf', '.onnx'), 'models.0.files.0: Name a ".gguf" file first'],
     ['vision without a projector', ENTRY.replace('"chat"', '"vision"'), 'models.0.files: Add the projector'],
@@ -83,7 +83,7 @@ describe('parseCatalogue() of an entry with a mistake', () => {
   test('the second entry with an id is refused, and the first one stays', () => {
     const { ids, problems, refused } = read(ENTRY + ENTRY);
     expect({ ids, refused }).toEqual({ ids: ['own'], refused: new Set() });
-    expect(problems).toEqual(['models.toml:10:1: models.1.id: Use another id: "own" is already the id of an earlier entry']);
+    expect(problems).toEqual(['models.toml:10:1: models.1.id: An earlier entry has the id "own"; use another one']);
   });
 
   test('of thousands of problems only some are listed', () => {
@@ -99,8 +99,8 @@ describe('parseCatalogue() of a text that is no catalogue', () => {
     ['an unknown table', '[model]\nid = "a"\n', 'models.toml:1:2: model: Unknown key "model"; did you mean "models"?'],
     ['a table instead of a list', '[models]\nid = "a"\n', 'models.toml:1:2: models: Write a list in brackets'],
     ['NUL', 'a = "\0"\n', 'models.toml:1:'],
-    ['a key of objects', '[__proto__]\na = 1\n', 'Use another key'],
-    ['deep nesting', `models = ${'['.repeat(500)}${']'.repeat(500)}\n`, 'Nest tables and lists at most'],
+    ['a key of objects', '[__proto__]\na = 1\n', '; use another key'],
+    ['deep nesting', `models = ${'['.repeat(500)}${']'.repeat(500)}\n`, 'Tables and lists are nested more than'],
     ['too many entries', '[[models]]\n'.repeat(501), 'Use at most 500 entries, not 501'],
   ])('%s leaves nothing, and says so', (_name, text, message) => {
     const { ids, problems, refused } = read(text);
@@ -116,7 +116,7 @@ describe('an id of the shipped catalogue', () => {
     expect(read(ENTRY + GOOD, shipped)).toMatchObject({
       ids: ['good'],
       problems: [
-        'models.toml:2:1: models.0.id: Use another id: "own" is in the shipped catalogue. To replace that entry, add "override = true"',
+        'models.toml:2:1: models.0.id: The shipped catalogue has the id "own"; use another one, or add "override = true" to replace that entry',
       ],
     });
   });
