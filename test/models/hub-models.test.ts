@@ -106,7 +106,7 @@ describe('a model that is named by its repository', () => {
 
   test.each([
     ['hf:o/none', 'ModelGated', '"o/none" does not exist, or requires a token'],
-    ['hf:o/r:Q3_K', 'ModelMissing', 'Choose a quantisation that "o/r" has: "Q4_K_M", "Q8_0"; it has no "Q3_K"'],
+    ['hf:o/r:Q3_K', 'ModelMissing', '"o/r" has no quantisation "Q3_K"; choose one of "Q4_K_M", "Q8_0"'],
     ['hf:o/r/none.gguf', 'ModelMissing', '"o/r" has no file "none.gguf"; choose one of'],
     ['hf:o', 'ModelMissing', 'is not a model on the Hub; write it as "hf:owner/repo"'],
   ])('%s fails with what to do', async (name, reason, message) => {
@@ -126,7 +126,7 @@ describe('a model that is named by its repository', () => {
     const elsewhere = storeOf({ env: { HF_ENDPOINT: `${hub.storageUrl}/` } });
     expect(await pull(elsewhere, 'hf:o/r')).toMatchObject({ ok: false, failure: { reason: 'ModelMissing' } });
     await hub.close();
-    const message = expect.stringContaining('Check the network');
+    const message = expect.stringContaining('; check the network');
     expect(await pull(storeOf(), 'hf:o/r')).toMatchObject({ ok: false, failure: { kind: 'retry', message } });
   });
 });
@@ -147,7 +147,9 @@ describe('a repository with terms', () => {
     const store = storeOf();
     const refused = await pull(store, 'hf:o/llama');
     expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'LicenseNotAccepted' } });
-    expect(refused).toMatchObject({ failure: { message: expect.stringContaining(`The licence "llama3.2" (${hub.url}/o/llama) restricts the use of the model`) } });
+    expect(refused).toMatchObject({
+      failure: { message: expect.stringContaining(`The licence "llama3.2" (${hub.url}/o/llama) restricts the use of the model`) },
+    });
     expect(hub.fileRequests()).toEqual([]);
     expect(await pull(storeOf({ accepted: ['llama3.2'] }), 'hf:o/llama:Q8_0')).toMatchObject({ ok: true });
     await store.sources.licenses.accept('llama3.2', 'hf:o/llama');

@@ -60,7 +60,7 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
   if (code === 'RevisionNotFound')
     return missing(`"${page}" no longer has the chosen version ${http}; remove the model with "svcctl model rm" and pull it again`);
   if (code === 'GatedRepo' || status === 403) {
-    const problem = sentToken ? `The account of "HF_TOKEN" has no access to "${page}" yet` : `"${page}" sends files only to accounts`;
+    const problem = sentToken ? `The account of "HF_TOKEN" has no access to "${page}" yet` : `"${page}" is gated`;
     const token = sentToken ? '' : ', and set "HF_TOKEN" to a token of that account';
     return gated(`${problem} ${http}; open the page and accept its terms${token}`);
   }

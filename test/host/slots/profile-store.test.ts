@@ -176,8 +176,8 @@ describe('createProfileStore()', () => {
     expect(Object.fromEntries(profiles.map((profile) => [profile.name, texts(profile.problems)]))).toEqual({
       coding: [],
       empty: [expect.stringContaining('would disable every slot')],
-      file: [expect.stringContaining('a profile is a directory')],
-      folder: [expect.stringContaining('/profiles/folder/primary.toml:1:1: Move this directory elsewhere')],
+      file: [expect.stringContaining('A profile is a directory')],
+      folder: [expect.stringContaining('/profiles/folder/primary.toml:1:1: This is a directory, not a file; move it elsewhere')],
       gone: [expect.stringContaining('Links in profiles are not followed')],
       huge: [expect.stringContaining('more than 1 MiB; make it smaller')],
       link: [expect.stringContaining('Links to profiles are not followed')],

@@ -170,7 +170,7 @@ describe('createTomlDirectory().read()', () => {
     await rm(slots.directory, { recursive: true });
     expect((await slots.read()).slots.size).toBe(0);
     await writeFile(slots.directory, 'a file');
-    await expect(slots.read()).rejects.toThrow('Make the directory');
+    await expect(slots.read()).rejects.toThrow('cannot be read: ENOTDIR');
   });
 
   test('concurrent reads agree on the generation', async () => {

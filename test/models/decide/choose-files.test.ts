@@ -52,7 +52,7 @@ describe('chooseFiles() with a name that says which', () => {
     [{ quantisation: 'Q4' }, 'it has no "Q4"'],
     [{ file: 'n.gguf' }, '"o/r" has no file "n.gguf"; choose one of "BF16/m-BF16-00001-of-00002.gguf"'],
   ])('%j does not exist', (name, message) => {
-    expect(choose(name)).toMatch(/^none: Choose/);
+    expect(choose(name)).toMatch(/^none: "o\/r" has no (file|quantisation) ".*"; choose one of/);
     expect(choose(name)).toContain(message);
   });
 });
@@ -78,8 +78,8 @@ describe('chooseFiles() with a repository only', () => {
 
   test.each([
     ['without GGUF files', [file('model.safetensors')], 'none: "o/r" has no GGUF files; name another repository'],
-    ['with an incomplete split model', [file('m-00001-of-00003.gguf'), file('m-00003-of-00003.gguf')], 'none: Name a repository with GGUF'],
-    ['with a projector only', [file('mmproj.gguf')], 'none: Name a repository with GGUF'],
+    ['with an incomplete split model', [file('m-00001-of-00003.gguf'), file('m-00003-of-00003.gguf')], 'none: "o/r" has no GGUF files'],
+    ['with a projector only', [file('mmproj.gguf')], 'none: "o/r" has no GGUF files'],
   ])('refuses one %s', (_, files, message) => {
     expect(choose({}, undefined, files)).toContain(message);
   });

@@ -34,7 +34,9 @@ describe('parseSlotText()', () => {
     expect(problemsOf('enabled = true\nbackend = cpu # fast\n')).toEqual([
       'img.toml:2:11: The value of "backend" has no quotes; write backend = "cpu"',
     ]);
-    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain('Write default = "hf:owner/repo", with quotes');
+    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain(
+      'The value of "default" has no quotes; write default = "hf:owner/repo"',
+    );
     expect(problemsOf('[env]\nHF_TOKEN = hunter2\n')).toEqual([
       'img.toml:2:12: The value of "HF_TOKEN" has no quotes; write HF_TOKEN = "…"',
     ]);
