@@ -99,7 +99,7 @@ function chokidarOptions({ directory, names }: WatchDirectoryOptions, polling: b
 }
 
 /** Differs from a later directory at the same path. Undefined if there is none. */
-async function identityOf(directory: string): Promise<string | undefined> {
+export async function identityOf(directory: string): Promise<string | undefined> {
   const facts = await stat(directory, { bigint: true }).catch((): BigIntStats | undefined => undefined);
   return facts?.isDirectory() === true ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : undefined;
 }

@@ -1,7 +1,7 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
 import { renameSync, utimesSync } from 'node:fs';
-import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
+import { chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
 
@@ -109,5 +109,13 @@ export async function writeJsonAtomically(path: string, value: unknown, mode: nu
 export async function makeSubdirectory(directory: string, mode?: number): Promise<void> {
   await mkdir(directory, mode).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
+  });
+}
+
+/** Lists a directory; empty if it does not exist. Throws the system's error otherwise. */
+export async function listDirectory(directory: string): Promise<readonly string[]> {
+  return await readdir(directory).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
   });
 }

@@ -27,6 +27,12 @@ export const LIBPOD = '/v4.0.0/libpod';
 export const COMPAT = '/v1.41';
 
 const CALL_TIMEOUT_MS = 30_000;
+/** The id of a container or an image in a response. */
+export const Created = z.object({ Id: z.string().min(1) });
+/** Large images take long on slow disks. */
+export const CREATE_TIMEOUT_MS = 120_000;
+/** Podman's own time to kill and clean up, beyond the grace period. */
+export const REMOVE_TIMEOUT_MS = 60_000;
 /** The largest response, a long container list, has some hundred KB. */
 const ANSWER_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Events and progress have a few KB. */

@@ -1,22 +1,14 @@
 /** Creates, starts and removes containers, and turns podman's errors into failures. */
 import { readdir, stat } from 'node:fs/promises';
-import { z } from 'zod';
 import type { Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { undeclared } from './decide/container-facts.ts';
 import { nameTakenMessage, containerSpec } from './decide/podman-container.ts';
-import { LIBPOD, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
+import { CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
 import type { PodmanObserver } from './podman-observe.ts';
 import { imageNotBuilt } from './podman-pull.ts';
 import { checkPortFree, portTaken } from '../host-probe.ts';
-
-const Created = z.object({ Id: z.string().min(1) });
-
-/** Large images take long on slow disks. */
-const CREATE_TIMEOUT_MS = 120_000;
-/** Podman's own time to kill and clean up, beyond the grace period. */
-const REMOVE_TIMEOUT_MS = 60_000;
 
 export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver, instance: string) {
   /** Additions of `containers.conf`, learned from the first container. */

@@ -2,10 +2,9 @@
  * Reads the output of a container. Podman multiplexes both streams in frames: one byte for the stream, three empty
  * bytes, four bytes of length.
  */
-import { z } from 'zod';
 import type { LogLine, Runtime, ImageReference } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { LIBPOD, type PodmanApi } from './podman-api.ts';
+import { CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/read-body.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { printingContainer } from './decide/podman-container.ts';
@@ -66,9 +65,6 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   }
 }
 
-const Created = z.object({ Id: z.string().min(1) });
-const CREATE_TIMEOUT_MS = 120_000;
-const REMOVE_TIMEOUT_MS = 60_000;
 const MAX_LINES = 100_000;
 
 /** Runs a program of an image and returns its output: without network, devices, mounts or capabilities. */

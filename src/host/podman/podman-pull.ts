@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { COMPAT, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
+import { COMPAT, Created, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 
 const Line = z.object({
   id: z.string().optional(),
@@ -15,8 +15,6 @@ const Line = z.object({
   error: z.string().optional(),
   errorDetail: z.object({ message: z.string() }).partial().nullish(),
 });
-
-const Named = z.object({ Id: z.string().min(1) });
 
 type Layers = Map<string, { current: number; total: number }>;
 
@@ -59,7 +57,7 @@ async function notBuilt(api: PodmanApi, { reference, imageId }: ImageReference, 
   if (imageId === undefined) return imageNotBuilt(reference);
   const named = await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(reference)}/json`, { signal });
   if (!named.ok) return named;
-  const found = Named.safeParse(named.value.body).data;
+  const found = Created.safeParse(named.value.body).data;
   if (named.value.status !== 200 || found === undefined) return imageNotBuilt(reference);
   const problem = `The image "${reference}" is "${shortId(found.Id)}" in podman, but "${shortId(imageId)}" is pinned`;
   const advice = 'build it again with "svcctl toolbox build", or set its "id" in "toolboxes.toml"';

@@ -1,7 +1,8 @@
 /** Records processes in `<state>/run/<name>.json` and `<name>.exit` for the next controller. */
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { identityOf } from '../../files/watch-directory.ts';
 import { makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
@@ -125,12 +126,6 @@ export function createProcessRecords(directory: string) {
       });
     },
   };
-}
-
-/** Differs from a later directory at the same path. Undefined if there is none. */
-async function identityOf(directory: string): Promise<string | undefined> {
-  const facts = await stat(directory, { bigint: true }).catch(() => undefined);
-  return facts === undefined ? undefined : `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`;
 }
 
 /** Earlier versions left exits behind. */

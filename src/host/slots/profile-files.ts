@@ -8,7 +8,7 @@ import { renameSync } from 'node:fs';
 import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { readTextFile } from '../../files/read-text-file.ts';
-import { syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
+import { listDirectory, syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
@@ -63,7 +63,7 @@ export function createProfileFiles(directory: string): ProfileFiles {
   const change = async <T>(work: (existing: ReadonlySet<string>) => Promise<T>): Promise<T> =>
     await lock('profiles', async () => {
       await restore(directory);
-      const entries = await entriesOf(directory);
+      const entries = await listDirectory(directory);
       return await work(new Set(entries.filter((entry) => !entry.startsWith('.'))));
     });
 
@@ -77,7 +77,7 @@ export function createProfileFiles(directory: string): ProfileFiles {
       await ready();
       const problems: SpecProblem[] = [];
       const names: ProfileName[] = [];
-      const entries = await entriesOf(directory).catch((error: unknown) => {
+      const entries = await listDirectory(directory).catch((error: unknown) => {
         problems.push(problemAt(directory, `This directory cannot be read: ${messageOf(error)}`));
         return [];
       });
@@ -134,7 +134,7 @@ export function createProfileFiles(directory: string): ProfileFiles {
 
 /** Repairs interrupted changes. */
 async function restore(directory: string): Promise<void> {
-  for (const entry of await entriesOf(directory)) {
+  for (const entry of await listDirectory(directory)) {
     const { name, kind } = UNFINISHED.exec(entry)?.groups ?? {};
     if (name === undefined) continue;
     const [left, place] = [path.join(directory, entry), path.join(directory, name)];
@@ -157,15 +157,6 @@ async function refuseFile(place: string): Promise<void> {
   const facts = await lstat(place);
   if (!facts.isDirectory() && !facts.isSymbolicLink())
     throw new Error(`"${place}" is a file, but a profile is a directory; move it elsewhere`);
-}
-
-async function entriesOf(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 async function readProfile(place: string): Promise<FoundProfile | undefined> {

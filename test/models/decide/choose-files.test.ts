@@ -48,7 +48,7 @@ describe('chooseFiles() with a name that says which', () => {
   });
 
   test.each([
-    [{ quantisation: 'Q3_K_M' }, 'Choose a quantisation that "o/r" has: "BF16", "IQ2_XXS", "Q2_K", "Q4_K_M"'],
+    [{ quantisation: 'Q3_K_M' }, '"o/r" has no quantisation "Q3_K_M"; choose one of "BF16", "IQ2_XXS", "Q2_K", "Q4_K_M"'],
     [{ quantisation: 'Q4' }, 'it has no "Q4"'],
     [{ file: 'n.gguf' }, '"o/r" has no file "n.gguf"; choose one of "BF16/m-BF16-00001-of-00002.gguf"'],
   ])('%j does not exist', (name, message) => {
