@@ -49,7 +49,7 @@ describe('chooseFiles() with a name that says which', () => {
 
   test.each([
     [{ quantisation: 'Q3_K_M' }, '"o/r" has no quantisation "Q3_K_M"; choose one of "BF16", "IQ2_XXS", "Q2_K", "Q4_K_M"'],
-    [{ quantisation: 'Q4' }, 'it has no "Q4"'],
+    [{ quantisation: 'Q4' }, 'has no quantisation "Q4"'],
     [{ file: 'n.gguf' }, '"o/r" has no file "n.gguf"; choose one of "BF16/m-BF16-00001-of-00002.gguf"'],
   ])('%j does not exist', (name, message) => {
     expect(choose(name)).toMatch(/^none: "o\/r" has no (file|quantisation) ".*"; choose one of/);
