@@ -85,7 +85,8 @@ describe('an entry of the catalogue in a cluster', () => {
 
   test('is refused where this version cannot run it, and no record is made', async () => {
     const store = await replica(await catalogueOf(''));
-    const message = 'The model "sdxl-turbo" cannot be used: it needs the provider "image", which this version does not include yet; choose another model';
+    const message =
+      'The model "sdxl-turbo" cannot be used: it needs the provider "image", which this version does not include yet; choose another model';
     expect(await look(store, 'sdxl-turbo')).toEqual({ kind: 'missing', message });
     for (const refused of [await pull(store, 'sdxl-turbo'), await store.sources.resolve(id('sdxl-turbo'), signal)])
       expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', message } });

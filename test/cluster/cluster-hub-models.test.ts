@@ -124,7 +124,10 @@ describe('a name on the Hub in a cluster', () => {
     const store = await replica({ isEarly: true });
     expect((await store.observe([id('hf:o/r'), id('demo-fox')], signal)).has(id('hf:o/r'))).toBe(false);
     expect(await look(store, 'demo-fox')).toMatchObject({ kind: 'present' });
-    expect(await look(store, 'hf:o')).toMatchObject({ kind: 'missing', message: expect.stringContaining('is not a model on the Hub; write it as') });
+    expect(await look(store, 'hf:o')).toMatchObject({
+      kind: 'missing',
+      message: expect.stringContaining('is not a model on the Hub; write it as'),
+    });
   });
 
   test('whose record somebody has altered is resolved again', async () => {

@@ -134,7 +134,10 @@ describe('svcctl model', () => {
   }, 60_000);
 
   test('explains a download that cannot succeed', async () => {
-    expect(await run('model', 'pull', 'hf:o/none')).toMatchObject({ code: 1, err: expect.stringContaining('"o/none" does not exist, or requires a token') });
+    expect(await run('model', 'pull', 'hf:o/none')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('"o/none" does not exist, or requires a token'),
+    });
     expect(await run('model', 'pull', 'hf:o/fox:Q8_0')).toMatchObject({ code: 1, err: expect.stringContaining('"o/fox" has: "Q4_K_M"') });
     expect(await run('model', 'pull', 'nothing')).toMatchObject({ code: 1, err: expect.stringContaining('nothing provides "nothing"') });
     expect(await run('model', 'rm', 'nothing')).toMatchObject({

@@ -105,7 +105,10 @@ describeWithPodman('Toolbox images', () => {
         await pin(`[gguf.cpu]\nimage = "${image}"\nid = "sha256:${first}"\n`);
         await service.save(box, chatSlot);
         const refused = await stalled(box);
-        expect(refused).toMatchObject({ reason: 'ImageMissing', message: expect.stringMatching(/; build it again with "svcctl toolbox build"/) });
+        expect(refused).toMatchObject({
+          reason: 'ImageMissing',
+          message: expect.stringMatching(/; build it again with "svcctl toolbox build"/),
+        });
         expect(refused?.message).toContain(`is "${second.slice(0, 12)}" in podman, but "${first.slice(0, 12)}" is pinned`);
         const verified = await toolbox('verify');
         expect([verified.code, /^gguf +cpu .* (\S+)$/m.exec(verified.out)?.[1]]).toEqual([1, 'different']);
