@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createPodmanApi, LIBPOD, findPodmanSocket, type PodmanApi } from '../src/host/podman/podman-api.ts';
-import { writeDemoModels } from '../src/models/demo/demo-models.ts';
+import { writeDemoModels } from '../toolboxes/demo/demo-models.ts';
 import { freePort } from '../test/support/free-port.ts';
 import { atMost, median, type Row } from './measure.ts';
 import { startBenchService, type BenchService } from './service-process.ts';

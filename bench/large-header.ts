@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
-import { encodeGguf, text, texts, u32 } from '../src/models/demo/encode-gguf.ts';
+import { encodeDemoModel } from '../toolboxes/demo/demo-models.ts';
+import { encodeGguf, text, texts, u32 } from '../toolboxes/demo/encode-gguf.ts';
 import { median } from './measure.ts';
 
 const run = promisify(execFile);

@@ -5,8 +5,8 @@
 import { randomFillSync } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { tensorBytes } from '../src/providers/gguf/decide/byte-cursor.ts';
-import { buildVocabulary } from '../src/models/demo/demo-chat.ts';
-import { text, u32, type GgufValue } from '../src/models/demo/encode-gguf.ts';
+import { buildVocabulary } from '../toolboxes/demo/demo-chat.ts';
+import { text, u32, type GgufValue } from '../toolboxes/demo/encode-gguf.ts';
 
 /** The number of a format in GGUF files. */
 const FORMAT = { f32: 0, f16: 1, q4_0: 2, q8_0: 8 } as const;

@@ -1,5 +1,5 @@
 /** The shapes of generated models for measurements of memory: the layers and heads of real families, with fewer of them. Pure. */
-import { f32, u32 } from '../src/models/demo/encode-gguf.ts';
+import { f32, u32 } from '../toolboxes/demo/encode-gguf.ts';
 import type { LargeModel, LargeTensor } from './large-model.ts';
 
 interface Sizes {

@@ -6,7 +6,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { encodeDemoModel } from '../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../toolboxes/demo/demo-models.ts';
 import { createModelReader } from '../src/models/read-model.ts';
 import type { ModelFacts } from '../src/providers/provider.ts';
 import { ggufModel } from '../src/providers/gguf/decide/gguf-model.ts';

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:f
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoModels } from '../src/models/demo/demo-models.ts';
+import { writeDemoModels } from '../toolboxes/demo/demo-models.ts';
 import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-program.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
 import { freePort } from '../test/support/free-port.ts';

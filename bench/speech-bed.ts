@@ -1,8 +1,8 @@
 /** What the measurement of speech needs: a service with slots for both tasks, a voice that is as slow as a trained one beside the demo's, recordings, and the memory of all processes. */
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { speakerModel } from '../src/models/demo/demo-speaker.ts';
-import { encodeOnnx, type OnnxModel } from '../src/models/demo/encode-onnx.ts';
+import { speakerModel } from '../toolboxes/demo/demo-speaker.ts';
+import { encodeOnnx, type OnnxModel } from '../toolboxes/demo/encode-onnx.ts';
 import { isAnswering, startService, type Service } from '../test/support/service.ts';
 import { wavHeadOf } from '../test/toolboxes/speech/sounds.ts';
 

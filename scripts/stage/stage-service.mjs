@@ -3,7 +3,7 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './stage-packages.mjs';
 
-const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'LICENSE'];
+const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'toolboxes/demo', 'LICENSE'];
 /** Where `man` finds it below a prefix such as `/usr`. */
 export const MANUAL = 'share/man/man1/svcctl.1';
 

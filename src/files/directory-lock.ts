@@ -1,9 +1,8 @@
 /**
- * Lets only one service use a directory. The lock is one of the operating system: it belongs to the process and ends with it, however it ends, so that nothing is
- * left behind that could be stale. Node has no call for such locks, but its SQLite holds one on a database file while a transaction is exclusive. Processes
- * in different containers see it as long as they share the file on one kernel. See docs/decisions/0042-one-service-for-each-directory.md.
- *
- * Nothing in this process may open the lock file otherwise: closing it would release the lock, as POSIX defines for such locks.
+ * Lets only one service use a directory. The operating system holds the lock and releases it when the process ends, so
+ * it is never stale. Node has no such locks, but SQLite holds one on a database file during an exclusive transaction.
+ * Containers on one kernel see it if they share the file. See docs/decisions/0042-one-service-for-each-directory.md.
+ * Nothing else in this process may open the lock file: POSIX releases the lock when any descriptor is closed.
  */
 import { appendFile, chown, readFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -16,11 +15,11 @@ import { writeJsonAtomically, type FileOwner } from './write-file.ts';
 
 export interface LockOptions {
   readonly directory: string;
-  /** The file names begin with this. */
+  /** Prefix of the file names. */
   readonly name: string;
-  /** Unix milliseconds, for those who read who holds the lock. */
+  /** Unix milliseconds, shown as the start of the lock. */
   readonly since: number;
-  /** To whom the files are given where the process is allowed to: what root has locked must not be closed to the user of the service. */
+  /** New owner of the files, if allowed: the user of the service must be able to open a lock of root. */
   readonly owner?: FileOwner;
 }
 
@@ -32,7 +31,7 @@ export type LockAnswer =
   | { readonly kind: 'unusable'; readonly message: string };
 
 export interface DirectoryLock {
-  /** Whether the locked file is still the one at its path. It is not after the directory was moved, deleted or emptied. */
+  /** False after the directory was moved, deleted or emptied. */
   isInPlace(): Promise<boolean>;
   /** Later calls do nothing. */
   release(): void;
@@ -51,7 +50,7 @@ export async function lockDirectory({ directory, name, since, owner }: LockOptio
   if (taken.kind === 'unusable') return { kind: 'unusable', message: await explain(file, taken.code) };
   const locked = await identityOf(file);
   const holder = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() } satisfies z.output<typeof Holder>;
-  // For people only, so a full disk is no reason not to start.
+  // Informational only, so errors are ignored.
   await writeJsonAtomically(holderFile, holder, 0o644).catch(() => undefined);
   if (owner !== undefined) for (const each of [file, holderFile]) await chown(each, owner.uid, owner.gid).catch(() => undefined);
   return {
@@ -88,9 +87,9 @@ function take(file: string): Taken {
   }
 }
 
-/** SQLite only says that it cannot open the file; the system says why. */
+/** SQLite reports only that it cannot open the file; the system knows why. */
 async function explain(file: string, code: unknown): Promise<string> {
-  if (code === SQLITE_NOTADB) return `delete "${file}", which is not a lock of this service`;
+  if (code === SQLITE_NOTADB) return `"${file}" is not a lock of this service; delete it`;
   return await appendFile(file, '').then(
     () => `"${file}" cannot be locked (SQLite error ${String(code)})`,
     (error: unknown) => messageOf(error),

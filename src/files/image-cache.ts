@@ -1,6 +1,7 @@
 /**
- * The cache of images that clients fetch by URL: files in one directory, named by random UUIDs, bounded by their size and age. An image is written beside its name and gets it
- * when it is complete, so that a process that is ended at any moment leaves nothing but parts, which the next one removes. Nothing else in the directory is touched.
+ * The cache of images that clients fetch by URL: files named by random UUIDs in one directory, limited by size and age.
+ * An image is written as a part and renamed when complete; parts of a killed process are removed by the next one. Other
+ * files are left alone.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -15,27 +16,27 @@ export type CachedImage = { readonly ok: true; readonly id: string } | { readonl
 
 export interface OpenImage {
   readonly sizeBytes: number;
-  /** Reads from one byte to another one, both included. Closes the file at the end. */
+  /** Both bounds are inclusive. Closes the file at the end. */
   read(from: number, to: number): Readable;
   close(): Promise<void>;
 }
 
 export interface ImageCache {
-  /** Keeps a PNG image that comes in pieces; undefined after the last one. Rejects if `next` does. */
+  /** Stores a PNG image; `next` returns undefined after the last piece. Rejects if `next` does. */
   keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage>;
-  /** Undefined: it is not there any more, or never was. */
+  /** Undefined if there is no such image. */
   open(id: string): Promise<OpenImage | undefined>;
-  /** Removes what is too old, and, the first time, what an earlier process has left incomplete. Never rejects. */
+  /** Removes expired images and, the first time, parts of an earlier process. Never rejects. */
   tidy(): Promise<void>;
 }
 
 export interface ImageCacheOptions {
-  /** Absolute. It is created when it is needed, within a directory that must exist. */
+  /** Absolute. Created on demand; its parent must exist. */
   readonly directory: string;
-  /** Of all images together. */
+  /** All images together. */
   readonly limitBytes: number;
   readonly maxAgeMs: number;
-  /** Unix milliseconds: the age of a file outlives the process. */
+  /** Unix milliseconds, because the age of a file outlives the process. */
   readonly wallNow: () => number;
 }
 
@@ -52,7 +53,7 @@ const FILE_MODE = 0o600;
 const NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(png|part)$/;
 const SIGNATURE = Buffer.from('\u0089PNG\r\n\u001a\n', 'latin1');
 const TRAILER = Buffer.from('IEND', 'latin1');
-const NOT_PNG = 'Read the log of the slot: the image server did not send a PNG image that is complete';
+const NOT_PNG = 'The image server did not send a complete PNG image; read the log of the slot';
 
 export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions): ImageCache {
   /** Oldest first. */
@@ -87,7 +88,7 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
     for (const [id, entry] of found.toSorted(([, a], [, b]) => a.at - b.at)) if (!entries.has(id)) add(id, entry);
   }
 
-  /** `roomBytes`: for an image that is about to be added. */
+  /** `roomBytes`: space for a new image. */
   async function makeRoom(roomBytes: number): Promise<void> {
     const tooOld = wallNow() - maxAgeMs;
     for (const [id, { at }] of [...entries].toSorted(([, a], [, b]) => a.at - b.at)) {
@@ -101,10 +102,10 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
     await scanned;
   }
 
-  /** One at a time: two images must not take the same room. */
+  /** One at a time, so that two images do not take the same space. */
   async function finish(id: string, sizeBytes: number): Promise<CachedImage> {
     if (sizeBytes > limitBytes)
-      return refused('Raise "SVC_IMAGE_CACHE_LIMIT", or ask for "b64_json": one image does not fit into the cache');
+      return refused('The image does not fit into the cache; raise "SVC_IMAGE_CACHE_LIMIT", or request "b64_json"');
     return await lock('room', async () => {
       await makeRoom(sizeBytes);
       await rename(fileOf(id, 'part'), fileOf(id));
@@ -126,7 +127,7 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
         return sizeBytes === undefined ? refused(NOT_PNG) : await finish(id, sizeBytes);
       } catch (error) {
         if (source.failed()) throw error;
-        return refused(`Make room in "${directory}", or ask for "b64_json": the image could not be kept: ${messageOf(error)}`);
+        return refused(`The image could not be stored in "${directory}": ${messageOf(error)}; free disk space, or request "b64_json"`);
       } finally {
         writing.delete(id);
         await rm(part, { force: true }).catch(() => undefined);
@@ -167,7 +168,7 @@ function remembering(next: () => Promise<Uint8Array | undefined>) {
   };
 }
 
-/** Returns the number of bytes; undefined if they are no PNG image, or only a part of one. */
+/** Returns the size; undefined if this is not a complete PNG image. */
 async function writePng(file: string, next: () => Promise<Uint8Array | undefined>): Promise<number | undefined> {
   const handle = await open(file, 'wx', FILE_MODE);
   try {
@@ -189,7 +190,7 @@ async function writePng(file: string, next: () => Promise<Uint8Array | undefined
   }
 }
 
-/** Undefined if somebody has removed it. A link is not followed. */
+/** Undefined if it was removed. Does not follow links. */
 async function openImage(file: string): Promise<OpenImage | undefined> {
   let handle: FileHandle;
   try {

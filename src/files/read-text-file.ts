@@ -1,29 +1,34 @@
-/** Reads a text file that people edit: limited in size, without blocking on pipes, and with a message that says what is wrong with it. */
+/**
+ * Reads text files that people edit: limited in size, without blocking on pipes, and with a message for each problem.
+ */
 import { isUtf8 } from 'node:buffer';
 import { constants, type BigIntStats } from 'node:fs';
 import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { positionOf, type TextPosition } from './toml/decide/parse-document.ts';
 
-/** Such files have some kilobytes; a larger one is something else. */
+/** Text files have some kilobytes. */
 const MAX_BYTES = 1024 * 1024;
 
 export type TextFile =
   | { readonly kind: 'text'; readonly text: string }
-  /** The file exists; `message` is why it cannot be read. */
+  /** The file exists but cannot be read. */
   | { readonly kind: 'unreadable'; readonly message: string; readonly line: number; readonly column: number };
 
 interface ReadFile {
   readonly file: TextFile;
   /** Unix milliseconds of the last write; `-Infinity` if unknown. */
   readonly writtenAt: number;
-  /** The file was written while it was read. */
+  /** Written while it was read. */
   readonly changedMeanwhile: boolean;
-  /** The identity of what was read; undefined unless it was read as a whole. */
+  /** Undefined unless the file was read as a whole. */
   readonly stamp?: FileStamp;
 }
 
-/** What the system reports of a file that is not read. A write changes at least one part, unless it follows the last one within the resolution of file times. */
+/**
+ * Metadata of a file. A write changes at least one field, unless it follows the last one within the resolution of file
+ * times.
+ */
 export type FileStamp = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** Returns undefined if the file does not exist. Never throws. */
@@ -35,7 +40,7 @@ export async function readTextFile(path: string): Promise<ReadFile | undefined> 
   } catch (error) {
     if (codeOf(error) === 'ENOENT') {
       const link = await lstat(path).catch(() => undefined);
-      return link === undefined ? undefined : unreadable('Point this symbolic link at a file that exists, or delete it');
+      return link === undefined ? undefined : unreadable('This symbolic link points to a missing file; correct or delete it');
     }
     return unreadable(reasonOf(error));
   }
@@ -50,9 +55,9 @@ export async function readTextFile(path: string): Promise<ReadFile | undefined> 
 
 async function readHandle(handle: FileHandle): Promise<ReadFile> {
   const before = await handle.stat({ bigint: true });
-  if (before.isDirectory()) return unreadable('Move this directory elsewhere: this must be a file');
-  if (!before.isFile()) return unreadable('Replace this with a regular file');
-  if (before.size > MAX_BYTES) return unreadable(`Make this file smaller than 1 MiB; it has ${before.size} bytes`);
+  if (before.isDirectory()) return unreadable('This is a directory, not a file; move it elsewhere');
+  if (!before.isFile()) return unreadable('This is not a regular file; replace it');
+  if (before.size > MAX_BYTES) return unreadable(`This file has ${before.size} bytes, more than 1 MiB; make it smaller`);
   const size = Number(before.size);
   const buffer = Buffer.alloc(size + 1);
   const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0);
@@ -79,7 +84,7 @@ function msOf(ns: bigint): number {
 
 function decode(bytes: Buffer): TextFile {
   if (isUtf8(bytes)) return { kind: 'text', text: bytes.toString('utf8') };
-  return { kind: 'unreadable', message: 'Save this file as UTF-8: it contains other bytes', ...invalidUtf8Position(bytes) };
+  return { kind: 'unreadable', message: 'This file is not valid UTF-8; save it as UTF-8', ...invalidUtf8Position(bytes) };
 }
 
 function unreadable(message: string): ReadFile {
@@ -88,33 +93,31 @@ function unreadable(message: string): ReadFile {
 
 function reasonOf(error: unknown): string {
   const code = codeOf(error);
-  if (code === 'EACCES' || code === 'EPERM') return 'Allow the service to read this file: permission was denied';
-  if (code === 'ELOOP') return 'Point this symbolic link at a file: it leads back to itself';
-  return `Make this file readable: ${messageOf(error)}`;
+  if (code === 'EACCES' || code === 'EPERM') return 'Permission denied; allow the service to read this file';
+  if (code === 'ELOOP') return 'This symbolic link points back to itself; correct it';
+  return `This file cannot be read: ${messageOf(error)}`;
 }
 
-/** Finds the first byte that is not valid UTF-8. Pure. */
-
-/** Returns the position of the first byte that is not part of a character, or the end if all bytes are valid. */
+/** Returns the position of the first invalid byte, or the end. */
 function invalidUtf8Position(bytes: Uint8Array): TextPosition {
   const decode = (part: Uint8Array, stream: boolean) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(part, { stream });
-  // Invalid bytes are decoded as the replacement character, so they are encoded as other bytes.
+  // Invalid bytes decode to the replacement character, which encodes to other bytes.
   const encoded = new TextEncoder().encode(decode(bytes, false));
   const changed = bytes.findIndex((byte, index) => byte !== encoded[index]);
-  // The bytes before may end with the beginning of a character that is incomplete, which a stream leaves out.
+  // The valid bytes may end with an incomplete character, which a stream leaves out.
   const valid = decode(changed === -1 ? bytes : bytes.subarray(0, changed), true);
   return positionOf(valid, valid.length);
 }
 
 /**
- * Reads text files that people edit, and reads a file again only if it may have changed: a file that the system describes as it did when it was read has the same text.
- * Three things could make that wrong, and each has its rule. Two writes within the resolution of file times look alike, so a file is not relied on until its last change was
- * some seconds old when it was read. Anyone may set the time of the last write, but not that of the last change (`ctime`), so both are compared. A network file
- * system may describe a file late, and writes through mapped memory may show late, so every file is read again after a minute.
+ * Reads a file again only if its metadata changed, with three safeguards: a file is trusted only if its last change was
+ * some seconds old when it was read, because two writes within the resolution of file times look alike; both mtime and
+ * ctime are compared, because anyone may set mtime; and every file is read again after a minute, because network file
+ * systems and mapped memory report late.
  */
 
 export interface TextFileMemory {
-  /** Like `readTextFile`. Returns the same `file` as before where its content is the same. */
+  /** Returns the same `file` object while the content is the same. */
   read(path: string): Promise<ReadFile | undefined>;
   /** Forgets all other files. */
   keepOnly(paths: ReadonlySet<string>): void;
@@ -122,24 +125,24 @@ export interface TextFileMemory {
 
 export interface TextFileMemoryOptions {
   readonly readFile?: typeof readTextFile;
-  /** Follows symbolic links, as reading does; undefined if there is no file. */
+  /** Follows symbolic links. Undefined if there is no file. */
   readonly describeFile?: (path: string) => Promise<FileStamp | undefined>;
-  /** Unix milliseconds; what file times are compared with. */
+  /** Unix milliseconds, compared with file times. */
   readonly wallNow?: () => number;
-  /** Milliseconds of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
 interface Remembered {
   readonly read: ReadFile;
-  /** Undefined where the file could change without another stamp. */
+  /** Undefined if a change could leave the stamp as it is. */
   readonly stamp: FileStamp | undefined;
   readonly readAt: number;
 }
 
 /** FAT stores times in steps of two seconds, the coarsest of all file systems. */
 export const UNCERTAIN_MS = 3000;
-/** After this time a file is read again, whatever its stamp. */
+/** A file is read again after this time, whatever its stamp. */
 export const LOOK_AGAIN_MS = 60_000;
 
 export function createTextFileMemory({
@@ -178,7 +181,7 @@ async function describe(path: string): Promise<FileStamp | undefined> {
   return await stat(path, { bigint: true }).catch(() => undefined);
 }
 
-/** Whether a later write will certainly show in the file's times. A time in the future means that a clock is wrong. */
+/** Whether a later write is certain to change the stamp. A time in the future means that a clock is wrong. */
 function isSettled({ mtimeNs, ctimeNs }: FileStamp, wallReadAt: number): boolean {
   return wallReadAt - Math.max(msOf(mtimeNs), msOf(ctimeNs)) > UNCERTAIN_MS;
 }

@@ -1,4 +1,7 @@
-/** Writes statuses to `<state>/status/<slot>.json`, each only when it changed, and appends to timelines: for users, scripts and the next start. */
+/**
+ * Writes changed statuses to `<state>/status/<slot>.json` and appends to timelines: for users, scripts and the next
+ * start.
+ */
 import { readdir, rm, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -20,14 +23,14 @@ interface StatusFilesOptions {
   readonly log: SourceLog;
 }
 
-/** What is not written yet: the newest status of each slot, and all timeline entries. */
+/** Pending writes: the newest status of each slot, and all timeline entries. */
 interface Backlog {
   /** Undefined: the slot was removed. */
   readonly statuses: Map<SlotName, SlotStatus | undefined>;
   readonly entries: Map<SlotName, TimelineEntry[]>;
 }
 
-/** A disk that refuses writes must not fill our memory: beyond this the oldest entries of a slot are dropped. */
+/** Limits memory while the disk refuses writes; the oldest entries of a slot are dropped. */
 const MAX_WAITING_ENTRIES = 10_000;
 
 export function createStatusFiles({ statusDirectory, timelineDirectory, log }: StatusFilesOptions) {
@@ -48,13 +51,13 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       failing = false;
       return true;
     } catch (error) {
-      // Logged once instead of in each pass: a full disk stays full.
+      // Logged once: a full disk stays full.
       if (!failing) log.warn({ error: messageOf(error) }, `Writing ${what} failed; it is tried again until it succeeds`);
       failing = true;
       return false;
     }
   };
-  /** What could not be written stays in the backlog, unless there is something newer. */
+  /** Keeps failed writes in the backlog, unless there is something newer. */
   const restore = ({ statuses, entries }: Backlog): void => {
     for (const [slot, status] of statuses) if (!backlog.statuses.has(slot)) backlog.statuses.set(slot, status);
     for (const [slot, added] of entries)
@@ -84,12 +87,12 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
     working = undefined;
   };
   const resume = (): void => {
-    // Never without work: it would then reset `working` before it is assigned here.
+    // Without work, `drain` would reset `working` before it is assigned here.
     if (!swept || hasBacklog()) working ??= drain();
   };
   const addStatuses = (statuses: Report['statuses']) => {
     for (const status of statuses) {
-      // With thousands of slots, nearly all statuses are the same objects as in the last report.
+      // Nearly all statuses are the same objects as in the last report.
       if (!isSameValue(known.get(status.name), status)) backlog.statuses.set(status.name, status);
       known.set(status.name, status);
     }
@@ -114,16 +117,16 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
       }
       resume();
     },
-    /** Tries again what could not be written. */
+    /** Retries failed writes. */
     retry: resume,
-    /** Writes all statuses again, because the directory is another one. */
+    /** Writes all statuses to a new directory. */
     renew(): void {
       if (statusDirectory !== undefined) for (const [slot, status] of known) backlog.statuses.set(slot, status);
       resume();
     },
-    /** From now on, slots that are missing in a report were not removed, but end with the service: what is recorded of their failures stays. */
+    /** Slots missing from later reports end with the service and were not removed: their recorded failures stay. */
     leave: () => void (leaving = true),
-    /** Resolves when everything passed to `write` so far is on disk or has failed. */
+    /** Resolves when all pending writes are done or have failed. */
     async flush(): Promise<void> {
       while (working !== undefined) await working;
     },
@@ -146,8 +149,6 @@ async function removeStaleStatuses(directory: string | undefined, present: Reado
   await Promise.all(stale.map(async (file) => await rm(join(directory, file), { force: true }).catch(() => undefined)));
 }
 
-/** Reads the statuses that an earlier run of the service wrote to `<state>/status`. */
-
 const Earlier = z.object({
   name: SlotName,
   state: z.enum(SLOT_STATES),
@@ -157,7 +158,7 @@ const Earlier = z.object({
 });
 const TYPES = z.enum(CONDITION_TYPES);
 
-/** Ignores files that cannot be read. Never throws. */
+/** Reads the statuses of an earlier run from `<state>/status`. Ignores damaged files. Never throws. */
 export async function readEarlierStatuses(directory: string) {
   const files = (await readdir(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
   const texts = await Promise.all(files.map(async (file) => await readFile(join(directory, file), 'utf8').catch(() => '')));

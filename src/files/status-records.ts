@@ -1,12 +1,13 @@
-/** Reads back what the status files of an earlier controller record of failures. Nothing else in them is read by the program. */
-import { readdir, readFile } from 'node:fs/promises';
+/** Reads the failures that an earlier controller recorded in its status files. Nothing else in them is read. */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { CRASH_KINDS, type FailureRecords, type RecordedFailures } from '../schema/status/slot-status.ts';
 import { SlotName } from '../schema/words/names.ts';
 import { parseReason } from '../schema/status/reasons.ts';
+import { listDirectory } from './write-file.ts';
 
 const Recorded = z.object({
   observedGeneration: z.int(),
@@ -22,12 +23,15 @@ const Recorded = z.object({
     .default([]),
 });
 
-/** `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be read. */
+/**
+ * `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be
+ * read.
+ */
 export function createStatusRecords(directory: string, log: SourceLog): FailureRecords {
   return {
     async read() {
       const records = new Map<SlotName, RecordedFailures>();
-      for (const file of await listFiles(directory)) {
+      for (const file of await listDirectory(directory)) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
         if (!name.success) continue;
         const record = await readRecord(join(directory, file), name.data, log);
@@ -36,15 +40,6 @@ export function createStatusRecords(directory: string, log: SourceLog): FailureR
       return records;
     },
   };
-}
-
-async function listFiles(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 async function readRecord(path: string, slot: SlotName, log: SourceLog): Promise<RecordedFailures | undefined> {

@@ -1,4 +1,7 @@
-/** The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in `<slot>.jsonl.1`. */
+/**
+ * The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in
+ * `<slot>.jsonl.1`.
+ */
 import { appendFile, open, readFile, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -9,7 +12,7 @@ import { createRingBuffer } from '../platform/ring-buffer.ts';
 import { makeSubdirectory } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
-/** Some ten thousand entries: months of a healthy slot, an hour of one in a crash loop. One older file is kept. */
+/** Some ten thousand entries: months of a healthy slot, an hour of a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
 const FILE_MODE = 0o640;
 const NEWLINE = 0x0a;
@@ -50,17 +53,17 @@ async function readTimeline(directory: string, slot: SlotName): Promise<readonly
   return texts.flatMap(parseTimeline);
 }
 
-/** Returns every slot with a timeline, including deleted slots. */
+/** Includes deleted slots. */
 async function listTimelines(directory: string): Promise<readonly SlotName[]> {
   const files = await readdir(directory).catch((): string[] => []);
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
 
-/** How many timelines of deleted slots are kept: who deletes a slot by mistake, or wonders who did, still finds what happened. */
+/** Timelines of deleted slots to keep, for users who deleted one by mistake. */
 const KEPT_OF_DELETED = 50;
 
-/** Removes the timelines of deleted slots, except those in which something happened last. Never throws. */
+/** Removes timelines of deleted slots except the latest. Never throws. */
 export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean): Promise<void> {
   const deleted = (await listTimelines(directory)).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;
@@ -83,12 +86,13 @@ async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean>
   return buffer[0] === NEWLINE;
 }
 
-/** Holds the latest timeline entries in memory for the event stream, and reads whole timelines from their files. Sequence numbers continue after a restart. */
-
-/** A client that missed more entries than this is notified of the gap and fetches the state again. */
+/** A client that missed more entries fetches the state again. */
 const CAPACITY = 2000;
 
-/** Implements `EventFeed` of the API's ports, and the sink that feeds it. Starts with the entries of earlier runs in `<state>/timelines`. */
+/**
+ * Keeps the latest timeline entries in memory for the event stream and reads whole timelines from files. Sequence
+ * numbers continue after a restart.
+ */
 export async function createEventFeed(options: { readonly timelineDirectory: string; readonly capacity?: number }) {
   const { timelineDirectory, capacity = CAPACITY } = options;
   const listeners = new Set<(entry: TimelineEntry) => void>();

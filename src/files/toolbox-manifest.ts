@@ -1,6 +1,7 @@
 /**
- * Finds the toolbox image that a provider runs in: in the shipped manifest, merged with the machine's own `toolboxes.toml` entry by entry. If that file has a
- * problem, its last good text stays in force, also after a restart; otherwise one typo would restart every slot with another image.
+ * Finds the toolbox image of a provider in the shipped manifest, merged with the user's `toolboxes.toml`. If that file
+ * is invalid, its last good text stays in force, also after a restart; otherwise a typo would restart every slot with
+ * another image.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
@@ -15,7 +16,7 @@ import type { SourceLog } from '../platform/log.ts';
 import { writeJsonAtomically } from './write-file.ts';
 
 export interface ToolboxImages {
-  /** Returns undefined if this provider has no image for this backend. */
+  /** Undefined if the provider has no image for the backend. */
   find(kind: ProviderKind, backend: Backend): ImageReference | undefined;
   readonly manifest: ToolboxManifest;
   /** Problems of the present files. */
@@ -27,7 +28,7 @@ export interface ToolboxManifestOptions {
   readonly shipped: string;
   /** `<config>/toolboxes.toml`; it need not exist. */
   readonly local: string;
-  /** Where the last good text is stored, as JSON; in memory only if unset. */
+  /** JSON file of the last good text; in memory only if unset. */
   readonly lastGoodFile?: string;
   readonly log: SourceLog;
 }
@@ -65,7 +66,7 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
       }));
       if (ownProblems.length === 0) await accept(own?.manifest);
       else lastGood ??= (lastGoodFile === undefined ? undefined : await readOne(lastGoodFile))?.manifest ?? {};
-      const missing = 'Restore this file: the shipped manifest of toolbox images is missing';
+      const missing = 'The shipped manifest of toolbox images is missing; restore this file';
       const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
       logProblems(problems);
       const manifest = merge(base?.manifest ?? {}, lastGood ?? {});
@@ -74,12 +75,12 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
   };
 }
 
-/** Returns the problems of a machine's own file; undefined if there is no such file. */
+/** Undefined if there is no such file. */
 export async function checkToolboxFile(local: string): Promise<readonly SpecProblem[] | undefined> {
   return (await readOne(local))?.problems;
 }
 
-/** A pulled image is identified by its digest, one that was built here by its id. Undefined for one that nobody has published. */
+/** Undefined if the image was not published. A pulled image is identified by its digest, a local one by its id. */
 export function referenceOf(found: ToolboxImage | undefined): ImageReference | undefined {
   if (found === undefined || found.digest === UNPUBLISHED) return undefined;
   const { image, digest, id } = found;
@@ -87,7 +88,7 @@ export function referenceOf(found: ToolboxImage | undefined): ImageReference | u
   return id === undefined ? { reference } : { reference, imageId: id };
 }
 
-/** Some engines refuse a name with both tag and digest, and the digest is sufficient. */
+/** Some engines refuse both tag and digest. */
 function withoutTag(image: string): string {
   const colon = image.lastIndexOf(':');
   return colon > image.lastIndexOf('/') ? image.slice(0, colon) : image;
@@ -113,6 +114,6 @@ async function readOne(file: string): Promise<Pick<ToolboxImages, 'manifest' | '
     if (codeOf(error) === 'ENOENT') return undefined;
     const position = error instanceof TomlError ? { line: error.line, column: error.column } : {};
     const reason = messageOf(error).split('\n')[0] ?? '';
-    return { manifest: {}, problems: [{ path: [], file, message: `Correct this file: ${reason}`, ...position }] };
+    return { manifest: {}, problems: [{ path: [], file, message: `This file is not valid: ${reason}`, ...position }] };
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The stored voices: a directory for each, with the recording as it was sent and a file that describes it. It is written beside its name and renamed when it is complete, and
- * removed in the opposite order, so that a process that is ended at any moment leaves whole voices and remains, which the next one removes. Names come from requests: only a name that
- * matches `VoiceName` becomes part of a path, in small letters.
+ * Stored voices: a directory for each, with the recording and its description. It is written under another name and
+ * renamed when complete, and removed in the opposite order; the next process removes leftovers. Only names that match
+ * `VoiceName` become part of a path, in lower case.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -15,22 +15,22 @@ import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceSto
 import { makeSubdirectory, syncDirectory } from './write-file.ts';
 
 export interface VoiceFilesOptions {
-  /** Absolute. It is created when it is needed, within a directory that must exist. */
+  /** Absolute. Created on demand; its parent must exist. */
   readonly directory: string;
-  /** Number of voices. More that are there already stay, but none is added. */
+  /** Number of voices. Existing ones beyond it stay. */
   readonly limit: number;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
-  /** Called once for each directory that looks like a voice and cannot be read. It stays as it is. */
+  /** Called once for each voice that cannot be read. It stays as it is. */
   readonly onProblem: (message: string) => void;
 }
 
-/** A recording says who somebody is. */
+/** Recordings are personal data. */
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 const DESCRIPTION = 'voice.json';
 const RECORDING = 'recording';
-/** What is being written or removed. No voice has a name that begins with a dot. */
+/** Voices being written or removed. No voice has a name with a leading dot. */
 const UNFINISHED = /^\.(?:new|old)-[0-9a-f-]{36}$/;
 /** Each character of the texts takes at most six bytes in JSON. */
 const DESCRIPTION_BYTES = 16 * 1024;
@@ -43,7 +43,7 @@ const Description = z.object({
 });
 
 export function createVoiceFiles({ directory, limit, wallNow, onProblem }: VoiceFilesOptions): VoiceStore {
-  /** By the name in small letters. */
+  /** Keys are names in lower case. */
   const voices = new Map<string, StoredVoice>();
   const lock = createKeyedLock();
   let scanned: Promise<void> | undefined;
@@ -55,14 +55,14 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
       if (UNFINISHED.test(entry.name)) await rm(place, { recursive: true, force: true });
       else if (keyOf(entry.name) === entry.name && entry.isDirectory()) {
         const voice = await readDescription(path.join(place, DESCRIPTION));
-        if (typeof voice === 'string') onProblem(`Store the voice "${entry.name}" again: "${place}" cannot be used: ${voice}`);
-        else if (keyOf(voice.name) !== entry.name) onProblem(`Rename "${place}" to the name of its voice, "${voice.name}"`);
+        if (typeof voice === 'string') onProblem(`The voice "${place}" cannot be used: ${voice}; store "${entry.name}" again`);
+        else if (keyOf(voice.name) !== entry.name) onProblem(`"${place}" contains the voice "${voice.name}"; rename the directory`);
         else voices.set(entry.name, voice);
       }
     }
   }
 
-  /** A scan that failed is tried again. */
+  /** Retries a failed scan. */
   async function ready(): Promise<void> {
     scanned ??= scan();
     await scanned.catch((error: unknown) => {
@@ -102,7 +102,7 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
       const voice = voices.get(key);
       if (voice === undefined) return undefined;
       const recording = await readBounded(path.join(directory, key, RECORDING), RECORDING_BYTES).catch((error: unknown) => {
-        // Removed in this moment.
+        // Removed meanwhile.
         if (voices.get(key) === voice) throw error;
         return undefined;
       });
@@ -128,7 +128,7 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
         if (!voices.has(key)) return false;
         const place = unfinished('old');
         await rename(path.join(directory, key), place).catch((error: unknown) => {
-          // Somebody has removed it by hand.
+          // It was removed by hand.
           if (codeOf(error) !== 'ENOENT') throw error;
         });
         voices.delete(key);
@@ -157,7 +157,7 @@ function descriptionOf({ name, text, consent, createdAt }: StoredVoice): string 
   return `${JSON.stringify({ name, text, consent, created_at: new Date(createdAt).toISOString() }, undefined, 2)}\n`;
 }
 
-/** Returns what is wrong as a string, in words that end a sentence. */
+/** Returns the problem as a string. */
 async function readDescription(file: string): Promise<StoredVoice | string> {
   try {
     const bytes = await readBounded(file, DESCRIPTION_BYTES);
@@ -168,7 +168,7 @@ async function readDescription(file: string): Promise<StoredVoice | string> {
   }
 }
 
-/** A link is not followed. */
+/** Does not follow links. */
 async function readBounded(file: string, most: number): Promise<Buffer> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

@@ -1,6 +1,7 @@
 /**
- * Watches a directory and reports when its files have changed and the quiet period has passed. It does not report what changed, so the caller reads everything.
- * It may report without a change. It keeps watching a directory that is deleted and created again, and polls where the system cannot watch.
+ * Watches a directory and reports once its files have changed and the quiet period has passed, possibly without a
+ * change. Callers read everything. Survives deletion and re-creation of the directory, and polls where the system
+ * cannot watch.
  */
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -11,16 +12,16 @@ import type { SourceLog } from '../platform/log.ts';
 
 export interface WatchDirectoryOptions {
   readonly directory: string;
-  /** Report only these files. Default: every file whose name ends in ".toml". */
+  /** Names to report. Default: all ".toml" files. */
   readonly names?: readonly string[];
-  /** The quiet period: `onQuiet` is called once no file has changed for this long, and during endless changes after ten times this. */
+  /** `onQuiet` is called once no file has changed for this long, or after ten times this. */
   readonly quietPeriodMs: number;
   readonly log: SourceLog;
   /** Chokidar's `watch`; tests pass one that fails. */
   readonly watch?: (path: string, options: ChokidarOptions) => FSWatcher;
 }
 
-/** How often the directory's identity is checked, with one `stat`: chokidar does not notice that a directory is replaced. */
+/** Interval of one `stat` of the directory: chokidar does not notice its replacement. */
 const HEARTBEAT_MS = 500;
 const POLLING_MS = 500;
 const LONGEST_WAIT_FACTOR = 10;
@@ -43,7 +44,7 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
     polling = true;
     log.warn(
       { directory, code: codeOf(error), error: messageOf(error) },
-      `Watching "${directory}" failed; polling it twice a second instead. On Linux, raise "fs.inotify.max_user_watches" or "fs.inotify.max_user_instances"`,
+      `Watching "${directory}" failed, polling it twice a second; raise "fs.inotify.max_user_watches" or "fs.inotify.max_user_instances"`,
     );
     close();
     start();
@@ -97,13 +98,13 @@ function chokidarOptions({ directory, names }: WatchDirectoryOptions, polling: b
   };
 }
 
-/** Identifies the directory, which differs from a later one at the same path. Returns undefined if there is none. */
-async function identityOf(directory: string): Promise<string | undefined> {
+/** Differs from a later directory at the same path. Undefined if there is none. */
+export async function identityOf(directory: string): Promise<string | undefined> {
   const facts = await stat(directory, { bigint: true }).catch((): BigIntStats | undefined => undefined);
   return facts?.isDirectory() === true ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : undefined;
 }
 
-/** Implements the quiet period: returns a function that calls `onQuiet` once it has not been called itself for `quietPeriodMs`. */
+/** Returns a function that calls `onQuiet` once it was not called for `quietPeriodMs`. */
 function debounce(quietPeriodMs: number, onQuiet: () => void, signal: AbortSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   let firstCallAt = 0;
@@ -125,14 +126,12 @@ function debounce(quietPeriodMs: number, onQuiet: () => void, signal: AbortSigna
   };
 }
 
-/** Whether a file may still be in the middle of being written. Pure. */
-
-/** Times of files have fractions of a millisecond, the clock has none: what has just been written may seem to be newer than now. */
+/** File times have fractions of a millisecond, so a new file may seem newer than now. */
 const CLOCK_STEP_MS = 1;
 
 /**
- * Returns how many milliseconds are left of the quiet period of a file that was written at `writtenAt` (Unix milliseconds); 0 or less if it may be used. A time in the future
- * means that a clock is wrong, not that the file is being written.
+ * Returns the rest of the quiet period in milliseconds; 0 or less if the file may be used. `writtenAt`: Unix
+ * milliseconds. A time in the future means that a clock is wrong.
  */
 export function quietRestMs(writtenAt: number, now: number, quietPeriodMs: number): number {
   const ageMs = now - writtenAt;

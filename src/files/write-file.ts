@@ -1,7 +1,7 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
 import { renameSync, utimesSync } from 'node:fs';
-import { chown, mkdir, open, rename, rm } from 'node:fs/promises';
+import { chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
 
@@ -12,7 +12,7 @@ export interface FileOwner {
 
 export interface WriteOptions {
   readonly mode: number;
-  /** Preserved where the process is allowed to: an edit by root must not take a file from its owner. */
+  /** Preserved if allowed: an edit by root must not take a file from its owner. */
   readonly owner?: FileOwner;
   /** Whether the text must survive a power failure. */
   readonly sync?: boolean;
@@ -33,18 +33,21 @@ export async function writeFileAtomically(path: string, text: string, options: W
 }
 
 export interface StagedFile {
-  /** Puts the text in its place, at once and without waiting, so that several files change together. Throws the system's error. */
+  /** Renames the file synchronously, so that several files change together. Throws the system's error. */
   commit(): void;
-  /** Removes what was not put in its place. */
+  /** Removes the file unless it was committed. */
   discard(): Promise<void>;
 }
 
-/** Writes a text beside its place. Whatever can fail for lack of space or rights fails here. Throws the system's error. Follow commits with `syncDirectory`. */
+/**
+ * Writes a text beside its place, where errors of space or permissions occur. Throws the system's error. Call
+ * `syncDirectory` after commits.
+ */
 export async function stageFile(path: string, text: string, options: WriteOptions): Promise<StagedFile> {
   const temporary = await writeTemporary(path, text, options);
   return {
     commit() {
-      // The quiet period after an edit begins now, and not when the text was written.
+      // The quiet period starts with the commit.
       const now = new Date();
       utimesSync(temporary, now, now);
       renameSync(temporary, path);
@@ -58,7 +61,7 @@ export async function stageFile(path: string, text: string, options: WriteOption
 /** Returns the path of a complete file beside `path`. */
 async function writeTemporary(path: string, text: string, options: WriteOptions): Promise<string> {
   if (options.directory !== 'existing') await mkdir(dirname(path), { recursive: true });
-  // In the same directory, since a rename across file systems fails; with a leading dot, since sources ignore such files.
+  // Renames across file systems fail, and sources ignore names with a leading dot.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
     const handle = await open(temporary, 'wx', options.mode);
@@ -78,11 +81,19 @@ async function writeTemporary(path: string, text: string, options: WriteOptions)
   }
 }
 
-/** Without it, a power failure could undo the rename. A file system that cannot do this is no reason to fail: the file is written. */
+/** Makes a rename survive a power failure. Ignores file systems without support. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r').catch(() => undefined);
   await handle?.sync().catch(() => undefined);
   await handle?.close();
+}
+
+/** Whether the promise fulfills, for calls whose error does not matter. */
+export async function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Writes a value as indented JSON, in the same way. Creates the directory, but not its parents. */
@@ -91,11 +102,20 @@ export async function writeJsonAtomically(path: string, value: unknown, mode: nu
   await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing' });
 }
 
-/** Creates a directory inside one that must exist: a state directory that was moved away must not come into being again, empty, behind the user's back. */
-
-/** Does nothing if it exists. Throws `ENOENT` if its parent does not. */
+/**
+ * Creates a directory unless it exists. Throws `ENOENT` without its parent: a state directory that was moved must not
+ * be created again, empty.
+ */
 export async function makeSubdirectory(directory: string, mode?: number): Promise<void> {
   await mkdir(directory, mode).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
+  });
+}
+
+/** Lists a directory; empty if it does not exist. Throws the system's error otherwise. */
+export async function listDirectory(directory: string): Promise<readonly string[]> {
+  return await readdir(directory).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
   });
 }

@@ -1,4 +1,7 @@
-/** Reads the hardware, and how much memory workloads may use: the limit of our own container, if it is lower than the memory of the machine. */
+/**
+ * Reads the hardware and the memory for workloads: the limit of our own container if it is lower than the memory of the
+ * machine.
+ */
 import { readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +13,10 @@ import { codeOf } from '../platform/error-text.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 
 interface HostProbeOptions {
-  /** Where `/proc` and `/sys/fs/cgroup` are; for tests. */
+  /** For tests. */
   readonly procDir?: string;
   readonly cgroupDir?: string;
-  /** Reads the hardware as well, if set. Its memory then takes the place of `/proc/meminfo`. */
+  /** Its memory replaces `/proc/meminfo`. */
   readonly hardware?: () => Promise<Hardware>;
 }
 
@@ -53,7 +56,7 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
     async read() {
       if (hardware === undefined) return withLimits(await readMemory());
       const found = await hardware();
-      // The limits of this machine say nothing about the one that was recorded.
+      // Limits of this machine do not apply to a recorded one.
       if (found.source.kind === 'recording')
         return { memoryTotalBytes: found.memory?.totalBytes, memoryAvailableBytes: found.memory?.availableBytes, hardware: found };
       return { ...(await withLimits(found.memory)), hardware: found };
@@ -61,16 +64,17 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
   };
 }
 
-/** Checks whether a loopback port is free. Some servers (whisper.cpp's) would otherwise silently share an occupied one. */
-
-/** Succeeds if nothing listens on `127.0.0.1:port` or on all addresses. The result may be out of date at once; the start itself decides. */
+/**
+ * Succeeds if nothing listens on `127.0.0.1:port` or all addresses: servers such as whisper.cpp would silently share an
+ * occupied port. The result may be outdated at once.
+ */
 export async function checkPortFree(port: number): Promise<Result<void>> {
   const error = await listenError('127.0.0.1', port);
   if (error === undefined) return ok(undefined);
   return codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`);
 }
 
-/** Returns why nothing can listen at the address; undefined if it is free. */
+/** Undefined if the address is free. */
 export function listenError(host: string, port: number): Promise<Error | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -80,4 +84,4 @@ export function listenError(host: string, port: number): Promise<Error | undefin
 }
 
 export const portTaken = (port: number): Result<never> =>
-  fail('retry', 'PortTaken', `Free port ${port} on 127.0.0.1, or wait until another port is tried: another program listens there`);
+  fail('retry', 'PortTaken', `Another program listens on 127.0.0.1:${port}; stop it, or wait until another port is tried`);

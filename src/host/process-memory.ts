@@ -1,22 +1,22 @@
-/** Reads what a process and everything that it started use of the memory: often while it is young, and later once in a while. */
+/** Measures the memory of a process and its descendants: often while it is young, later less often. */
 import { readFile } from 'node:fs/promises';
 import type { ObservedWorkload } from '../reconciler/ports.ts';
 import type { ReadDeviceMemory } from './hardware/device-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
 
-/** What was not asked for since is forgotten. */
+/** Measurements are dropped after this time without reads. */
 const KEPT_MS = 60_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
 
 export interface ProcessMemoryReader {
-  /** Undefined if there is no such process, or if the system does not say. */
+  /** Undefined if there is no such process, or the system does not report it. */
   read(pid: number): Promise<Used>;
 }
 
 interface ProcessMemoryOptions {
-  /** Default: the memory of devices is not known. */
+  /** Default: device memory is unknown. */
   readonly devices?: ReadDeviceMemory | undefined;
   /** For tests. */
   readonly procDir?: string;
@@ -58,16 +58,14 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
   };
 }
 
-/** What the kernel says of the memory of a process, in `/proc/<pid>/status`. Pure. */
-
 interface ProcessMemory {
-  /** Memory that is not a file: the heap, caches, and what is shared. */
+  /** Heap, caches and shared memory. */
   readonly ownBytes: number;
-  /** Pages of files that are mapped, such as the weights of a model. */
+  /** Mapped files, such as model weights. */
   readonly mappedBytes: number;
 }
 
-/** Undefined for a process that has no memory, or where the kernel does not say. */
+/** Parses `/proc/<pid>/status`. Undefined if it has no memory fields. */
 export function memoryOfProcess(status: string): ProcessMemory | undefined {
   const [anonymous, mapped, shared] = ['RssAnon', 'RssFile', 'RssShmem'].map((name) => bytesOf(status, name));
   if (anonymous === undefined || mapped === undefined) return undefined;
@@ -81,12 +79,12 @@ function bytesOf(status: string, name: string): number | undefined {
 }
 
 const MEASURED_FOR = { least: 200, most: 10_000 } as const;
-/** A server that is stopped was measured in the last part of its life, however short that was. */
+/** A stopped server was measured in the last part of its life, however short. */
 const PART_OF_LIFE = 1 / 4;
 
 /**
- * Returns for how many milliseconds a measurement counts that was made `ageMs` after the first one. A server takes its memory while it starts, and one that shares memory
- * with others may have a turn of a second; after that, reading more often would cost more than it is worth.
+ * Returns how long a measurement is used that was made `ageMs` after the first one. A server allocates while it starts,
+ * and one that shares memory may run for a second; later, frequent reads are not worth their cost.
  */
 export function measuredForMs(ageMs: number): number {
   return Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
@@ -101,7 +99,7 @@ interface MemoryOfProcesses {
   readonly device?: number;
 }
 
-/** `deviceBytes`: what they use of the memory of devices together; undefined where that is not known. */
+/** `deviceBytes`: device memory of all; undefined if unknown. */
 export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): MemoryOfProcesses | undefined {
   if (parts.length === 0) return undefined;
   const round = (bytes: number): number => Math.ceil(bytes / STEP) * STEP;

@@ -1,10 +1,13 @@
-/** Gives a provider access to the files of one model, within limits, and remembers what it looked at, so that the result holds until one of these files changes. */
+/**
+ * Gives a provider limited access to the files of a model. Remembers what it read, so that the result holds until one
+ * of these files changes.
+ */
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFiles } from '../providers/provider.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
-/** The file is missing or cannot be read. The cause is the error of the file system. */
+/** The cause is the error of the file system. */
 export class UnreadableFile extends Error {
   override readonly name = 'UnreadableFile';
   readonly file: string;
@@ -23,12 +26,12 @@ interface OpenModelFiles extends ModelFiles {
   seen(): readonly SeenFile[];
 }
 
-/** Of all reads of one model. Headers of known formats have at most a few tens of MiB, and each shard of a model has one. */
+/** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
 const MAX_READ_BYTES = 2 ** 31;
-/** Calls for one model. More than the files of any known model. */
+/** More than the files of any known model. */
 const MAX_CALLS = 10_000;
 
-/** `directory` is an absolute path within the store, without links. */
+/** `directory`: absolute path inside the store, without links. */
 export function openModelFiles(root: string, directory: string, mounts: readonly MountedModels[] = []): OpenModelFiles {
   const stamps = new Map<string, string>();
   let listed: readonly string[] | undefined;
@@ -43,10 +46,10 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
     if (calls > MAX_CALLS || readBytes > MAX_READ_BYTES) throw new Error('reading it takes more than any known model needs');
   };
 
-  /** Its stamp is taken before anything is read, so that a change in between is noticed later. */
+  /** Takes the stamp before reading, so that a concurrent change is noticed later. */
   async function visit<Value>(name: string, look: (file: string) => Promise<Value>): Promise<Value> {
     try {
-      // One that is not there is remembered as such, in case that its reader goes on without it.
+      // Missing files count too, in case the reader goes on without them.
       if (!stamps.has(name)) stamps.set(name, '');
       const { base, file: shown } = placeOf(name);
       const file = await inStore(base, shown);
@@ -87,12 +90,12 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
   };
 }
 
-/** In one order, and empty if the directory cannot be read. */
+/** Sorted; empty if the directory cannot be read. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return (await readdir(directory).catch((): string[] => [])).toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** Resolves links, and rejects where they leave the store. */
+/** Resolves links. Throws if they leave the store. */
 async function inStore(base: string, file: string): Promise<string> {
   const [realBase, real] = await Promise.all([realpath(base), realpath(file)]);
   if (!isInside(realBase, real)) throw new Error('it is outside the model store');
@@ -121,20 +124,18 @@ async function readBytesOf(file: string, offset: number, length: number): Promis
   }
 }
 
-/**
- * Directories outside of the model store whose files appear in it, such as a ConfigMap that a kubelet mounts: its files are links into a directory that is replaced as a whole
- * when the ConfigMap changes. So such a file keeps the path that it appears under, whatever it links to.
- */
-
 interface RealPlace {
-  /** Links must not lead out of this directory. Absolute. */
+  /** Links must not leave this directory. Absolute. */
   readonly base: string;
   /** Absolute. */
   readonly file: string;
   readonly isMounted: boolean;
 }
 
-/** Where a file is that appears at the absolute path `shown` of a store. */
+/**
+ * Locates a file that appears at the absolute path `shown`. A mounted file keeps that path: files of a ConfigMap are
+ * links into a directory that each update replaces.
+ */
 export function realPlace(root: string, mounts: readonly MountedModels[], shown: string): RealPlace {
   for (const { at, directory } of mounts) {
     const place = path.join(root, at);
@@ -143,7 +144,7 @@ export function realPlace(root: string, mounts: readonly MountedModels[], shown:
   return { base: root, file: shown, isMounted: false };
 }
 
-/** Whether a path is that of a directory or of something in it. Both are absolute; links are not followed. */
+/** Both paths are absolute; does not follow links. */
 export function isInside(directory: string, file: string): boolean {
   const relative = path.relative(directory, file);
   // Names may begin with two dots.

@@ -1,4 +1,4 @@
-/** Which files a model consists of, whatever its name is, and what can be done with them as a whole: hashing them again, and removing them. */
+/** Lists, verifies and removes the files of a model, whatever its name. */
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { codeOf } from '../platform/error-text.ts';
@@ -7,23 +7,22 @@ import type { ModelId } from '../schema/words/names.ts';
 import { bytesOf, readFileList } from './archive/file-list.ts';
 import type { ArchiveFormat, CatalogueFile } from './catalogue/catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
-import { encodeDemoModel } from './demo/demo-models.ts';
+import { loadDemoToolbox } from './demo-toolbox.ts';
 import type { ModelSources } from './model-sources.ts';
 import { archivePath } from './download/fetch-archive.ts';
-import { removePart } from './download/part-blocks.ts';
-import { hashFile } from './download/ordered-hash.ts';
+import { removePart } from './download/resume-part.ts';
+import { hashFile } from './download/verify-hash.ts';
 import { createHash } from 'node:crypto';
 
 export interface ModelFile {
   /** Relative to the root of the store. */
   readonly path: string;
-  /** Hexadecimal. Undefined if nobody has stated it. */
+  /** Hexadecimal. Undefined if not stated anywhere. */
   readonly sha256: string | undefined;
-  /** Set for an archive, of which `sha256` is the hash; `path` is the directory in which its files are kept. */
+  /** Set for an archive: `sha256` is its checksum, and `path` the directory of its files. */
   readonly archive?: ArchiveFormat;
 }
 
-/** A store, and what is known about models. */
 export interface KnownModels {
   /** Absolute. */
   readonly root: string;
@@ -32,14 +31,14 @@ export interface KnownModels {
 }
 
 /**
- * Returns the files of a model, also of one that is not there. A file in the store that nobody describes stands for itself and the others of its model; a directory stands
- * for the files in it if a provider knows it as a model.
+ * Returns the files of a model, even a missing one. An unlisted file stands for itself and its shards, a directory for
+ * its files if a provider knows it as a model.
  */
 export async function filesOf({ root, sources, formats }: KnownModels, id: ModelId): Promise<readonly ModelFile[]> {
   const pin = await sources.pins.read(id);
   if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));
   const entry = await sources.known(id);
-  if (entry !== undefined) return entry.files.map(describeFile);
+  if (entry !== undefined) return Promise.all(entry.files.map(describeFile));
   if (parseHubName(id).kind !== 'other') return [];
   const unknown = (file: string): ModelFile => ({ path: file, sha256: undefined });
   const name = path.basename(id);
@@ -52,13 +51,14 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
   return (format?.filesOf(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
 }
 
-function describeFile({ path: file, from, archive }: CatalogueFile): ModelFile {
+async function describeFile({ path: file, from, archive }: CatalogueFile): Promise<ModelFile> {
   const of = archive === undefined ? {} : { archive: archive.format };
   if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase(), ...of };
-  return { path: file, sha256: createHash('sha256').update(encodeDemoModel(from.model)).digest('hex') };
+  const { encodeDemoFile } = await loadDemoToolbox();
+  return { path: file, sha256: createHash('sha256').update(encodeDemoFile(file)).digest('hex') };
 }
 
-/** Returns the bytes of a file in the store, or of all files of an archive. Undefined if it is not there. */
+/** Size of a file, or of all files of an archive. Undefined if it is missing. */
 export async function storedBytes(root: string, { path: file, sha256, archive }: ModelFile): Promise<number | undefined> {
   if (archive !== undefined) {
     const list = await readFileList(path.join(root, file), sha256 ?? '');
@@ -71,13 +71,16 @@ export async function storedBytes(root: string, { path: file, sha256, archive }:
 }
 
 export interface VerifiedFile extends ModelFile {
-  /** `unknown`: the file is there, and nobody has stated what its hash should be. */
+  /** `unknown`: there is no checksum to compare with. */
   readonly result: 'matches' | 'differs' | 'missing' | 'unknown';
-  /** What the file really has. Undefined for an archive that was unpacked. */
+  /** SHA-256 of the file. Undefined for an archive. */
   readonly digest: string | undefined;
 }
 
-/** Reads every byte of a file in the store again. Of an archive, returns one result if all its files are correct, otherwise one for each file that is not. */
+/**
+ * Computes the checksum of a file again. Returns one result for a correct archive, otherwise one for each incorrect
+ * file.
+ */
 export async function verifyModelFiles(root: string, file: ModelFile, signal: AbortSignal): Promise<readonly VerifiedFile[]> {
   if (file.archive === undefined) return [await verifyModelFile(root, file, signal)];
   const list = await readFileList(path.join(root, file.path), file.sha256 ?? '');
@@ -103,8 +106,8 @@ async function verifyModelFile(root: string, file: ModelFile, signal: AbortSigna
 }
 
 /**
- * Removes a model: its files, what was downloaded of them, and what its name was resolved to. Files that another name means as well stay. Returns the bytes
- * of the files that were removed; undefined if there was nothing. A server that still has a file open keeps it until it ends.
+ * Removes the files, parts and pin of a model, except files of other names. Returns the removed bytes; undefined if
+ * there was nothing. A server keeps its open files.
  */
 export async function removeModel(known: KnownModels, id: ModelId): Promise<number | undefined> {
   const { root, sources } = known;
@@ -115,7 +118,7 @@ export async function removeModel(known: KnownModels, id: ModelId): Promise<numb
   for (const file of files) {
     const full = path.join(root, file.path);
     const size = await storedBytes(root, file);
-    // A directory that is not complete goes as well.
+    // Removes incomplete directories as well.
     await rm(full, { force: true, recursive: file.archive !== undefined });
     if (size !== undefined) removedBytes = (removedBytes ?? 0) + size;
     if (file.archive === undefined) await removePartsOf(full);
@@ -133,7 +136,6 @@ async function removePartsOf(target: string): Promise<void> {
   for (const name of own) await removePart(path.join(directory, name));
 }
 
-/** Removes what is left of an archive beside the directory of its files. */
 async function removeArchive(directory: string, format: ArchiveFormat): Promise<void> {
   const archive = archivePath(directory, format);
   await rm(archive, { force: true });
@@ -144,7 +146,7 @@ async function removeArchive(directory: string, format: ArchiveFormat): Promise<
   for (const name of hidden) await rm(path.join(above, name), { force: true, recursive: true });
 }
 
-/** Removes a directory and those above it as long as they are empty, but never the store itself. */
+/** Removes empty directories upwards, but never the store itself. */
 async function removeEmptyAbove(root: string, directory: string): Promise<void> {
   for (let each = directory; each !== '.' && each !== ''; each = path.dirname(each)) {
     const removed = await rmdir(path.join(root, each)).then(

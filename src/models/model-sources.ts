@@ -1,9 +1,8 @@
 /**
- * Where the files of a model come from, whatever its name is: an id of the catalogue, a name on the Hub, or a file that was pulled or imported under a name of its
- * own. A name on the Hub is resolved once, at its first pull; what it was resolved to is kept as a pin.
+ * Resolves a model name to the source of its files: an id of the catalogue, a name on the Hub, or a name that was
+ * pulled or imported. A name on the Hub is resolved at its first pull and kept as a pin.
  */
-import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -15,7 +14,7 @@ import type { Pin, PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
 import { createPins, type Pins } from './pins.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
-import { failUnlessWritable } from './download/disk-room.ts';
+import { writeStoreFile } from './download/disk-room.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { connectTo, discard, openUrl } from './download/open-url.ts';
 
@@ -23,9 +22,9 @@ export interface ModelSources {
   readonly pins: Pins;
   readonly licenses: Licenses;
   readonly hub: HubAccess;
-  /** Returns what is known of the model without asking anyone. */
+  /** Does not use the network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
-  /** Asks the Hub if necessary. `ok(undefined)`: nobody provides this model, so its file must be in the store. */
+  /** Asks the Hub if necessary. `ok(undefined)`: the model must already be in the store. */
   resolve(id: ModelId, signal: AbortSignal): Promise<Result<CatalogueEntry | undefined>>;
   /** Fails unless the licence of the model is open or was accepted. */
   checkLicense(entry: CatalogueEntry): Promise<Result<void>>;
@@ -36,11 +35,11 @@ export interface ModelSourcesOptions {
   readonly root: string;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue | undefined;
-  /** What one name was resolved to elsewhere. It comes before the catalogue and the pins of the store. */
+  /** A pin that takes precedence over the catalogue and the store. */
   readonly given?: Pin | undefined;
-  /** Licences that the settings accept. */
+  /** Licences accepted in the settings. */
   readonly acceptedLicenses?: readonly string[];
-  /** Memory for a model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  /** Memory for a model if its name has no quantisation. Undefined: unknown. */
   readonly fitsBytes?: () => Promise<number | undefined>;
 }
 
@@ -57,13 +56,13 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
   }
 
   async function resolveOnHub(id: ModelId, name: HubName, signal: AbortSignal): Promise<Result<CatalogueEntry>> {
-    // Imported with the first name that is resolved, because undici is large.
+    // Imported lazily, because undici is large.
     const { resolvePin } = await import('./hub/hub-client.ts');
     const pin = await resolvePin({ id, name, hub, fitsBytes: await fitsBytes() }, signal);
     if (!pin.ok) return pin;
     await pins.write(pin.value);
     const entry = entryOf(pin.value, hub.endpoint);
-    return entry === undefined ? fail('stalled', 'ModelMissing', `Name another file: "${id}" has none`) : ok(entry);
+    return entry === undefined ? fail('stalled', 'ModelMissing', `"${id}" has no files; name another model`) : ok(entry);
   }
 
   return {
@@ -87,16 +86,16 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
   };
 }
 
-/** Fails unless the licence of the model is open or was accepted. `accepted`: in lower case. */
+/** `accepted`: in lower case. */
 export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string>): Result<void> {
   if (!needsAcceptance(entry, accepted)) return ok(undefined);
   const { id, license, licenseUrl } = entry;
   const read = licenseUrl === '' ? '' : ` (${licenseUrl})`;
-  const message = `Read the licence "${license}"${read} of the model "${id}", and accept it with "svcctl model pull ${id} --accept-license": it restricts the use of the model`;
-  return fail('stalled', 'LicenseNotAccepted', message);
+  const problem = `The licence "${license}"${read} restricts the use of the model "${id}" and was not accepted`;
+  return fail('stalled', 'LicenseNotAccepted', `${problem}; accept it with "svcctl model pull ${id} --accept-license"`);
 }
 
-/** Undefined for a pin of which no file can be downloaded: it was imported. */
+/** Undefined for an imported model, whose files cannot be downloaded. */
 export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
   const { id, isGated, provider = 'gguf', directory, license = '', licenseUrl = '' } = pin;
   const [first, ...more] = pin.files.flatMap((file) => fileOf(file, endpoint) ?? []);
@@ -105,34 +104,17 @@ export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined 
   return { id, files: [first, ...more], license, licenseUrl, isGated, ...facts };
 }
 
-function fileOf({ path, sha256, sizeBytes, from, ...pinned }: PinnedFile, endpoint: string): CatalogueFile | undefined {
-  const archive = pinned.archive === undefined ? {} : { archive: pinned.archive };
-  switch (from.kind) {
-    case 'hub':
-      return {
-        path,
-        from: { kind: 'url', url: fileUrl(endpoint, from.repo, from.commit, from.path), sha256, sizeBytes, repo: from.repo },
-        ...archive,
-      };
-    case 'url':
-      return {
-        path,
-        from: { kind: 'url', url: from.url, sha256, sizeBytes, ...(from.repo === undefined ? {} : { repo: from.repo }) },
-        ...archive,
-      };
-    case 'import':
-      return undefined;
-    default:
-      return from satisfies never;
-  }
+function fileOf({ path: file, sha256, sizeBytes, from, archive }: PinnedFile, endpoint: string): CatalogueFile | undefined {
+  if (from.kind === 'import') return undefined;
+  const url = from.kind === 'url' ? from.url : fileUrl(endpoint, from.repo, from.commit, from.path);
+  const repo = from.repo === undefined ? {} : { repo: from.repo };
+  return { path: file, from: { kind: 'url', url, sha256, sizeBytes, ...repo }, ...(archive === undefined ? {} : { archive }) };
 }
 
-/** Which licences were accepted: those of the setting, and those that somebody accepted for this store, who stay accepted. */
-
 export interface Licenses {
-  /** In lower case. */
+  /** Includes licences accepted in the settings. In lower case. */
   accepted(): Promise<ReadonlySet<string>>;
-  /** Remembers that a licence was accepted, when, and for which model. */
+  /** Records the licence, the model and the time. */
   accept(license: string, model: string): Promise<void>;
 }
 
@@ -151,19 +133,13 @@ export function createLicenses(root: string, fromSettings: readonly string[]): L
     },
     async accept(license, model) {
       const all = [...(await read()), { license, model, at: new Date().toISOString() }];
-      const part = `${file}.${randomUUID()}.part`;
-      await failUnlessWritable(path.dirname(file));
-      await mkdir(path.dirname(file), { recursive: true });
-      await writeFile(part, `${JSON.stringify(all, undefined, 2)}\n`);
-      await rename(part, file);
+      await writeStoreFile(file, all);
     },
   };
 }
 
-/** Gives a file at an address a name in the store, so that it can be pulled like any other model: asks for its size, and keeps its hash. */
-
 export interface UrlModel {
-  /** The name of the model, which is the path of its file in the store. */
+  /** The path of the file in the store. */
   readonly id: ModelId;
   readonly url: string;
   /** Hexadecimal. */
@@ -172,11 +148,12 @@ export interface UrlModel {
 
 const SILENCE_MS = 30_000;
 
+/** Names a file at an address, so that it can be pulled like any other model. Asks the server for its size. */
 export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlModel, signal: AbortSignal): Promise<Result<Pin>> {
   const known = await sources.known(id);
   const isOwn = known === undefined || (known.files[0].from.kind === 'url' && known.files[0].from.url === url);
   if (!isOwn || parseHubName(id).kind !== 'other' || !/\.gguf$/i.test(id))
-    return fail('stalled', 'ModelMissing', `Use the path of a new ".gguf" file in the store as the name of the model, not "${id}"`);
+    return fail('stalled', 'ModelMissing', `"${id}" cannot be the name of the model; use the path of a new ".gguf" file in the store`);
   const sizeBytes = await askSize(url, signal);
   if (!sizeBytes.ok) return sizeBytes;
   const file = { path: id, sha256: sha256.toLowerCase(), sizeBytes: sizeBytes.value, from: { kind: 'url' as const, url } };
@@ -196,10 +173,10 @@ async function askSize(url: string, signal: AbortSignal): Promise<Result<number>
     const range = /\/([0-9]+)$/.exec(String(headers['content-range'] ?? ''))?.[1];
     const size = Number(status === 206 ? range : headers['content-length']);
     if (Number.isSafeInteger(size) && size > 0) return ok(size);
-    return fail('stalled', 'ModelSourceRefused', `Use another address than "${url}": its server does not say how large the file is`);
+    return fail('stalled', 'ModelSourceRefused', `The server of "${url}" does not state the size of the file; use another address`);
   } catch (error) {
     if (signal.aborted) throw error;
-    return fail('retry', 'ModelPullFailed', `Check the address "${url}": ${messageOf(error) || codeOf(error)}`);
+    return fail('retry', 'ModelPullFailed', `The address "${url}" cannot be read: ${messageOf(error) || codeOf(error)}; check it`);
   } finally {
     await dispatcher.destroy().catch(() => undefined);
   }

@@ -1,14 +1,13 @@
-/** Reads and writes the pins of a store: what names were resolved to. */
-import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+/** Reads and writes the pins of a store. */
+import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import type { ModelId } from '../schema/words/names.ts';
-import { failUnlessWritable } from './download/disk-room.ts';
+import { writeStoreFile } from './download/disk-room.ts';
 import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
 
 export interface Pins {
-  /** Undefined if there is none, or if it cannot be read; the name is then resolved again. */
+  /** Undefined if there is none or it cannot be read; then the name is resolved again. */
   read(id: ModelId): Promise<Pin | undefined>;
   write(pin: Pin): Promise<void>;
   remove(id: ModelId): Promise<void>;
@@ -27,17 +26,7 @@ export function createPins(root: string): Pins {
       return pin?.id === id ? pin : undefined;
     },
     async write(pin) {
-      const file = path.join(root, pinPath(pin.id));
-      const part = `${file}.${randomUUID()}.part`;
-      await failUnlessWritable(path.dirname(file));
-      await mkdir(path.dirname(file), { recursive: true });
-      try {
-        await writeFile(part, `${JSON.stringify(pin, undefined, 2)}\n`);
-        await rename(part, file);
-      } catch (error) {
-        await rm(part, { force: true }).catch(() => undefined);
-        throw error;
-      }
+      await writeStoreFile(path.join(root, pinPath(pin.id)), pin);
     },
     async remove(id) {
       await rm(path.join(root, pinPath(id)), { force: true });

@@ -1,6 +1,7 @@
-/** Finds what downloads left in a store and nobody will continue: parts, their journals, and descriptions of models whose files are gone. */
+/** Finds abandoned parts and journals, and pins whose files are gone. */
 import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { succeeds } from '../files/write-file.ts';
 import type { ModelSources } from './model-sources.ts';
 
 export interface Leftover {
@@ -9,11 +10,13 @@ export interface Leftover {
   readonly sizeBytes: number;
 }
 
-/** A download that is tried again changes its part far more often. */
+/** Retried downloads change their part far more often. */
 const ABANDONED_MS = 24 * 3_600_000;
 const DEPTH = 8;
+/** Parts with their journals, and temporary files of `writeFileAtomically`. */
+const LEFTOVER = /\.part(?:\.journal)?$|^\..+\.[0-9a-f]{8}\.tmp$/;
 
-/** `now`: Unix milliseconds, by the clock that gives the files their times. */
+/** `now`: Unix milliseconds, by the clock of the files. */
 export async function findLeftovers(root: string, now: number): Promise<readonly Leftover[]> {
   const found: Leftover[] = [];
   const visit = async (directory: string, depth: number): Promise<void> => {
@@ -24,9 +27,9 @@ export async function findLeftovers(root: string, now: number): Promise<readonly
         const { sizeBytes, mtimeMs } = await measure(path.join(root, file));
         if (now - mtimeMs > ABANDONED_MS) found.push({ path: file, sizeBytes });
       } else if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
-      if (!entry.isFile() || !/\.part(?:\.journal)?$/.test(entry.name)) continue;
+      if (!entry.isFile() || !LEFTOVER.test(entry.name)) continue;
       const facts = await stat(path.join(root, file)).catch(() => undefined);
-      // Sparse files take less room than their size says.
+      // Sparse files take less disk space than their size.
       if (facts !== undefined && now - facts.mtimeMs > ABANDONED_MS)
         found.push({ path: file, sizeBytes: Math.min(facts.size, 512 * facts.blocks) });
     }
@@ -35,7 +38,7 @@ export async function findLeftovers(root: string, now: number): Promise<readonly
   return found;
 }
 
-/** Of everything in a directory: what was being unpacked there when a process ended. */
+/** An archive that was being unpacked when a process ended. */
 async function measure(directory: string): Promise<{ readonly sizeBytes: number; readonly mtimeMs: number }> {
   let sizeBytes = 0;
   let { mtimeMs } = await stat(directory);
@@ -51,17 +54,11 @@ export async function removeLeftovers(root: string, leftovers: readonly Leftover
   for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true, recursive: true });
 }
 
-/** Removes what names were resolved to, where none of the files exists any more, so that the next pull asks again. Returns the names. */
+/** Removes pins without any file, so that the next pull resolves the name again. Returns the names. */
 export async function forgetLostModels(root: string, { pins }: Pick<ModelSources, 'pins'>): Promise<readonly string[]> {
   const lost: string[] = [];
   for (const pin of await pins.list()) {
-    const present = await Promise.all(
-      pin.files.map(async (file) =>
-        stat(path.join(root, file.path))
-          .then(() => true)
-          .catch(() => false),
-      ),
-    );
+    const present = await Promise.all(pin.files.map(async (file) => succeeds(stat(path.join(root, file.path)))));
     const parts = await Promise.all(pin.files.map(async (file) => hasPart(path.join(root, file.path))));
     if ([...present, ...parts].includes(true)) continue;
     await pins.remove(pin.id);

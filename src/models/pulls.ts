@@ -1,6 +1,6 @@
 /**
- * The downloads of this process: one for each model, however many wait for it. Each of those who wait leaves by itself; when nobody is left, the download
- * ends and keeps what it has. Someone who asks through the API waits as a slot does, until the download ends or is cancelled.
+ * The downloads of this process: one per model, however many callers wait. Each caller may leave; the download stops
+ * with the last one and keeps its part. A request through the API waits until the download ends or is cancelled.
  */
 import type { Progress } from '../reconciler/ports.ts';
 import { fail, type Failure, type Result } from '../schema/words/failure.ts';
@@ -10,18 +10,18 @@ import { messageOf } from '../platform/error-text.ts';
 export interface ModelPull {
   readonly id: ModelId;
   readonly progress: Progress | undefined;
-  /** Whether somebody asked for it by itself, besides slots that need it. */
+  /** Requested through the API, besides slots that need it. */
   readonly isRequested: boolean;
-  /** Set once a requested pull has failed; it stays listed until it is requested or cancelled again. */
+  /** Set after a requested pull failed; listed until it is requested again or cancelled. */
   readonly failure: Failure | undefined;
 }
 
 export interface Pulls {
-  /** Waits for the download of a model and begins it if necessary. Ends early for this caller when its signal aborts. */
+  /** Joins or starts the download of a model. Ends early for this caller when its signal aborts. */
   join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>>;
-  /** Begins the download on behalf of someone who does not stay. A second request joins the first. */
+  /** Starts the download for a caller that does not wait. A second request joins the first. */
   request(id: ModelId): void;
-  /** Withdraws a request. Resolves to whether there was one. */
+  /** Returns whether there was a request. */
   cancel(id: ModelId): boolean;
   list(): readonly ModelPull[];
 }
@@ -79,7 +79,7 @@ export function createPulls(fetch: FetchInto): Pulls {
       signal.removeEventListener('abort', leave);
       run.waiting.delete(listener);
       if (run.waiting.size === 0) {
-        // The next caller begins a new one, which waits until this one has let go of its file.
+        // The next caller starts a new one, which waits until this one has released its file.
         if (running.get(id) === run) running.delete(id);
         run.abort.abort();
       }

@@ -1,4 +1,4 @@
-/** Reads one model in the store: whether it exists and can be used, and the facts in its files, as its provider understands them. */
+/** Reads a model in the store: whether it is usable, and the facts that its provider finds in its files. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.ts';
@@ -11,17 +11,17 @@ import type { MountedModels } from './decide/workflows-mount.ts';
 type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   | { readonly kind: 'absent' }
-  /** The file exists but cannot be used; the message says why and what to do. */
+  /** The file exists but cannot be used. */
   | { readonly kind: 'unusable'; readonly message: string };
 
 interface ModelReader {
-  /** `file` is relative to the root of the store. `provider`: whose model it is said to be. */
+  /** `file`: relative to the store. `provider`: as stated by the catalogue. */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
 
 interface Remembered {
   readonly read: ModelRead;
-  /** Everything the provider looked at. */
+  /** Everything that the provider read. */
   readonly seen: readonly SeenFile[];
 }
 
@@ -57,7 +57,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
       const { entry, hostPath, sizeBytes } = located;
       const read = await readByFormat(formats, { entry, provider }, (format) => readWith(format, id, located));
       if (read !== undefined) return read;
-      if (entry.names !== undefined) return unusable(`"${file}" is a directory: use the name of a model file in it`);
+      if (entry.names !== undefined) return unusable(`"${file}" is a directory; use the name of a model file in it`);
       return { kind: 'present', facts: { id, hostPath, sizeBytes } };
     },
   };
@@ -70,13 +70,13 @@ function present({ id, hostPath, provider, sizeBytes, contents, family }: ModelF
 interface Located {
   readonly hostPath: string;
   readonly entry: StoreEntry;
-  /** Of a file. */
+  /** 0 for a directory. */
   readonly sizeBytes: number;
 }
 
 /**
- * Resolves links within the store; the server gets their target, unless the file is in a directory that is mounted. A link that leaves the store is refused, because a container sees
- * only the store, and because an id must not give access to other files of the host.
+ * Resolves links within the store; the server gets the target, except for mounted files. Refuses links out of the
+ * store: a container sees only the store, and an id must not give access to other files.
  */
 async function locate(
   root: string,
@@ -89,9 +89,8 @@ async function locate(
     const realBase = await realpath(base);
     const real = await realpath(place);
     if (!isInside(realBase, real)) {
-      return unusable(
-        `"${file}" links to a file outside the model store: copy or hard-link the model into it, or mount its directory there`,
-      );
+      const problem = `"${file}" links to a file outside the model store`;
+      return unusable(`${problem}; copy or hard-link the model into it, or mount its directory there`);
     }
     const facts = await stat(real);
     const name = path.basename(real);
@@ -117,11 +116,9 @@ function problemOf(error: unknown): string {
   return messageOf(error);
 }
 
-/** Which provider reads a model. By the names of its files alone, a model may belong to several. */
-
 /**
- * Reads a model with the first provider that knows files like its own and can use them, or with `provider` alone if that knows such files. Returns the last refusal
- * where none can use them, and undefined where none knows such files.
+ * Reads a model with the first provider that recognizes and can use it, or only with `provider` if that one recognizes
+ * it. Returns the last refusal; undefined if no provider recognizes the files.
  */
 export async function readByFormat<Read extends { readonly kind: string }>(
   formats: readonly ModelFormat[],

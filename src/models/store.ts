@@ -1,4 +1,4 @@
-/** The model store: a directory of model files, and what can be pulled into it: models of the catalogue, and models that are named by where they are. */
+/** The model store: a directory of model files, and the models that can be pulled into it. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -24,19 +24,19 @@ import type { MountedModels } from './decide/workflows-mount.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
-  /** Undefined if nobody but the store has the model. */
+  /** Undefined if only the store has the model. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
-  /** Of an own model of a provider: it has them although its facts are not known. */
+  /** The provider that brings the model itself. */
   readonly provider?: ProviderKind;
   readonly family?: string;
 }
 
-/** The models that programs bring themselves, and that are no files of the store. */
+/** Models that programs bring themselves, without files in the store. */
 export interface OwnModelSource {
-  /** Undefined if no program knows the name. */
+  /** Undefined if no program has the name. */
   find(id: ModelId): Promise<ModelPresence | undefined>;
-  /** Those that this machine can run. */
+  /** Models that this machine can run. */
   list(): Promise<readonly ListedModel[]>;
   names(): Promise<readonly ModelId[]>;
 }
@@ -46,32 +46,32 @@ export interface DirectoryModelStore extends ModelStore {
   readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
-  /** Lists every entry of the catalogue, every model that was pulled or imported under a name, and every other model in the directory that a provider knows. */
+  /** Lists the catalogue, pulled and imported models, and other models in the directory that a provider recognizes. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
 export interface ModelStoreOptions {
   /** Absolute. */
   readonly root: string;
-  /** How models look on disk. A file that several would take belongs to the first one. */
+  /** A file that several formats recognize belongs to the first one. */
   readonly formats: readonly ModelFormat[];
-  /** Directories whose files appear in the store. Default: none. */
+  /** Directories whose files appear in the store. */
   readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
   /** Default: there are none. */
   readonly own?: OwnModelSource;
-  /** Distinguishes the downloads of this service from those of others in the same directory. The same after a restart, which then resumes them. */
+  /** Names the downloads of this service in a shared directory. The same after a restart, which then resumes them. */
   readonly writer?: string;
   readonly limits?: PullLimits;
   readonly pace?: Pace;
 }
 
-/** Deeper directories are neither watched nor listed. A model that a slot names is found at any depth. */
+/** Deeper directories are neither watched nor listed; a slot may name a model at any depth. */
 const DEPTH = 5;
 const MAX_LISTED = 2000;
-/** A file that is being copied changes many times a second; one pass in this time is enough. */
+/** A file being copied changes many times a second; one pass is enough. */
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
@@ -111,8 +111,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (known !== undefined) return known;
     const file = path.join(root, id);
     const others = [...catalogue.keys(), ...((await own?.names()) ?? [])];
-    const message = `Put the file "${file}" in place, or use an id from the catalogue: the model "${id}" does not exist${suggestModels(id, others)}`;
-    return { kind: 'missing', message, isAbsent: true };
+    const advice = `put the file "${file}" in place, or use an id from the catalogue${suggestModels(id, others)}`;
+    return { kind: 'missing', message: `The model "${id}" does not exist; ${advice}`, isAbsent: true };
   }
 
   return {
@@ -128,7 +128,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     async pull(id, onProgress, signal) {
       const above = path.dirname(root);
       if (!existsSync(above))
-        return fail('retry', 'ModelPullFailed', `Put "${above}" back, or create it: the model store is missing with it`);
+        return fail('retry', 'ModelPullFailed', `The directory "${above}" of the model store does not exist; restore or create it`);
       return pulls.join(id, onProgress, signal);
     },
     changes(wake, signal) {
@@ -148,13 +148,12 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
   };
 }
 
-/** Whether a path, or a directory above it, is one of these. */
 function isWithin(known: ReadonlySet<string>, file: string): boolean {
   for (let each = file; each !== '.'; each = path.dirname(each)) if (known.has(each)) return true;
   return false;
 }
 
-/** Whether the files of an archive are there, if the model has one. */
+/** True for a model without an archive. */
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
   return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
@@ -176,13 +175,13 @@ async function watchRoot([root = '', ...mounted]: readonly string[], changed: ()
     followSymlinks: false,
     ignored: (file) => /\.(?:part|journal)$/.test(file),
   });
-  // A store that cannot be watched is still read by the timed resync.
+  // An unwatched store is still read by the timed resync.
   watcher.on('error', () => undefined);
   watcher.on('all', changed);
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
 }
 
-/** Returns the paths of models relative to the root: files, and directories that are a model as a whole. */
+/** Returns paths relative to the root: files, and directories that are models as a whole. */
 async function findModels({ root, formats, mounts = [] }: ModelStoreOptions): Promise<readonly string[]> {
   const found: string[] = [];
   const isModel = (entry: StoreEntry): boolean => {
@@ -196,7 +195,7 @@ async function findModels({ root, formats, mounts = [] }: ModelStoreOptions): Pr
     for (const entry of entries.toSorted((a, b) => a.name.localeCompare(b.name))) {
       const file = path.join(directory, entry.name);
       if (entry.isDirectory()) {
-        // What is not complete has the ending ".part".
+        // Incomplete directories end with ".part".
         if (depth < DEPTH && !entry.name.endsWith('.part')) await visit(file, depth + 1);
       } else if (isModel({ name: entry.name })) found.push(file);
     }

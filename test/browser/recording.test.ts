@@ -1,7 +1,7 @@
 /** A web page that records with MediaRecorder in a real Chromium, as chat pages do, and plays generated speech. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { chromium, type Browser, type Page } from 'playwright-core';
-import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
+import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
 import { BROWSER } from '../support/browser-path.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { describeWithFfmpeg } from '../support/require/require-ffmpeg.ts';

@@ -65,7 +65,7 @@ gpu1    NVIDIA GeForce RTX 4090  nvidia  24.0 GiB  23.5 GiB  no      cuda      v
     expect(await ask('-f', file)).toMatchObject({
       code: 1,
       out: '',
-      err: expect.stringContaining(`Correct the recording "${file}": about: `),
+      err: expect.stringContaining(`The recording "${file}" is not valid: about: `),
     });
   });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cutToBytes } from '../../src/cli/verbs/model-fetch.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { startFakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile } from '../support/hub/virtual-file.ts';
 import { svcctl } from './run-svcctl.ts';
@@ -33,7 +33,7 @@ describe('svcctl model fetch', () => {
     await writeFile(log, '');
     const { code, err } = await svcctl(['model', 'fetch', 'own/m.gguf', '--store', dir, '--termination-log', log]);
     expect(code).toBe(1);
-    const message = `Put the file "${dir}/own/m.gguf" into the model store: it does not exist, and the catalogue cannot provide it`;
+    const message = `The file "${dir}/own/m.gguf" does not exist, and the catalogue cannot provide it; put it into the model store`;
     expect(err).toBe(`error: ${message}\n`);
     expect(await readFile(log, 'utf8')).toBe(`ModelMissing: ${message}`);
   });
@@ -85,7 +85,7 @@ describe('svcctl model fetch', () => {
       const log = path.join(dir, 'termination-log');
       const refused = await svcctl(['model', 'fetch', 'hf:o/r', '--termination-log', log], { env: { ...env, HF_TOKEN: 'hf_wrong' } });
       expect(refused.code).toBe(1);
-      expect(await readFile(log, 'utf8')).toMatch(/^ModelGated: Open ".*\/o\/r" and accept its terms/);
+      expect(await readFile(log, 'utf8')).toMatch(/^ModelGated: ".*\/o\/r" is gated .*; open the page and accept its terms/);
       expect(refused.out + refused.err).not.toContain('hf_wrong');
       expect(await svcctl(['model', 'fetch', 'hf:o/r'], { env: { ...env, HF_TOKEN: 'hf_right' } })).toMatchObject({ code: 0 });
       expect(Buffer.compare(await readFile(path.join(dir, pinned.path)), content)).toBe(0);

@@ -61,7 +61,7 @@ describe('svcctl serve', () => {
     await writeFile(broken, '{"format":1,"abuot":"x"}');
     const { code, errors } = await serve({ ...own(), SVC_HARDWARE_FILE: broken });
     expect(code).toBe(1);
-    expect(errors).toContain(`Correct the recording "${broken}": about: Set "about": it is required`);
+    expect(errors).toContain(`The recording "${broken}" is not valid: about: Set "about": it is required`);
     expect(errors).toContain('Unknown key "abuot"; did you mean "about"?');
     expect(errors.trim().split('\n')).toHaveLength(1);
   });

@@ -148,7 +148,7 @@ describe('svcctl model list and show', () => {
       expect(out.split('\n')).toContain(line);
     expect(out).toContain('Checked     no: the catalogue was published without downloading it.');
     expect(JSON.parse((await run(['model', 'show', 'qwen-coder', '-o', 'json'])).out)).toMatchObject({ id: 'qwen-coder', verified: false });
-    expect((await run(['model', 'show', 'sdxl-turbo'])).out).toContain('Not usable  Choose another model than "sdxl-turbo"');
+    expect((await run(['model', 'show', 'sdxl-turbo'])).out).toContain('Not usable  The model "sdxl-turbo" cannot be used');
   });
 
   test('answers an unknown name with the one that was meant', async () => {

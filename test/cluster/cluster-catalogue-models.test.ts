@@ -7,8 +7,8 @@ import { CONFIG_MAPS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { ClusterModelStore } from '../../src/cluster/models/cluster-model-store.ts';
 import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue/catalogue.ts';
 import { readCatalogueOnce } from '../../src/models/catalogue/catalogue-source.ts';
-import { encodeSpeaker } from '../../src/models/demo/demo-speaker.ts';
-import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
+import { encodeSpeaker } from '../../toolboxes/demo/demo-speaker.ts';
+import { encodeGguf, text } from '../../toolboxes/demo/encode-gguf.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 import { startFakeHub, type FakeHub, type FakeRepo } from '../support/hub/fake-hub.ts';
 import { bufferFile } from '../support/hub/virtual-file.ts';
@@ -85,7 +85,8 @@ describe('an entry of the catalogue in a cluster', () => {
 
   test('is refused where this version cannot run it, and no record is made', async () => {
     const store = await replica(await catalogueOf(''));
-    const message = 'Choose another model than "sdxl-turbo": it needs the provider "image", which this version does not include yet';
+    const message =
+      'The model "sdxl-turbo" cannot be used: it needs the provider "image", which this version does not include yet; choose another model';
     expect(await look(store, 'sdxl-turbo')).toEqual({ kind: 'missing', message });
     for (const refused of [await pull(store, 'sdxl-turbo'), await store.sources.resolve(id('sdxl-turbo'), signal)])
       expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', message } });

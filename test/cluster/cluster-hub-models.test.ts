@@ -5,9 +5,9 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CONFIG_MAPS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { ClusterModelStore } from '../../src/cluster/models/cluster-model-store.ts';
-import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
-import { encodeGguf, text, texts, u32 } from '../../src/models/demo/encode-gguf.ts';
+import { encodeEmbedder } from '../../toolboxes/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
+import { encodeGguf, text, texts, u32 } from '../../toolboxes/demo/encode-gguf.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelStore } from '../../src/models/store.ts';
@@ -124,7 +124,10 @@ describe('a name on the Hub in a cluster', () => {
     const store = await replica({ isEarly: true });
     expect((await store.observe([id('hf:o/r'), id('demo-fox')], signal)).has(id('hf:o/r'))).toBe(false);
     expect(await look(store, 'demo-fox')).toMatchObject({ kind: 'present' });
-    expect(await look(store, 'hf:o')).toMatchObject({ kind: 'missing', message: expect.stringContaining('Write the model as') });
+    expect(await look(store, 'hf:o')).toMatchObject({
+      kind: 'missing',
+      message: expect.stringContaining('is not a model on the Hub; write it as'),
+    });
   });
 
   test('whose record somebody has altered is resolved again', async () => {
@@ -180,7 +183,7 @@ describe('a name on the Hub in a cluster', () => {
 
 describe('a name on the Hub that cannot be used', () => {
   test.each([
-    ['hf:o/none', 'ModelGated', 'Correct the name "o/none", or set "HF_TOKEN"'],
+    ['hf:o/none', 'ModelGated', '"o/none" does not exist, or requires a token'],
     ['hf:o/r:Q3_K', 'ModelMissing', 'it has no "Q3_K"'],
     ['hf:o/r/mmproj-F16.gguf', 'ModelUnusable', 'damaged or not a GGUF file'],
   ])('%s says why in the failure, and nothing is kept', async (name, reason, message) => {

@@ -2,7 +2,7 @@
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile, type VirtualFile } from '../support/hub/virtual-file.ts';

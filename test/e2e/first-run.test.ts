@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { freePort } from '../support/free-port.ts';
 import { ownEnvironment, pause, shareEngine } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';

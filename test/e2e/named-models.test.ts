@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { startSvcctl, svcctl } from '../cli/run-svcctl.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';

@@ -1,6 +1,6 @@
 /** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatText, isAnswering, pause, startService, type Service, type SlotView } from '../support/service.ts';
 

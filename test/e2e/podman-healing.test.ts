@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, demoModelPath } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, demoModelPath } from '../../toolboxes/demo/demo-models.ts';
 import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';

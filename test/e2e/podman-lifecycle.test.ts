@@ -1,6 +1,6 @@
 /** The life of a slot on podman, with the real llama-server in the image built from `toolboxes/gguf/Containerfile`. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';

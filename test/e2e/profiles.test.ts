@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startRequestLoop } from '../support/request-loop.ts';
 import { chatText, isAnswering, startService, type Service } from '../support/service.ts';

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
@@ -134,7 +134,10 @@ describe('svcctl model', () => {
   }, 60_000);
 
   test('explains a download that cannot succeed', async () => {
-    expect(await run('model', 'pull', 'hf:o/none')).toMatchObject({ code: 1, err: expect.stringContaining('Correct the name "o/none"') });
+    expect(await run('model', 'pull', 'hf:o/none')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('"o/none" does not exist, or requires a token'),
+    });
     expect(await run('model', 'pull', 'hf:o/fox:Q8_0')).toMatchObject({ code: 1, err: expect.stringContaining('"o/fox" has: "Q4_K_M"') });
     expect(await run('model', 'pull', 'nothing')).toMatchObject({ code: 1, err: expect.stringContaining('Nothing provides "nothing"') });
     expect(await run('model', 'rm', 'nothing')).toMatchObject({

@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
-import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeEmbedder } from '../../toolboxes/demo/demo-embedder.ts';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { startLoad } from '../chaos/support/load.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { breakWeights } from '../support/models/break-weights.ts';

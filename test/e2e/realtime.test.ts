@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
-import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
+import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
 import { COMPLETED, connectRealtime, DELTA, FAILED, silenceOf, toneOf } from '../support/realtime-client.ts';
 import { condition, isAnswering, startService, type Service } from '../support/service.ts';
 

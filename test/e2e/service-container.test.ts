@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, writeDemoModels } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
 import { freePort } from '../support/free-port.ts';
 import { describeWithPodman, GGUF_TOOLBOX, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
 

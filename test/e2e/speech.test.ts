@@ -5,8 +5,8 @@ import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import OpenAI, { toFile } from 'openai';
-import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
-import { DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../src/models/demo/demo-speaker.ts';
+import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
+import { DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../toolboxes/demo/demo-speaker.ts';
 import { condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const SLOTS = {

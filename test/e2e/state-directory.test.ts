@@ -2,7 +2,7 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatText, isAnswering, pause, startService, type Service } from '../support/service.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import OpenAI, { toFile } from 'openai';
-import { DEMO_VOICES } from '../../src/models/demo/demo-speaker.ts';
+import { DEMO_VOICES } from '../../toolboxes/demo/demo-speaker.ts';
 import { startService, isAnswering, type Service } from '../support/service.ts';
 import { CLONER_SAMPLE_RATE, encodeCloner } from '../support/speech/cloner-model.ts';
 import { pitchOf, toneFile } from '../toolboxes/speech/sounds.ts';

@@ -7,9 +7,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { DEMO_TRANSCRIPT } from '../../src/models/demo/demo-listener.ts';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
-import { DEMO_VOICES } from '../../src/models/demo/demo-speaker.ts';
+import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
+import { DEMO_VOICES } from '../../toolboxes/demo/demo-speaker.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startRegistry, type Registry } from '../host/podman/registry.ts';
 import { eventually } from '../support/eventually.ts';
@@ -105,8 +105,11 @@ describeWithPodman('Toolbox images', () => {
         await pin(`[gguf.cpu]\nimage = "${image}"\nid = "sha256:${first}"\n`);
         await service.save(box, chatSlot);
         const refused = await stalled(box);
-        expect(refused).toMatchObject({ reason: 'ImageMissing', message: expect.stringMatching(/^Build the image "\S+" again/) });
-        expect(refused?.message).toContain(`podman has "${second.slice(0, 12)}" under this name, and "${first.slice(0, 12)}" is pinned`);
+        expect(refused).toMatchObject({
+          reason: 'ImageMissing',
+          message: expect.stringMatching(/; build it again with "svcctl toolbox build"/),
+        });
+        expect(refused?.message).toContain(`is "${second.slice(0, 12)}" in podman, but "${first.slice(0, 12)}" is pinned`);
         const verified = await toolbox('verify');
         expect([verified.code, /^gguf +cpu .* (\S+)$/m.exec(verified.out)?.[1]]).toEqual([1, 'different']);
         // What the message asks for helps.
@@ -125,7 +128,7 @@ describeWithPodman('Toolbox images', () => {
       await pin(`[gguf.cpu]\nimage = "${host}/svc/other:v1"\ndigest = "sha256:${'0'.repeat(64)}"\n`);
       await service.save(box, chatSlot);
       const seen = await service.until(box, 'refused', (slot) => condition(slot, 'Ready')?.reason === 'ImagePullFailed');
-      expect(condition(seen, 'Ready')?.message).toMatch(/^Check the digest: "\S+" does not have the image/);
+      expect(condition(seen, 'Ready')?.message).toMatch(/^"\S+" does not have the image ".*"; check the digest/);
       expect(await containers(box)).toBe('');
       const pulled = await toolbox('pull', 'gguf');
       expect([pulled.code, pulled.err]).toEqual([1, expect.stringContaining('manifest unknown')]);

@@ -97,6 +97,6 @@ describe('lockDirectory()', () => {
     const missing = await lockDirectory({ directory: join(directory, 'missing'), name: 'service', since: SINCE });
     expect(missing).toEqual({ kind: 'unusable', message: expect.stringContaining('ENOENT') });
     await writeFile(join(directory, 'service.lock'), 'a text of somebody else, longer than a header of a database\n'.repeat(20));
-    expect(await take()).toEqual({ kind: 'unusable', message: expect.stringContaining('which is not a lock of this service') });
+    expect(await take()).toEqual({ kind: 'unusable', message: expect.stringContaining('is not a lock of this service; delete it') });
   });
 });

@@ -66,7 +66,7 @@ describe('what is no image', () => {
     ['a JPEG', [Buffer.from('ffd8ffe0ffd9', 'hex')]],
   ])('%s is refused, and leaves nothing', async (_what, pieces) => {
     const kept = await open().keep(piecesOf(...pieces));
-    expect(kept).toEqual({ ok: false, problem: expect.stringMatching(/did not send a PNG image that is complete$/) });
+    expect(kept).toEqual({ ok: false, problem: expect.stringMatching(/did not send a complete PNG image; read the log of the slot$/) });
     expect(await files()).toEqual([]);
   });
 
@@ -108,7 +108,10 @@ describe('limits', () => {
     const cache = open(PNG.length * 2);
     const id = await keep(cache);
     const large = await cache.keep(piecesOf(PNG, new Uint8Array(PNG.length * 2), PNG));
-    expect(large).toEqual({ ok: false, problem: expect.stringMatching(/^Raise "SVC_IMAGE_CACHE_LIMIT"/) });
+    expect(large).toEqual({
+      ok: false,
+      problem: expect.stringMatching(/^The image does not fit into the cache; raise "SVC_IMAGE_CACHE_LIMIT"/),
+    });
     expect(await read(cache, id)).toEqual(PNG);
   });
 
@@ -173,7 +176,7 @@ test('a disk that fails is a problem with an advice, and not an error', async ()
   await writeFile(directory(), 'a file where the directory should be');
   expect(await open().keep(piecesOf(PNG))).toEqual({
     ok: false,
-    problem: expect.stringMatching(/^Make room in ".*", or ask for "b64_json"/),
+    problem: expect.stringMatching(/^The image could not be stored in ".*; free disk space, or request "b64_json"$/),
   });
 });
 

@@ -56,7 +56,7 @@ describe('createToolboxSource()', () => {
   test.each([
     ['[gguf.cpu]\nimage = "ghcr.io/x:v1"\n', { line: 1, message: expect.stringContaining('Set "digest"') }],
     ['[gguf.cpu]\nimage = "localhost/x"\nid = "abc"\n', { line: 3, column: 1, path: ['gguf', 'cpu', 'id'] }],
-    ['[gguf\n', { line: 1, message: expect.stringContaining('Correct this file') }],
+    ['[gguf\n', { line: 1, message: expect.stringContaining('This file is not valid') }],
     ['[other.cpu]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('Unknown key "other"; known here: "gguf"') }],
     ['[gguf.cpi]\nimage = "localhost/x"\n', { line: 1, message: expect.stringContaining('did you mean "cpu"?') }],
     [
@@ -103,6 +103,6 @@ describe('createToolboxSource()', () => {
 
   test('reports that the shipped manifest is missing or invalid', async () => {
     expect((await read(undefined)).problems).toMatchObject([{ file: join(root, 'manifest.json') }]);
-    expect((await read('{')).problems).toMatchObject([{ message: expect.stringContaining('Correct this file') }]);
+    expect((await read('{')).problems).toMatchObject([{ message: expect.stringContaining('This file is not valid') }]);
   });
 });

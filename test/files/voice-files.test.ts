@@ -123,9 +123,9 @@ describe('a service that starts', () => {
     await symlink(path.join(directory, 'anna'), path.join(directory, 'linked'));
     expect(await names(open())).toEqual(['anna']);
     expect(problems.splice(0).toSorted()).toEqual([
-      expect.stringContaining(`Rename "${directory}/other" to the name of its voice, "anna"`),
-      expect.stringContaining('Store the voice "bert" again:'),
-      expect.stringContaining('Store the voice "empty" again:'),
+      expect.stringContaining(`"${directory}/other" contains the voice "anna"; rename the directory`),
+      expect.stringContaining('; store "bert" again'),
+      expect.stringContaining('; store "empty" again'),
     ]);
     expect(await readdir(path.join(directory, 'bert'))).toHaveLength(2);
   });

@@ -3,7 +3,7 @@
  * models that are changed one after the other (default: 3).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import { eventually, gatewaysOf, slotPods, startClients, startStream, type SlotPod } from '../support/live-cluster/cluster-replicas.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';

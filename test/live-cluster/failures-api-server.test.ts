@@ -3,7 +3,7 @@
  * SVC_TEST_OUTAGE_S sets another length.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
 import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
 import { startClusterProxy, type ClusterProxy } from '../support/live-cluster/cluster-proxy.ts';

@@ -3,7 +3,7 @@
  * SVC_TEST_SEED repeats a run.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { createClusterController, type ClusterController } from '../support/live-cluster/cluster-controller.ts';
 import { createClusterNamespace, type ClusterNamespace } from '../support/live-cluster/cluster-namespace.ts';
 import { demoSlot } from '../support/live-cluster/cluster.ts';

@@ -1,6 +1,6 @@
 /** The main job in a cluster, done with kubectl: real API server, real node, real llama-server, and the gateway as a pod of the chart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
 import { conditionOf, demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import { slotPods } from '../support/live-cluster/cluster-replicas.ts';
@@ -268,7 +268,7 @@ describeWithCluster('A slot in a cluster', () => {
   }, 120_000);
 
   test.each([
-    ['hf:test/none', 'ModelGated', /Correct "HF_TOKEN", or the name "test\/none"/],
+    ['hf:test/none', 'ModelGated', /"HF_TOKEN" is not valid or has no access to "test\/none"/],
     ['hf:test/tiny:Q9_9', 'ModelMissing', /it has no "Q9_9"/],
   ])(
     'that names %s is stalled with what to do',

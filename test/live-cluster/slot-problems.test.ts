@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { conditionOf, demoSlot, install, isReady, render, type Installation } from '../support/live-cluster/cluster.ts';
@@ -81,7 +81,7 @@ const WAITING: Readonly<Record<string, Problem & { readonly spec: string }>> = {
   model: {
     spec: '',
     reason: 'ModelMissing',
-    texts: ['Put the file "/models/mine/lost.gguf"', '"models.claim"'],
+    texts: ['The file "/models/mine/lost.gguf" does not exist', '"models.claim"'],
     fix: { model: { default: 'demo-fox' } },
   },
   directory: {

@@ -96,8 +96,9 @@ describeWithCluster('svcctl with a service in a cluster', () => {
     expect(created).toMatchObject({ code: 0 });
     const deadline = Date.now() + 90_000;
     let out = '';
-    while (!out.includes('Put the file') && Date.now() < deadline) ({ out } = await run(['get', 'slots', 'lost', '-o', 'json']));
-    expect(out).toContain('Put the file');
+    while (!out.includes('put it into the model store') && Date.now() < deadline)
+      ({ out } = await run(['get', 'slots', 'lost', '-o', 'json']));
+    expect(out).toContain('put it into the model store');
     expect(await run(['slot', 'delete', 'lost', '--wait'])).toMatchObject({ code: 0 });
   }, 180_000);
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, writeDemoModels } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
 import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
 import { authSteps } from './auth-steps.ts';
 import { chatSteps } from './chat-steps.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createCatalogueSource, type CatalogueSource } from '../../src/models/catalogue/catalogue-source.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
-import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
+import { encodeGguf, text } from '../../toolboxes/demo/encode-gguf.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { removeModel } from '../../src/models/model-files.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
@@ -149,7 +149,7 @@ test('a header that does not say how to pool is completed by the catalogue', asy
   expect(await look('own-embed')).toMatchObject({ kind: 'present', facts: { contents: { architecture: 'qwen3', poolingType: 3 } } });
 });
 
-const GONE = 'Correct the entry "own-moved" in "models.toml": its files are not where the catalogue says';
+const GONE = 'The files of "own-moved" are not where the catalogue says; correct its entry in "models.toml"';
 
 test('a file that is gone, or has another content, is refused with what to do', async () => {
   expect(await pull('own-moved')).toMatchObject({ ok: false, failure: { kind: 'stalled', message: GONE } });
@@ -160,7 +160,8 @@ test('a file that is gone, or has another content, is refused with what to do', 
 });
 
 test('a model that this version cannot run is refused before anything is asked for', async () => {
-  const message = 'Choose another model than "sdxl-turbo": it needs the provider "image", which this version does not include yet';
+  const message =
+    'The model "sdxl-turbo" cannot be used: it needs the provider "image", which this version does not include yet; choose another model';
   expect(await look('sdxl-turbo')).toEqual({ kind: 'missing', message });
   expect(await pull('sdxl-turbo')).toMatchObject({ ok: false, failure: { kind: 'stalled', message } });
   expect(await store.sources.resolve(id('sdxl-turbo'), signal)).toMatchObject({ ok: false, failure: { message } });

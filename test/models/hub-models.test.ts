@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
@@ -96,7 +96,7 @@ describe('a model that is named by its repository', () => {
     const before = asked().length;
     expect(await pull(storeOf(), 'hf:o/r')).toMatchObject({
       ok: false,
-      failure: { message: expect.stringContaining('does not have the version any more') },
+      failure: { message: expect.stringContaining('no longer has the chosen version') },
     });
     expect(asked().length).toBe(before);
     expect(hub.log.filter(({ path: each }) => each.includes('/resolve/')).every(({ path: each }) => each.includes('a'.repeat(40)))).toBe(
@@ -105,10 +105,10 @@ describe('a model that is named by its repository', () => {
   });
 
   test.each([
-    ['hf:o/none', 'ModelGated', 'Correct the name "o/none", or set "HF_TOKEN"'],
-    ['hf:o/r:Q3_K', 'ModelMissing', 'Choose a quantisation that "o/r" has: "Q4_K_M", "Q8_0"; it has no "Q3_K"'],
-    ['hf:o/r/none.gguf', 'ModelMissing', 'Choose a file that "o/r" has'],
-    ['hf:o', 'ModelMissing', 'Write the model as "hf:owner/repo"'],
+    ['hf:o/none', 'ModelGated', '"o/none" does not exist, or requires a token'],
+    ['hf:o/r:Q3_K', 'ModelMissing', '"o/r" has no quantisation "Q3_K"; choose one of "Q4_K_M", "Q8_0"'],
+    ['hf:o/r/none.gguf', 'ModelMissing', '"o/r" has no file "none.gguf"; choose one of'],
+    ['hf:o', 'ModelMissing', 'is not a model on the Hub; write it as "hf:owner/repo"'],
   ])('%s fails with what to do', async (name, reason, message) => {
     const failure = { kind: 'stalled', reason, message: expect.stringContaining(message) };
     expect(await pull(storeOf(), name)).toMatchObject({ ok: false, failure });
@@ -126,7 +126,7 @@ describe('a model that is named by its repository', () => {
     const elsewhere = storeOf({ env: { HF_ENDPOINT: `${hub.storageUrl}/` } });
     expect(await pull(elsewhere, 'hf:o/r')).toMatchObject({ ok: false, failure: { reason: 'ModelMissing' } });
     await hub.close();
-    const message = expect.stringContaining('Check the network');
+    const message = expect.stringContaining('; check the network');
     expect(await pull(storeOf(), 'hf:o/r')).toMatchObject({ ok: false, failure: { kind: 'retry', message } });
   });
 });
@@ -147,7 +147,9 @@ describe('a repository with terms', () => {
     const store = storeOf();
     const refused = await pull(store, 'hf:o/llama');
     expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'LicenseNotAccepted' } });
-    expect(refused).toMatchObject({ failure: { message: expect.stringContaining(`Read the licence "llama3.2" (${hub.url}/o/llama)`) } });
+    expect(refused).toMatchObject({
+      failure: { message: expect.stringContaining(`The licence "llama3.2" (${hub.url}/o/llama) restricts the use of the model`) },
+    });
     expect(hub.fileRequests()).toEqual([]);
     expect(await pull(storeOf({ accepted: ['llama3.2'] }), 'hf:o/llama:Q8_0')).toMatchObject({ ok: true });
     await store.sources.licenses.accept('llama3.2', 'hf:o/llama');

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DEMO_CATALOGUE, type Catalogue } from '../../src/models/catalogue/catalogue.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { removeModel, filesOf } from '../../src/models/model-files.ts';
 import { createModelReader } from '../../src/models/read-model.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import type { ModelFiles, ModelFormat } from '../../src/providers/provider.ts';
-import { encodeSpeaker } from '../../src/models/demo/demo-speaker.ts';
+import { encodeSpeaker } from '../../toolboxes/demo/demo-speaker.ts';
 import { MODEL_FORMATS } from '../../src/providers/registry.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 import { toyFormat } from '../support/toy-provider/toy-format.ts';
@@ -57,7 +57,7 @@ describe('a model that is a directory', () => {
     });
     expect(await createModelReader(root, MODEL_FORMATS).read(id, id)).toEqual({
       kind: 'unusable',
-      message: '"birds/parrot" is a directory: use the name of a model file in it',
+      message: '"birds/parrot" is a directory; use the name of a model file in it',
     });
   });
 

@@ -2,8 +2,8 @@ import { appendFile, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { encodeDemoModel, writeDemoModels } from '../../src/models/demo/demo-models.ts';
-import { encodeGguf, text } from '../../src/models/demo/encode-gguf.ts';
+import { encodeDemoModel, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
+import { encodeGguf, text } from '../../toolboxes/demo/encode-gguf.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/words/names.ts';

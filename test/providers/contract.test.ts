@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { encodeEmbedder } from '../../src/models/demo/demo-embedder.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeEmbedder } from '../../toolboxes/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import type { ModelFacts, ProbeResponse } from '../../src/providers/provider.ts';
 import type { ProviderKind } from '../../src/schema/slot/provider-kinds.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
 import { chromium, type Page } from 'playwright-core';
 import { fetch as undiciFetch } from 'undici';
-import { DEMO_SENTENCES } from '../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { buildDashboard } from '../browser/dashboard.ts';
 import { BROWSER } from '../support/browser-path.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';

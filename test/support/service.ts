@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { writeDemoModels, writeDemoSpeech } from '../../src/models/demo/demo-models.ts';
+import { writeDemoModels, writeDemoSpeech } from '../../toolboxes/demo/demo-models.ts';
 import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-program.ts';
 import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../../src/providers/speech/speech-program.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { FitRequest } from '../../src/api/ports.ts';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { readHubAccess } from '../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../src/models/model-sources.ts';
 import { createModelStore } from '../../src/models/store.ts';

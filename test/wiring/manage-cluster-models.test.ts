@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { createBoard } from '../../src/reconciler/board.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
 import { manageClusterModels } from '../../src/wiring/manage-models.ts';
@@ -53,8 +53,8 @@ test('models are pulled in a cluster after their licence was accepted, and remov
 });
 
 test.each([
-  ['own/m.gguf', PLAIN, 'ModelMissing', 'Nothing provides "own/m.gguf"'],
-  ['hf:o/none', PLAIN, 'ModelGated', 'Correct the name "o/none"'],
+  ['own/m.gguf', PLAIN, 'ModelMissing', 'nothing provides "own/m.gguf"'],
+  ['hf:o/none', PLAIN, 'ModelGated', '"o/none" does not exist, or requires a token'],
   ['url/x/m.gguf', { ...PLAIN, url: 'https://example.com/m.gguf' }, 'PulledByPods', 'put the file of "url/x/m.gguf" on their volume'],
 ])('%s cannot be pulled in a cluster', async (name, request, reason, message) => {
   const store = await world.replica({ root, env: { HF_ENDPOINT: hub.url } });

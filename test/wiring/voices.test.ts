@@ -13,7 +13,7 @@ test.each(['shared', 'published'] as const)('a host keeps voices in its state di
   const voice = { name: VoiceName.parse('anna'), text: '', consent: undefined };
   expect(await voices?.add({ ...voice, recording: Buffer.from('fLaC') })).toEqual({ kind: 'added', voice: { ...voice, createdAt: 5 } });
   expect((await readdir(path.join(dir, 'voices'))).toSorted()).toEqual(['anna', 'broken']);
-  expect(warnings).toEqual([expect.stringContaining('Store the voice "broken" again')]);
+  expect(warnings).toEqual([expect.stringContaining('; store "broken" again')]);
   await rm(dir, { recursive: true });
 });
 

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { createService, type Service } from '../../main.ts';
-import { writeDemoModels, writeDemoSpeech } from '../../models/demo/demo-models.ts';
+import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
@@ -151,6 +151,7 @@ export async function prepareCheckout({ SVC_CONFIG_DIR: configDir, SVC_MODELS_DI
       for (const [name, text] of Object.entries(EXAMPLE_SLOTS)) await writeFile(path.join(slotsDir, `${name}.toml`), text, { flag: 'wx' });
     }
     await mkdir(modelsDir, { recursive: true });
+    const { writeDemoModels, writeDemoSpeech } = await loadDemoToolbox();
     await writeDemoModels(modelsDir);
     await writeDemoSpeech(modelsDir);
     return ok(undefined);

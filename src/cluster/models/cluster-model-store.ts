@@ -13,7 +13,7 @@ import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable } from '../
 import type { Catalogue, CatalogueEntry } from '../../models/catalogue/catalogue.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
-import { encodeDemoModel } from '../../models/demo/demo-models.ts';
+import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { createPulls, type Pulls } from '../../models/pulls.ts';
 import type { DirectoryModelStore, ListedModel } from '../../models/store.ts';
@@ -136,11 +136,9 @@ async function factsOfGenerated(
   { directory, files: listed }: CatalogueEntry,
   format: ModelFormat | undefined,
 ): Promise<ModelFacts> {
-  const contents = new Map(
-    listed.flatMap(({ path: file, from }) =>
-      from.kind === 'generated' ? [[path.basename(file), encodeDemoModel(from.model)] as const] : [],
-    ),
-  );
+  const { encodeDemoFile } = await loadDemoToolbox();
+  const generated = listed.filter(({ from }) => from.kind === 'generated');
+  const contents = new Map(generated.map(({ path: file }) => [path.basename(file), encodeDemoFile(file)]));
   const bytesOf = (name: string): Uint8Array => contents.get(name) ?? new Uint8Array();
   const names = [...contents.keys()];
   const files: ModelFiles = {

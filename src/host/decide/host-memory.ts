@@ -1,11 +1,11 @@
-/** Parses the kernel's texts about memory. Pure. */
+/** Parses memory files of the kernel. Pure. */
 
 export interface Memory {
   readonly totalBytes: number;
   readonly availableBytes: number;
 }
 
-/** Parses `/proc/meminfo`; "available" is what can be allocated without swapping, including the cache. */
+/** Parses `/proc/meminfo`. "Available" includes the page cache, but no swap. */
 export function memoryOfHost(meminfo: string): Memory | undefined {
   const bytes = (key: string): number | undefined => {
     const found = new RegExp(`^${key}: +([0-9]+) kB$`, 'm').exec(meminfo)?.[1];
@@ -16,7 +16,7 @@ export function memoryOfHost(meminfo: string): Memory | undefined {
   return totalBytes === undefined || availableBytes === undefined ? undefined : { totalBytes, availableBytes };
 }
 
-/** Parses `/proc/self/cgroup`: returns the group of our process and its parents, each of which may limit the memory. */
+/** Parses `/proc/self/cgroup` into our group and its parents, each of which may limit memory. */
 export function cgroupPaths(selfCgroup: string): readonly { readonly version: 1 | 2; readonly path: string }[] {
   return selfCgroup
     .split('\n')
@@ -34,7 +34,7 @@ function parentsOf(path: string): string[] {
   return parts.map((_, index) => `/${parts.slice(0, parts.length - index).join('/')}`).concat('/');
 }
 
-/** Returns undefined if the group has no limit. Inactive cache counts as free, since the kernel reclaims it first. */
+/** Undefined if the group has no limit. Inactive cache counts as free, because the kernel reclaims it first. */
 export function memoryOfCgroup(limit: string | undefined, usage: string | undefined, stat: string | undefined): Memory | undefined {
   const totalBytes = Number(limit?.trim() || Number.NaN);
   const used = Number(usage?.trim() || Number.NaN);

@@ -1,19 +1,19 @@
-/** Reads what processes use of the memory of the GPUs of this machine. Never throws. */
+/** Measures the GPU memory of processes. Never throws. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { createMachineTools, type AskTool, type RunTool } from './machine-tools.ts';
 
-/** Returns what these processes use together, in bytes; undefined where there is no GPU, or where nothing says it. */
+/** Returns the sum in bytes; undefined without a GPU, or if it is not reported. */
 export type ReadDeviceMemory = (pids: readonly number[]) => Promise<number | undefined>;
 
 interface DeviceMemoryOptions {
   readonly hardware: () => Promise<Hardware>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** For tests: takes the place of `/`. */
+  /** For tests: replaces `/`. */
   readonly root?: string;
-  /** For tests: takes the place of processes. */
+  /** For tests: replaces processes. */
   readonly tool?: RunTool;
 }
 
@@ -27,7 +27,7 @@ export function createDeviceMemory({ hardware, env, root = '/', tool }: DeviceMe
   return async (pids) => {
     const { source, devices } = await hardware();
     const gpus = devices.filter(({ kind }) => kind === 'gpu');
-    // The devices of a recording are not those of the processes here.
+    // Devices of a recording do not belong to processes here.
     if (source.kind === 'recording' || gpus.length === 0) return undefined;
     const parts = await Promise.all([
       readKernel(root, pids, devices),
@@ -41,7 +41,7 @@ export function createDeviceMemory({ hardware, env, root = '/', tool }: DeviceMe
 async function readKernel(root: string, pids: readonly number[], devices: readonly Device[]): Promise<number> {
   const clients = await Promise.all(pids.map(async (pid) => readClients(join(root, 'proc', String(pid)))));
   const compute = await Promise.all(pids.map(async (pid) => readKfd(join(root, KFD_PROCESSES, String(pid)))));
-  // Older kernels leave out of the account of a device file what the compute driver allocated; newer ones count it in both.
+  // Older kernels omit allocations of the compute driver from device files; newer ones count them in both.
   return Math.max(
     bytesOfClients(clients.flat(), devices),
     compute.reduce((sum, bytes) => sum + bytes, 0),
@@ -71,25 +71,20 @@ async function readNvidia(ask: AskTool, pids: readonly number[]): Promise<number
   return pids.reduce((sum, pid) => sum + (bytes.get(pid) ?? 0), 0);
 }
 
-/**
- * What processes use of the memory of GPUs, from the texts that say it: the kernel's account of each open device file (`/proc/<pid>/fdinfo`), the account of AMD's
- * compute driver, and `nvidia-smi`. Pure.
- */
-
-/** One opened device file of a GPU. Files that were duplicated or inherited have the same client. */
+/** An open device file. Duplicated and inherited files have the same client. */
 interface DrmClient {
   readonly id: string;
-  /** `0000:03:00.0`; undefined for a device that is not on PCI. */
+  /** `0000:03:00.0`; undefined outside PCI. */
   readonly pciAddress: string | undefined;
-  /** Bytes that are resident, by the driver's name of the memory: `vram`, `gtt`, `local0`, `system0`. */
+  /** Resident bytes, by memory region: `vram`, `gtt`, `local0`, `system0`. */
   readonly bytes: ReadonlyMap<string, number>;
 }
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
 /**
- * Undefined for a file that is no device of the kernel's graphics subsystem. `drm-memory-…` is how amdgpu named what is resident before the key was standardised.
- * https://docs.kernel.org/gpu/drm-usage-stats.html
+ * Parses `/proc/<pid>/fdinfo`; undefined if it is no graphics device. `drm-memory-…` is the old key of amdgpu for
+ * resident memory. https://docs.kernel.org/gpu/drm-usage-stats.html
  */
 export function parseDrmClient(fdinfo: string): DrmClient | undefined {
   const values = new Map<string, string>();
@@ -115,14 +110,14 @@ function parseBytes(text: string): number | undefined {
   return digits === '' ? undefined : Number(digits) * (UNITS[unit] ?? 1);
 }
 
-/** Memory of the device itself: `vram` of amdgpu, `vram0` of xe, `local0` of i915. */
+/** Dedicated memory: `vram` of amdgpu, `vram0` of xe, `local0` of i915. */
 const OWN = /^(?:vram|local)\d*$/;
-/** Memory that the CPU uses and no device is given: buffers that were moved out (amdgpu). */
+/** Evicted buffers, which are in use by the CPU only (amdgpu). */
 const OUTSIDE: ReadonlySet<string> = new Set(['cpu']);
 
 /**
- * A device that computes in the memory of the host takes it through the kernel, so that no process seems to have it. With other devices, only their own memory
- * counts. Each client counts once.
+ * Counts each client once. Unified devices allocate host memory through the kernel, so no process shows it; for other
+ * devices, only dedicated memory counts.
  */
 export function bytesOfClients(clients: readonly DrmClient[], devices: readonly Device[]): number {
   const unique = new Map(clients.map((client) => [`${client.pciAddress ?? ''} ${client.id}`, client]));
@@ -135,7 +130,7 @@ export function bytesOfClients(clients: readonly DrmClient[], devices: readonly 
   }, 0);
 }
 
-/** Of a file such as `/sys/class/kfd/kfd/proc/<pid>/vram_<gpu>`, in bytes. drivers/gpu/drm/amd/amdkfd/kfd_process.c */
+/** `/sys/class/kfd/kfd/proc/<pid>/vram_<gpu>`, in bytes. drivers/gpu/drm/amd/amdkfd/kfd_process.c */
 function parseKfdBytes(text: string): number {
   return /^\d{1,15}$/.test(text.trim()) ? Number(text) : 0;
 }
@@ -143,7 +138,7 @@ function parseKfdBytes(text: string): number {
 /** https://docs.nvidia.com/deploy/nvidia-smi/index.html */
 const NVIDIA_PROCESSES = ['nvidia-smi', '--query-compute-apps=pid,used_memory', '--format=csv,noheader,nounits'] as const;
 
-/** One line for each process on each GPU: `4321, 5462`, in MiB. Where the driver does not know (`[N/A]`), there is no entry. */
+/** Lines such as `4321, 5462` in MiB, one per process and GPU. Skips unknown values (`[N/A]`). */
 export function parseNvidiaProcesses(output: string): ReadonlyMap<number, number> {
   const bytes = new Map<number, number>();
   for (const line of output.split('\n')) {

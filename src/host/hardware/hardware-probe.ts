@@ -1,6 +1,6 @@
 /**
- * Reads what this machine consists of, or what a recording says in its place. Each read costs a few small files; which devices there are is looked up again
- * every half minute, and the tools of vendors run in the background (`machine-tools.ts`). Never throws.
+ * Reads the hardware of this machine, or replays a recording. Devices are looked up every half minute, and vendor tools
+ * run in the background (`machine-tools.ts`). Never throws.
  */
 import { performance } from 'node:perf_hooks';
 import type { Hardware, HardwareRecording } from '../../schema/status/hardware.ts';
@@ -10,20 +10,20 @@ import { createMachineTools, type RunTool } from './machine-tools.ts';
 
 export interface HardwareProbe {
   read(): Promise<Hardware>;
-  /** What `read` looks at. */
+  /** The input of `read`. */
   record(): Promise<HardwareRecording>;
 }
 
 export interface HardwareProbeOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** For tests: takes the place of `/`. */
+  /** For tests: replaces `/`. */
   readonly root?: string;
-  /** For tests: takes the place of processes. */
+  /** For tests: replaces processes. */
   readonly tool?: RunTool;
   readonly platform?: string;
 }
 
-/** A driver may be loaded, and a device may be plugged in, while the service runs. */
+/** Drivers and devices may appear while the service runs. */
 const LAYOUT_FRESH_MS = 30_000;
 
 export function createHardwareProbe({ env, root, tool, platform = process.platform }: HardwareProbeOptions): HardwareProbe {
@@ -42,7 +42,7 @@ export function createHardwareProbe({ env, root, tool, platform = process.platfo
   return { record, read: async () => hardwareOf(await record(), { kind: 'machine' }) };
 }
 
-/** The same at every read: a recording has no use of memory that changes. */
+/** Constant: memory use of a recording does not change. */
 export function replayHardware(recording: HardwareRecording, file: string): HardwareProbe {
   const hardware = hardwareOf(recording, { kind: 'recording', file, about: recording.about });
   return { read: async () => hardware, record: async () => recording };

@@ -1,9 +1,12 @@
-/** Runs the tools of vendors. They may take seconds, or hang where a driver does, so the last answer counts until there is a new one. */
+/**
+ * Runs vendor tools. They may take seconds or hang with their driver, so the last output is used until there is a new
+ * one.
+ */
 import { execFile } from 'node:child_process';
 
 export type Command = readonly [string, ...string[]];
 
-/** Runs a command to its end and returns what it printed; undefined if it is not installed or failed. */
+/** Returns the output of a command; undefined if it is missing or failed. */
 export type RunTool = (command: Command) => Promise<string | undefined>;
 
 export interface Answer {
@@ -11,24 +14,24 @@ export interface Answer {
   readonly output: string;
 }
 
-/** Asks the first of these commands that succeeds. Undefined if none does, or if there is no answer yet. */
+/** Runs the first command that succeeds. Undefined if none does, or none has finished yet. */
 export type AskTool = (alternatives: readonly [Command, ...Command[]]) => Promise<Answer | undefined>;
 
 export interface ToolOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** In milliseconds, on a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Runs one command to its end. Default: as a process. */
+  /** Default: runs a process. */
   readonly run?: RunTool;
 }
 
-/** Memory of a GPU changes with every workload. */
+/** GPU memory changes with every workload. */
 const FRESH_MS = 5000;
-/** A tool that failed, or is not installed, is tried again more rarely. */
+/** Failed or missing tools are retried less often. */
 const RETRY_MS = 60_000;
-/** `nvidia-smi` needs some seconds where no process keeps the driver loaded. */
+/** `nvidia-smi` takes seconds if no process keeps the driver loaded. */
 const KILL_AFTER_MS = 20_000;
-/** How long the first caller waits for the first answer. */
+/** Wait of the first caller for the first output. */
 const WAIT_MS = 3000;
 const MAX_OUTPUT_BYTES = 256 * 1024;
 /** WSL has `nvidia-smi` here. https://docs.nvidia.com/cuda/wsl-user-guide/index.html */
@@ -36,7 +39,7 @@ const ALSO_IN = '/usr/lib/wsl/lib';
 
 interface Asked {
   answer: Answer | undefined;
-  /** Undefined before it was asked for the first time. */
+  /** Undefined unless running. */
   running: Promise<void> | undefined;
   endedAt: number | undefined;
 }
@@ -72,7 +75,7 @@ export function createMachineTools({ env, now, run = runProcess(env) }: ToolOpti
 }
 
 function runProcess({ PATH = '', HOME }: ToolOptions['env']): RunTool {
-  // Programs of the user's own directories are not started, and no shell is involved.
+  // Never starts programs from directories of the user, and never a shell.
   const options = {
     cwd: '/',
     env: { PATH: `${PATH}:/usr/bin:/usr/sbin:${ALSO_IN}`, HOME, LC_ALL: 'C' },

@@ -1,4 +1,4 @@
-/** Reads everything from this machine that `hardwareOf` looks at, in two parts: what hardly ever changes, and what changes with every workload. */
+/** Reads the input of `hardwareOf`: what hardly ever changes, and the memory in use. */
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 import { readFile, stat, open, readdir, readlink, access } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -17,12 +17,12 @@ import { checkDocument, formatProblem } from '../../schema/slot/spec-problem.ts'
 export interface Machine {
   readonly files: MachineFiles;
   readonly tools: AskTool;
-  /** Of this process, or of a test. */
+  /** Platform of this process, or of a test. */
   readonly platform: string;
   readonly architecture: string;
 }
 
-/** What `readLayout` found, and which files say how much memory is in use. */
+/** Everything but the memory in use, and the files that report it. */
 export interface Layout {
   readonly recording: HardwareRecording;
   readonly levelFiles: readonly string[];
@@ -50,7 +50,7 @@ export async function readLayout(machine: Machine): Promise<Layout> {
   };
 }
 
-/** The layout with the present use of memory. */
+/** Adds the memory in use to the layout. */
 export async function readLevels(
   { files, tools: askTool, platform }: Machine,
   { recording, levelFiles, nvidia }: Layout,
@@ -81,7 +81,7 @@ function pickLevel(path: string, text: string | undefined): string | undefined {
     .join('');
 }
 
-/** Returns the files that say how much memory is in use. */
+/** Returns the files that report memory in use. */
 async function readLinux(files: MachineFiles, draft: Draft): Promise<readonly string[]> {
   const keep = async (path: string, pick: (text: string) => string = (text) => text): Promise<void> => {
     const text = await files.text(path);
@@ -90,7 +90,7 @@ async function readLinux(files: MachineFiles, draft: Draft): Promise<readonly st
   const present = await Promise.all(PRESENT_FILES.map(async (path) => ((await files.exists(path)) ? [path] : [])));
   draft.present.push(...present.flat());
   await Promise.all([keep(CPUINFO, pickCpuinfo), keep(BOARD_FILE)]);
-  // In a container, sysfs shows devices that workloads may not get.
+  // Containers see devices in sysfs that workloads may not get.
   if (CONTAINER_FILES.some((path) => draft.present.includes(path))) return [];
   const addresses = await files.names(PCI_DIRECTORY);
   const found = await Promise.all(addresses.map(async (address) => readPci({ files, draft, keep }, `${PCI_DIRECTORY}/${address}`)));
@@ -150,7 +150,7 @@ async function readRenderNodes(files: MachineFiles, draft: Draft): Promise<void>
   );
 }
 
-/** Of the lists of names, only the lines about the devices of this machine. */
+/** Keeps only lines about devices of this machine. */
 async function keepNames(keep: Reading['keep'], draft: Draft, devices: readonly FoundPci[]): Promise<void> {
   if (devices.length === 0) return;
   for (const file of PCI_IDS_FILES) {
@@ -172,51 +172,51 @@ function pickProperties(text: string): string {
     .join('');
 }
 
-/** The same file has the UUID of the GPU. */
+/** Drops the UUID of the GPU. */
 function pickModel(text: string): string {
   return `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
 }
 
-/** Reads a recording of a machine from a file. */
-
 const MAX_RECORDING_BYTES = 8 * 1024 * 1024;
 
-/** Fails with what is wrong and where, for a file that is missing, too large, or no recording. */
+/** Fails for a file that is missing, too large or no recording. */
 export async function readRecording(file: string): Promise<Result<HardwareRecording>> {
   const refuse = (message: string): Result<never> => fail('stalled', 'SettingUnusable', message);
   let document: unknown;
   try {
     const { size } = await stat(file);
-    if (size > MAX_RECORDING_BYTES) return refuse(`Use a recording of at most 8 MiB: "${file}" has ${size} bytes`);
+    if (size > MAX_RECORDING_BYTES) return refuse(`The recording "${file}" has ${size} bytes, more than 8 MiB`);
     document = JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    return refuse(`Write a recording with "svcctl hardware record > FILE": "${file}" cannot be read (${messageOf(error)})`);
+    return refuse(`The recording "${file}" cannot be read (${messageOf(error)}); write one with "svcctl hardware record > FILE"`);
   }
   const parsed = checkDocument(HardwareRecordingSchema, document, 'camelCase');
   if (parsed.ok) return ok(parsed.value);
-  return refuse(`Correct the recording "${file}": ${parsed.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ')}`);
+  return refuse(
+    `The recording "${file}" is not valid: ${parsed.problems.map((problem) => formatProblem(problem, 'camelCase')).join('; ')}`,
+  );
 }
 
-/** Reads files of sysfs and `/proc`. Nothing here throws: what cannot be read is not there. */
+/** Reads sysfs and `/proc`. Never throws: unreadable files count as missing. */
 
 interface MachineFiles {
-  /** At most 2 MiB of the text; undefined if it cannot be read. */
+  /** The first 2 MiB; undefined if it cannot be read. */
   text(path: string): Promise<string | undefined>;
-  /** The last part of what a link points to. */
+  /** Base name of the target. */
   link(path: string): Promise<string | undefined>;
   exists(path: string): Promise<boolean>;
-  /** At most 4,096 names; none if there is no such directory. */
+  /** The first 4,096 names; empty without such a directory. */
   names(path: string): Promise<readonly string[]>;
 }
 
-/** The largest file is the list of PCI ids, of 1.4 MB. */
+/** The largest file, the list of PCI ids, has 1.4 MB. */
 const MAX_FILE_BYTES = 2 * 1024 * 1024;
 /** Nearly all files are shorter. */
 const FIRST_BYTES = 4096;
 const CHUNK_BYTES = 64 * 1024;
 const MAX_NAMES = 4096;
 
-/** `root` takes the place of `/`, for tests. */
+/** `root` replaces `/`, for tests. */
 export function createMachineFiles(root = '/'): MachineFiles {
   return {
     text: (path) => readText(join(root, path)).catch(() => undefined),
@@ -234,7 +234,7 @@ export function createMachineFiles(root = '/'): MachineFiles {
   };
 }
 
-/** Files of the kernel have no size and end where a read returns nothing. */
+/** Kernel files have no size and end with an empty read. */
 async function readText(path: string): Promise<string> {
   await using handle = await open(path, 'r');
   const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Podman's REST API over its unix socket: one exchange, or one stream. It knows HTTP and podman's error format, but not workloads. */
+/** Podman's REST API over its unix socket: requests, streams and errors. Knows nothing about workloads. */
 import { Pool } from 'undici';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -22,22 +22,28 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-/** Both tested versions (4.3 and 5.8) accept any version prefix, but require one. */
+/** Podman 4.3 and 5.8 require some version prefix, but accept any. */
 export const LIBPOD = '/v4.0.0/libpod';
 export const COMPAT = '/v1.41';
 
 const CALL_TIMEOUT_MS = 30_000;
-/** The largest answer, a long container list, has some hundred KB. */
+/** The id of a container or an image in a response. */
+export const Created = z.object({ Id: z.string().min(1) });
+/** Large images take long on slow disks. */
+export const CREATE_TIMEOUT_MS = 120_000;
+/** Podman's own time to kill and clean up, beyond the grace period. */
+export const REMOVE_TIMEOUT_MS = 60_000;
+/** The largest response, a long container list, has some hundred KB. */
 const ANSWER_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Events and progress have a few KB. */
 const LONGEST_JSON_LINE = 1024 * 1024;
 
 export function createPodmanApi(socketPath: string) {
-  // Calls may take long (a stop waits for the container) and streams stay open, so each call has its own time limit.
+  // Calls may take long (a stop waits for the container) and streams stay open, so each call has its own timeout.
   const pool = new Pool('http://podman', { socketPath, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5000, keepAliveTimeout: 10_000 });
   return {
     socketPath,
-    /** Fails if there is no answer; a refusal is an answer. */
+    /** Fails if there is no response; an error status is a response. */
     async call(
       method: 'GET' | 'POST' | 'DELETE',
       path: string,
@@ -69,7 +75,7 @@ export function createPodmanApi(socketPath: string) {
   };
 }
 
-/** Returns whether podman answers at this path. Never throws. */
+/** Whether podman responds at this path. Never throws. */
 export async function podmanAnswers(socketPath: string, signal?: AbortSignal): Promise<boolean> {
   const pool = new Pool('http://podman', { socketPath, connectTimeout: 2000 });
   const limit = AbortSignal.timeout(2000);
@@ -88,7 +94,7 @@ export async function podmanAnswers(socketPath: string, signal?: AbortSignal): P
   }
 }
 
-/** Yields one JSON document per line, as in the event and pull streams. Lines that are too long or not JSON are skipped. */
+/** Yields one JSON document per line of an event or pull stream. Skips lines that are too long or not JSON. */
 export async function* jsonLines(chunks: AsyncIterable<Buffer>): AsyncIterable<unknown> {
   for await (const line of splitLines(chunks, LONGEST_JSON_LINE)) {
     const document = parseJson(line);
@@ -109,21 +115,19 @@ function noAnswer(socketPath: string, error: unknown, signal: AbortSignal): Resu
   if (signal.aborted) return fail('retry', 'Aborted', 'The request to podman was cancelled');
   const code = codeOf(error);
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-    return fail(
-      'retry',
-      'RuntimeUnreachable',
-      `Start podman's API with "systemctl enable --now podman.socket": nothing answers at "${socketPath}"`,
-    );
+    const problem = `Podman's API does not respond at "${socketPath}"`;
+    return fail('retry', 'RuntimeUnreachable', `${problem}; start it with "systemctl enable --now podman.socket"`);
   }
   if (code === 'EACCES') {
-    return fail('retry', 'RuntimeUnreachable', `Allow this user to open podman's socket "${socketPath}": permission was denied`);
+    return fail('retry', 'RuntimeUnreachable', `Permission to open podman's socket "${socketPath}" was denied; allow this user to open it`);
   }
   return fail('retry', 'RuntimeUnreachable', `The connection to podman at "${socketPath}" failed: ${messageOf(error)}`);
 }
 
-/** Finds the socket of podman's API: the configured one, or the first of the usual ones that answers. */
-
-/** A configured socket is returned without checking that it answers, so that a wrong one is reported instead of ignored. */
+/**
+ * Returns the configured socket, or the first usual one that responds. A configured one is not checked, so that a wrong
+ * one is reported.
+ */
 export async function findPodmanSocket(
   env: Readonly<Record<string, string | undefined>>,
   signal?: AbortSignal,
@@ -137,7 +141,10 @@ export async function findPodmanSocket(
   return undefined;
 }
 
-/** Accepts `unix:///path` or a path; undefined for podman's remote forms (`ssh://`, `tcp://`), whose bind mounts would refer to another machine. */
+/**
+ * Accepts `unix:///path` or a path; undefined for remote forms (`ssh://`, `tcp://`), whose bind mounts are on another
+ * machine.
+ */
 function unixPath(text: string): string | undefined {
   const path = text.replace(/^unix:(\/\/)?/, '');
   return path.startsWith('/') ? path : undefined;

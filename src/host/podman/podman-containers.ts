@@ -1,25 +1,17 @@
-/** Creates, starts and removes containers through podman's API, and turns podman's refusals into failures. */
+/** Creates, starts and removes containers, and turns podman's errors into failures. */
 import { readdir, stat } from 'node:fs/promises';
-import { z } from 'zod';
 import type { Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { undeclared } from './decide/container-facts.ts';
 import { nameTakenMessage, containerSpec } from './decide/podman-container.ts';
-import { LIBPOD, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
+import { CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
 import type { PodmanObserver } from './podman-observe.ts';
 import { imageNotBuilt } from './podman-pull.ts';
 import { checkPortFree, portTaken } from '../host-probe.ts';
 
-const Created = z.object({ Id: z.string().min(1) });
-
-/** Creating a container of a large image takes long on slow disks. */
-const CREATE_TIMEOUT_MS = 120_000;
-/** The time podman itself needs to kill and clean up, in addition to the grace period. */
-const REMOVE_TIMEOUT_MS = 60_000;
-
 export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver, instance: string) {
-  /** What `containers.conf` adds to containers; learned from the first one. */
+  /** Additions of `containers.conf`, learned from the first container. */
   let ambient: readonly string[] = [];
 
   const change = async (method: 'POST' | 'DELETE', path: string, timeoutMs: number, options: { signal: AbortSignal; body?: unknown }) => {
@@ -42,7 +34,7 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
     return answer.value.status < 400 ? ok(WorkloadId.parse(id)) : refusal(workload, answer.value);
   };
 
-  /** If the host adds something to the container, creates it twice: the second one has a label that says what the host adds. */
+  /** If the host adds something, creates the container again with a label that lists it. */
   const create = async (workload: Workload, signal: AbortSignal): Promise<Result<string>> => {
     const rootless = await observer.rootless(signal);
     if (!rootless.ok) return rootless;
@@ -73,7 +65,7 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
       const id = await create(workload, signal);
       if (!id.ok) return id;
       const started = await start(id.value, workload, signal);
-      // A container that cannot start would only obstruct the next attempt, which may use another port.
+      // A container that cannot start would block the next attempt, which may use another port.
       if (!started.ok) await remove(id.value, AbortSignal.timeout(REMOVE_TIMEOUT_MS));
       return started;
     },
@@ -82,18 +74,18 @@ export function createPodmanContainers(api: PodmanApi, observer: PodmanObserver,
       const path = `${encodeURIComponent(id)}/stop?timeout=${seconds}`;
       const stopped = await change('POST', path, seconds * 1000 + REMOVE_TIMEOUT_MS, { signal });
       if (!stopped.ok) return stopped;
-      // A stop that fails half-way must not leave the server running, so the container is removed by force whatever the answer was.
+      // Removed by force in any case: a failed stop must not leave the server running.
       return stopped.value.status === 404 ? ok(undefined) : remove(id, signal);
     },
   };
 }
 
-/** Podman answers most refusals with status 500, so its message has to be matched. */
+/** Most errors have status 500, so their text is matched. */
 function refusal(workload: Workload, { error }: PodmanAnswer): Result<never> {
   const reference = workload.image?.reference ?? '';
   if (/image not known|no such image/i.test(error)) {
     if (reference.startsWith('localhost/')) return imageNotBuilt(reference);
-    return fail('retry', 'ImageMissing', `Pull the image "${reference}" again: podman does not have it`);
+    return fail('retry', 'ImageMissing', `Podman does not have the image "${reference}"; pull it again`);
   }
   if (/name .* is (already )?in use|name is already in use/i.test(error))
     return fail('retry', 'NameTaken', nameTakenMessage(workload.name, undefined, ''));
@@ -102,23 +94,24 @@ function refusal(workload: Workload, { error }: PodmanAnswer): Result<never> {
   if (device !== undefined) return deviceMissing(device, error);
   const mount = workload.mounts.find(({ source }) => error.includes(`stat ${source}:`) || error.includes(`statfs ${source}:`));
   if (mount !== undefined)
-    return fail('retry', 'StartFailed', `Create the directory "${mount.source}": the container mounts it and it does not exist`);
+    return fail('retry', 'StartFailed', `The directory "${mount.source}", which the container mounts, does not exist; create it`);
   return fail('retry', 'StartFailed', `Podman could not start "${workload.name}": ${error.slice(0, 500)}`);
 }
 
-/** A retry instead of a stall, since drivers are loaded late during boot. */
+/** Retried, since drivers may load late during boot. */
 function deviceMissing(device: string, error: string): Result<never> {
-  const advice = device.startsWith('/')
-    ? `Load the driver that provides "${device}", or choose another "backend": this machine has no such device`
-    : `Write a CDI specification for "${device}" (for NVIDIA: "nvidia-ctk cdi generate"), or choose another "backend": podman does not know it`;
+  const missing = device.startsWith('/')
+    ? `This machine has no device "${device}"; load its driver, or choose another "backend"`
+    : `Podman does not know the device "${device}"; write a CDI specification (for NVIDIA: "nvidia-ctk cdi generate"), or choose another "backend"`;
   return /no such|not found|unresolvable|not exist/i.test(error)
-    ? fail('retry', 'DeviceMissing', advice)
+    ? fail('retry', 'DeviceMissing', missing)
     : fail('retry', 'DeviceMissing', `Device "${device}" cannot be used: ${error.slice(0, 300)}`);
 }
 
-/** Finds the groups that own device nodes. Without capabilities, even root in a container must be a member of a node's group to open it. */
-
-/** Returns the group ids of the nodes at these paths or in these directories. Paths without nodes are ignored. */
+/**
+ * Returns the groups that own device nodes at these paths or in these directories. Even root needs them in a container
+ * without capabilities.
+ */
 async function deviceGroups(devices: readonly string[]): Promise<readonly number[]> {
   const groups = await Promise.all(devices.filter((device) => device.startsWith('/')).map(groupsAt));
   return [...new Set(groups.flat())].filter((group) => group !== 0).toSorted((a, b) => a - b);

@@ -1,4 +1,4 @@
-/** Turns podman's event stream into wakes. It runs while there are watchers, and reconnects automatically. */
+/** Turns podman's event stream into wakes. Runs while there are watchers, and reconnects. */
 import { z } from 'zod';
 import { sleep } from '../../platform/clock.ts';
 import type { Wake } from '../../reconciler/ports.ts';
@@ -14,7 +14,7 @@ const Event = z.object({
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** Events of containers that do not change what is observed. */
+/** Events that do not affect observations. */
 const IGNORED_ACTIONS: ReadonlySet<string> = new Set([
   'exec',
   'exec_died',
@@ -27,7 +27,7 @@ const IGNORED_ACTIONS: ReadonlySet<string> = new Set([
   'copy',
 ]);
 
-/** `onChange` is called before the watchers are woken, so that they read fresh facts. */
+/** Calls `onChange` before it wakes watchers, so that they read fresh facts. */
 export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanChange) => void) {
   const wakes = new Set<Wake>();
   let running: AbortController | undefined;
@@ -47,7 +47,7 @@ export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanCha
       if (stream.ok) {
         liveFor = own;
         pauseMs = FIRST_PAUSE_MS;
-        // Changes before the connection were not reported.
+        // Earlier changes were not reported.
         notify('everything');
         await readEvents(stream.value, notify);
         if (!signal.aborted) {
@@ -61,7 +61,7 @@ export function createPodmanEvents(api: PodmanApi, onChange: (changed: PodmanCha
   };
 
   return {
-    /** Whether every change is being reported at the moment. */
+    /** Whether every change is reported at the moment. */
     live: () => running !== undefined && liveFor === running,
     watch(wake: Wake, signal: AbortSignal): void {
       if (signal.aborted) return;
@@ -89,6 +89,6 @@ async function readEvents(chunks: AsyncIterable<Buffer>, notify: (changed: Podma
       if (Type === 'container' && Actor?.Attributes?.[LABELS.slot] !== undefined && !IGNORED_ACTIONS.has(Action)) notify('workloads');
     }
   } catch {
-    // The connection to podman was lost; the caller reconnects.
+    // The connection was lost; the caller reconnects.
   }
 }

@@ -1,13 +1,18 @@
-/** Reads a container's output. Podman sends both streams over one connection in frames: one byte for the stream, three empty bytes, four bytes of length. */
-import { z } from 'zod';
+/**
+ * Reads the output of a container. Podman multiplexes both streams in frames: one byte for the stream, three empty
+ * bytes, four bytes of length.
+ */
 import type { LogLine, Runtime, ImageReference } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { LIBPOD, type PodmanApi } from './podman-api.ts';
+import { CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/read-body.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { printingContainer } from './decide/podman-container.ts';
 
-/** Ends after the present output, or with `follow` when the container stops or the signal aborts. Yields nothing if there is no such container. */
+/**
+ * Ends after the current output, or with `follow` when the container stops or the signal aborts. Empty without such a
+ * container.
+ */
 export async function* readLogs(
   api: PodmanApi,
   id: string,
@@ -23,7 +28,7 @@ export async function* readLogs(
       for (const text of splitters[frame.stream].push(frame.payload)) yield { stream: frame.stream, text };
     }
   } catch (error) {
-    // With a code, podman exited or the container was removed in the meantime.
+    // An error code means that podman exited or the container was removed.
     if (!signal.aborted && codeOf(error) === '') throw error;
   }
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -39,7 +44,7 @@ interface Frame {
 
 const HEADER_BYTES = 8;
 
-/** A frame may be split over chunks, and a chunk may contain several frames. Parts of a long payload are yielded as they arrive. */
+/** Frames may span chunks and share them. Yields parts of a long payload as they arrive. */
 async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   let pending: Buffer = Buffer.alloc(0);
   let current: { stream: Frame['stream']; left: number } | undefined;
@@ -60,13 +65,9 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   }
 }
 
-/** Runs a program of an image to its end and returns what it prints: without a network, devices, mounts or rights. */
-
-const Created = z.object({ Id: z.string().min(1) });
-const CREATE_TIMEOUT_MS = 120_000;
-const REMOVE_TIMEOUT_MS = 60_000;
 const MAX_LINES = 100_000;
 
+/** Runs a program of an image and returns its output: without network, devices, mounts or capabilities. */
 export async function printFromImage(
   api: PodmanApi,
   image: ImageReference,

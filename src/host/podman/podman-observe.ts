@@ -1,6 +1,6 @@
 /**
- * Observes podman's containers and images, and caches them until an event or one of the runtime's own actions may have changed them. They are read again
- * after a while anyway, and each time while there is no event stream, so that a lost event costs only time.
+ * Observes containers and images, cached until an event or an action of the runtime may have changed them. The cache
+ * also expires, and is off without an event stream, so a lost event costs only time.
  */
 import { z } from 'zod';
 import type { ImageReference, ObservedWorkload, RuntimeFacts, ImageFact } from '../../reconciler/ports.ts';
@@ -18,13 +18,13 @@ export type PodmanObserver = ReturnType<typeof createPodmanObserver>;
 
 export interface FoundContainer {
   readonly id: string;
-  /** Undefined if it is not a container of this installation. */
+  /** Undefined unless it belongs to this installation. */
   readonly workload: ObservedWorkload | undefined;
-  /** The installation that created it; undefined if another program did. */
+  /** The installation that created it, if any. */
   readonly owner: string | undefined;
 }
 
-/** How long an observation is used without an event. */
+/** Lifetime of an observation without an event. */
 const FRESH_MS = 10_000;
 
 const Listed = z.object({
@@ -37,7 +37,7 @@ const Listed = z.object({
 const Info = z.object({ host: z.object({ security: z.object({ rootless: z.boolean() }) }) });
 
 interface Inspected {
-  /** Changes whenever the container's state does; everything else is fixed when the container is created. */
+  /** Changes with the state of the container; everything else is fixed at its creation. */
   readonly key: string;
   readonly workload: ObservedWorkload;
 }
@@ -65,7 +65,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     return ok(isRootless);
   };
 
-  /** Finds one container by name or id; undefined if there is none. */
+  /** Undefined if there is no such container. */
   const find = async (nameOrId: string, signal: AbortSignal): Promise<Result<FoundContainer | undefined>> => {
     const answer = await api.call('GET', `${LIBPOD}/containers/${encodeURIComponent(nameOrId)}/json`, { signal });
     if (!answer.ok) return answer;
@@ -89,12 +89,12 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const found = await find(listed.Id, signal);
     if (!found.ok) return found;
     const workload = found.value?.workload;
-    // Without the environment, the image could not be read and the container is inspected again.
+    // The image could not be read, so the container is inspected again next time.
     if (workload?.container.env !== undefined) inspected.set(listed.Id, { key, workload });
     return ok(workload);
   };
 
-  /** The processes of a container are processes of this machine. What they use changes without an event. */
+  /** Processes of a container are processes of this machine. Their memory changes without an event. */
   const withMemory = async ({ workload, pid }: Observed): Promise<ObservedWorkload> => {
     if (workload.phase !== 'running' || typeof pid !== 'number' || pid <= 0) return workload;
     const memoryBytes = await memory.read(pid);
@@ -110,7 +110,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     if (!answer.ok) return answer;
     const listed = z.array(Listed).safeParse(answer.value.body);
     if (!listed.success)
-      return fail('retry', 'RuntimeRefused', `Podman could not list containers: ${answer.value.error || 'unknown answer'}`);
+      return fail('retry', 'RuntimeRefused', `Podman could not list containers: ${answer.value.error || 'unknown response'}`);
     const results = valuesOf(await Promise.all(listed.data.map(async (one) => inspect(one, signal))));
     if (!results.ok) return results;
     const ids = new Set(listed.data.map((one) => one.Id));
@@ -118,7 +118,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     const workloads = results.value.flatMap((workload, index) =>
       workload === undefined ? [] : [{ workload, pid: listed.data[index]?.Pid }],
     );
-    // A change in the meantime may be included or not.
+    // A concurrent change may be missing.
     if (changes === before) cached = { at, workloads };
     return ok(workloads);
   };
@@ -147,25 +147,27 @@ function valuesOf<T>(results: readonly Result<T>[]): Result<readonly T[]> {
   return failed ?? ok(results.flatMap((result) => (result.ok ? [result.value] : [])));
 }
 
-/** Reads images through podman's API and caches them until an event or action may have changed them. */
-
 const Image = z.object({ Id: z.string().min(1), Config: z.object({ Env: z.array(z.string()).nullish() }).nullish() });
 
-/** `isFresh` decides whether what was read at that time (of `performance.now()`) may still be used. */
+/** `isFresh` decides whether a result of that time (`performance.now()`) may still be used. */
 function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean) {
   let cache = new Map<string, { readonly at: number; readonly fact: ImageFact }>();
   const envs = new Map<string, readonly string[]>();
   const inspect = async (name: string, signal: AbortSignal) =>
     await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(name)}/json`, { signal });
 
-  /** An image that was built here is identified by its id, whatever its name refers to by now. */
+  /** A local image is identified by its id, whatever its name refers to by now. */
   const read = async ({ reference, imageId }: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> => {
     const answer = await inspect(reference.startsWith('localhost/') ? (imageId ?? reference) : reference, signal);
     if (!answer.ok) return answer;
     if (answer.value.status === 404) return ok({ reference, present: false });
     const parsed = Image.safeParse(answer.value.body);
     if (parsed.success) return ok({ reference, present: true, imageId: `sha256:${parsed.data.Id.replace(/^sha256:/, '')}` });
-    return fail('retry', 'RuntimeRefused', `Podman could not inspect the image "${reference}": ${answer.value.error || 'unknown answer'}`);
+    return fail(
+      'retry',
+      'RuntimeRefused',
+      `Podman could not inspect the image "${reference}": ${answer.value.error || 'unknown response'}`,
+    );
   };
 
   return {
@@ -173,14 +175,14 @@ function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean) {
       const key = `${image.reference} ${image.imageId ?? ''}`;
       const cached = cache.get(key);
       if (cached !== undefined && isFresh(cached.at)) return ok(cached.fact);
-      // `forget()` replaces the cache, so that a read that began earlier does not fill the new one.
+      // `forget()` replaces the cache, so an earlier read does not fill the new one.
       const current = cache;
       const at = performance.now();
       const fact = await read(image, signal);
       if (fact.ok) current.set(key, { at, fact: fact.value });
       return fact;
     },
-    /** Returns the image's environment as `NAME=value`; undefined if the image cannot be read. */
+    /** Returns `NAME=value` lines; undefined if the image cannot be read. */
     async env(id: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
       const known = envs.get(id);
       if (known !== undefined) return known;

@@ -1,9 +1,12 @@
-/** Pulls an image and reports progress. It uses the Docker-compatible route because podman's own does not report bytes before version 6. */
+/**
+ * Pulls an image and reports progress. Uses the Docker-compatible route, because podman's own reports no bytes before
+ * version 6.
+ */
 import { z } from 'zod';
 import type { ImageReference, Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { COMPAT, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
+import { COMPAT, Created, jsonLines, LIBPOD, type PodmanApi } from './podman-api.ts';
 
 const Line = z.object({
   id: z.string().optional(),
@@ -12,8 +15,6 @@ const Line = z.object({
   error: z.string().optional(),
   errorDetail: z.object({ message: z.string() }).partial().nullish(),
 });
-
-const Named = z.object({ Id: z.string().min(1) });
 
 type Layers = Map<string, { current: number; total: number }>;
 
@@ -34,7 +35,7 @@ export async function pullImage(
     for await (const document of jsonLines(stream.value)) {
       const line = Line.safeParse(document);
       if (!line.success) continue;
-      // The status of the response was sent before the result was known.
+      // The response status is sent before the result is known.
       const error = line.data.errorDetail?.message ?? line.data.error;
       if (error !== undefined && error !== '') return pullFailed(reference, error);
       if (updateLayers(layers, line.data)) onProgress(progressOf(reference, layers));
@@ -46,32 +47,28 @@ export async function pullImage(
   return ok(undefined);
 }
 
-export const imageNotBuilt = (reference: string): Result<never> =>
-  fail(
-    'stalled',
-    'ImageMissing',
-    `Build the image "${reference}" with "svcctl toolbox build": it is built on this machine and cannot be pulled`,
-  );
+export function imageNotBuilt(reference: string): Result<never> {
+  const problem = `The local image "${reference}" does not exist and cannot be pulled`;
+  return fail('stalled', 'ImageMissing', `${problem}; build it with "svcctl toolbox build"`);
+}
 
-/** A name that was built again names another image than the one that is pinned. */
+/** A rebuilt name refers to another image than the pinned one. */
 async function notBuilt(api: PodmanApi, { reference, imageId }: ImageReference, signal: AbortSignal): Promise<Result<void>> {
   if (imageId === undefined) return imageNotBuilt(reference);
   const named = await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(reference)}/json`, { signal });
   if (!named.ok) return named;
-  const found = Named.safeParse(named.value.body).data;
+  const found = Created.safeParse(named.value.body).data;
   if (named.value.status !== 200 || found === undefined) return imageNotBuilt(reference);
-  const message =
-    `Build the image "${reference}" again with "svcctl toolbox build", or set its "id" in "toolboxes.toml": ` +
-    `podman has "${shortId(found.Id)}" under this name, and "${shortId(imageId)}" is pinned`;
-  return fail('stalled', 'ImageMissing', message);
+  const problem = `The image "${reference}" is "${shortId(found.Id)}" in podman, but "${shortId(imageId)}" is pinned`;
+  const advice = 'build it again with "svcctl toolbox build", or set its "id" in "toolboxes.toml"';
+  return fail('stalled', 'ImageMissing', `${problem}; ${advice}`);
 }
 
-/** As podman prints it. */
 function shortId(id: string): string {
   return id.replace(/^sha256:/, '').slice(0, 12);
 }
 
-/** Returns whether the line changes the progress. Podman reports bytes once a second, but not the last ones. */
+/** Returns whether the progress changed. Podman reports bytes once a second, but not the last ones. */
 function updateLayers(layers: Layers, line: z.output<typeof Line>): boolean {
   const { current, total } = line.progressDetail ?? {};
   const known = line.id === undefined ? undefined : layers.get(line.id);
@@ -93,10 +90,10 @@ function progressOf(what: string, layers: Layers): Progress {
 function pullFailed(reference: string, error: string): Result<never> {
   const host = reference.split('/')[0] ?? reference;
   if (/manifest unknown|name unknown|not found|reading manifest .* in .*: (manifest|name)/i.test(error)) {
-    return fail('retry', 'ImagePullFailed', `Check the digest: "${host}" does not have the image "${reference}"`);
+    return fail('retry', 'ImagePullFailed', `"${host}" does not have the image "${reference}"; check the digest`);
   }
   if (/unauthori[sz]ed|authentication required|denied/i.test(error)) {
-    return fail('retry', 'ImagePullFailed', `Log in with "podman login ${host}": the registry denies access to "${reference}"`);
+    return fail('retry', 'ImagePullFailed', `The registry denies access to "${reference}"; log in with "podman login ${host}"`);
   }
   return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled; retrying: ${error.slice(0, 500)}`);
 }

@@ -1,4 +1,4 @@
-/** The runtime that runs workloads as podman containers, through podman's REST API on its unix socket. */
+/** Runs workloads as podman containers, through podman's REST API. */
 import type { Runtime, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
@@ -16,9 +16,12 @@ import { createProcessMemoryReader } from '../process-memory.ts';
 export interface PodmanRuntimeOptions {
   /** Path of podman's API socket: see `findPodmanSocket()`. */
   readonly socketPath: string;
-  /** Identifies this installation across restarts, such as its configuration directory. Containers of other installations are ignored. Default: `svc`. */
+  /**
+   * Identifies this installation across restarts, e.g. by its configuration directory. Containers of others are
+   * ignored. Default: `svc`.
+   */
   readonly instance?: string;
-  /** Default: what containers use of the memory of devices is not known. */
+  /** Default: device memory is unknown. */
   readonly deviceMemory?: ReadDeviceMemory;
 }
 
@@ -28,7 +31,7 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
   const events = createPodmanEvents(api, observer.forget);
   const containers = createPodmanContainers(api, observer, instance);
 
-  /** There is a container with the workload's name. */
+  /** A container has the name of the workload. */
   const resume = async (found: FoundContainer, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const present = found.workload;
     if (present?.revision !== workload.revision || present.slot !== workload.slot)

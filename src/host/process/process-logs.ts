@@ -1,4 +1,4 @@
-/** Stores the output of processes in `<state>/logs/<name>.log`, both streams in the order they were written, up to a size limit. */
+/** Stores the output of processes in `<state>/logs/<name>.log`: both streams in order, limited in size. */
 import { createReadStream } from 'node:fs';
 import { copyFile, open, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { sleep } from '../../platform/clock.ts';
 
 export type ProcessLogs = ReturnType<typeof createProcessLogs>;
 
-/** There are at most two such files: enough for a long night of a verbose server. */
+/** At most two files: a long night of a verbose server. */
 const LIMIT_BYTES = 8 * 1024 * 1024;
-/** How much output `tail` reads at most. */
+/** Most output that `tail` reads. */
 const TAIL_BYTES = 1024 * 1024;
 const FOLLOW_PAUSE_MS = 200;
 
@@ -19,7 +19,7 @@ export function createProcessLogs(directory: string) {
   const pathOf = (name: string): string => join(directory, `${name}.log`);
   const oldPathOf = (name: string): string => join(directory, `${name}.log.1`);
   return {
-    /** Opens the file for appending and passes its descriptor to `work`, which starts a child that uses it for both streams. */
+    /** Opens the file for appending; `work` starts a child that writes both streams to it. */
     async withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T> {
       await makeSubdirectory(directory, 0o700);
       const file = await open(pathOf(name), 'a', 0o600);
@@ -32,14 +32,14 @@ export function createProcessLogs(directory: string) {
     async remove(name: string): Promise<void> {
       await Promise.all([rm(pathOf(name), { force: true }), rm(oldPathOf(name), { force: true })]);
     },
-    /** Replaces the previous file with a full one and truncates it. The process appends, so it continues at the start of the truncated file. */
+    /** Moves a full file to the old one. The process appends, so it continues at the start of the truncated file. */
     async rotate(name: string): Promise<void> {
       const size = await sizeOf(pathOf(name));
       if (size <= LIMIT_BYTES) return;
       await copyFile(pathOf(name), oldPathOf(name));
       await truncate(pathOf(name));
     },
-    /** With `follow` it ends once `isRunning` returns false and everything was read. */
+    /** `follow` ends once `isRunning` returns false and everything was read. */
     async *read(
       name: string,
       { tail, follow }: Parameters<Runtime['logs']>[1],
@@ -49,7 +49,7 @@ export function createProcessLogs(directory: string) {
       const size = await sizeOf(pathOf(name));
       const old = size < TAIL_BYTES ? await textOf(oldPathOf(name), await sizeOf(oldPathOf(name))) : '';
       const present = await textOf(pathOf(name), size);
-      // An incomplete line is left to `followFrom()`.
+      // `followFrom()` reads an incomplete line.
       const whole = follow ? present.slice(0, present.lastIndexOf('\n') + 1) : present;
       const lines = (old + whole).split('\n');
       if (lines.at(-1) === '') lines.pop();
@@ -64,7 +64,7 @@ export function createProcessLogs(directory: string) {
 async function* followFrom(path: string, from: number, isRunning: () => Promise<boolean>, signal: AbortSignal): AsyncGenerator<Buffer> {
   let offset = from;
   while (!signal.aborted) {
-    // Checked before the read, so that the last output of a process that ends in between is read in the next round.
+    // Checked before the read, so that the last output of a process is read in the next round.
     const running = await isRunning();
     const size = await sizeOf(path);
     if (size < offset) offset = 0;
@@ -87,7 +87,7 @@ async function textOf(path: string, size: number): Promise<string> {
   return from === 0 ? text : text.slice(text.indexOf('\n') + 1);
 }
 
-/** Returns this part of the file, or nothing if the file does not exist. */
+/** Empty if the file does not exist. */
 async function bytesOf(path: string, start: number, end: number): Promise<Buffer> {
   if (start >= end) return Buffer.alloc(0);
   return await readBeginning(createReadStream(path, { start }), end - start).catch(() => Buffer.alloc(0));

@@ -1,4 +1,7 @@
-/** Knows which recorded processes are alive and how the others ended: our own children by their exit event, the others by the process table. */
+/**
+ * Starts processes, and knows which are alive and how others ended: own children by their exit event, others by the
+ * process table.
+ */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
@@ -15,7 +18,7 @@ export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 const POLL_MS = 20;
 
 export function createProcessMonitor(table: ProcessTable, records: ProcessRecords, memory: ProcessMemoryReader) {
-  /** Our own children; undefined while they run. */
+  /** Exits of own children; undefined while they run. */
   const children = new Map<WorkloadId, ProcessExit | undefined>();
 
   const isAlive = async (record: ProcessRecord): Promise<boolean> => {
@@ -27,7 +30,7 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
     return identity !== undefined && identity.start === record.start && !identity.zombie;
   };
 
-  /** The process of an earlier controller has ended. */
+  /** A process of an earlier controller. */
   const unknownExit = async (record: ProcessRecord): Promise<ProcessExit> => {
     const rebooted = record.bootId !== (await table.bootId());
     return { at: Date.now(), message: rebooted ? 'The machine was restarted' : 'It ended while its controller was not running' };
@@ -35,7 +38,7 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
 
   return {
     isAlive,
-    /** Returns whether the process ended within this time and before the signal aborted. */
+    /** Whether the process ended in time and before the signal aborted. */
     async waitForExit(record: ProcessRecord, withinMs: number, signal: AbortSignal): Promise<boolean> {
       const deadline = performance.now() + withinMs;
       while (await isAlive(record)) {
@@ -53,7 +56,7 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
       if (record.exit === undefined) void records.writeExit(record, exit).catch(() => undefined);
       return observedProcess({ ...record, exit }, { phase: 'exited' });
     },
-    /** Monitors a child of this controller. Calls `onExit` after its exit was recorded. */
+    /** Monitors an own child. Calls `onExit` after its exit was recorded. */
     adopt({ child, pid }: Launched, record: ProcessRecord, onExit: () => void): void {
       const id = processId(record);
       children.set(id, undefined);
@@ -61,7 +64,7 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
         const message = signal === null ? {} : { message: `Terminated by ${signal}` };
         const exit: ProcessExit = { at: Date.now(), code: exitCode(code, signal), ...message };
         children.set(id, exit);
-        // Its own children must not survive it and occupy its port.
+        // Its descendants must not survive and occupy its port.
         signalGroup(pid, 'SIGKILL');
         void records.writeExit(record, exit).then(onExit, onExit);
       });
@@ -70,21 +73,19 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
   };
 }
 
-/** Starts a detached process that survives the controller. */
-
 interface Launched {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** Lets it become the program. Until then it ends together with this controller, so that no unrecorded process runs. */
+  /** Runs the program. Until then the launcher ends with this controller, so no unrecorded process runs. */
   go(): void;
   /** Ends it before `go()`. */
   drop(): void;
 }
 
-/** A constant: the program and its arguments are arguments of the shell and never parsed as shell text. */
+/** Program and arguments are passed as arguments, never parsed by the shell. */
 const WAIT_THEN_EXEC = 'read -r go && exec "$@" </dev/null';
 
-/** The launcher waits in a session of its own. Returns an error message if it could not be started. */
+/** Starts a detached launcher that survives the controller. Resolves to an error message if that fails. */
 export function launch(
   command: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -109,12 +110,12 @@ export function launch(
   });
 }
 
-/** Like shells and containers, 128 plus the signal's number if there is no code. Node passes one of the two. */
+/** Exit code as in shells: 128 plus the number of the signal. Node passes one of the two. */
 function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
   return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
-/** Returns the environment of a child, without the controller's `SVC_*` settings, which contain secrets. */
+/** Excludes the controller's `SVC_*` settings, which contain secrets. */
 export function childEnv(
   own: Readonly<Record<string, string | undefined>>,
   workload: Readonly<Record<string, string>>,
@@ -126,7 +127,7 @@ export function childEnv(
   return { ...Object.fromEntries(inherited), ...workload };
 }
 
-/** Signals a process and everything it started; succeeds if it has exited. The caller has just checked that the group is ours. */
+/** Signals a process group; succeeds if it has exited. The caller has just checked that the group is ours. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);

@@ -1,7 +1,8 @@
-/** Records each process in `<state>/run/<name>.json` and `<name>.exit`, so that the next controller finds it. */
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+/** Records processes in `<state>/run/<name>.json` and `<name>.exit` for the next controller. */
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { identityOf } from '../../files/watch-directory.ts';
 import { makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
@@ -13,12 +14,12 @@ export const StoredRecord = z.object({
   revision: Revision,
   generation: z.int(),
   pid: z.int().min(2),
-  /** Together with the pid and the boot id it identifies the process. See `process-table.ts`. */
+  /** Identifies the process together with pid and boot id; see `process-table.ts`. */
   start: z.string().min(1),
   bootId: z.string(),
   /** Unix milliseconds. */
   startedAt: z.number(),
-  /** The workload's argument vector; `program` is what its first element was resolved to. */
+  /** `program` is the resolved first element. */
   argv: z.tuple([z.string()], z.string()),
   program: z.array(z.string()).min(1),
   env: z.record(z.string(), z.string()),
@@ -27,7 +28,7 @@ export const StoredRecord = z.object({
 
 const ProcessExit = z.object({ code: z.int().exactOptional(), at: z.number(), message: z.string().exactOptional() });
 export type ProcessExit = z.output<typeof ProcessExit>;
-/** In a separate file, since recording an exit must not restore a record that was removed at the same time. */
+/** A separate file, because recording an exit must not restore a record that is being removed. */
 const ExitRecord = z.object({ pid: z.int(), start: z.string(), exit: ProcessExit });
 
 export interface ProcessRecord extends z.output<typeof StoredRecord> {
@@ -36,22 +37,22 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
 
 export type ProcessRecords = ReturnType<typeof createProcessRecords>;
 
-/** Whether a name can be used as a file name. */
+/** Whether the name is valid as a file name. */
 export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
 
 /**
- * The directory is the truth as long as it is the same one. If it was moved or deleted while processes run, what this controller knew of them holds, and is written
- * into the next directory at this path.
+ * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
+ * controller's knowledge holds and is written to the next directory at this path.
  */
 export function createProcessRecords(directory: string) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   const text = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
-  /** The records of the directory when it was last read, and those that were written since. */
+  /** Records of the last read, and later writes. */
   const known = new Map<string, ProcessRecord>();
-  /** The directory that they are in; undefined if there was none yet. */
+  /** Their directory; undefined if there was none yet. */
   let home: string | undefined;
-  /** What writes or removes the files of one process runs in turn: an exit that is recorded late must not leave a file behind. */
+  /** Serializes changes of one process: a late exit must not leave a file behind. */
   const lock = createKeyedLock();
 
   const isElsewhere = async (): Promise<boolean> => home !== undefined && (await identityOf(directory)) !== home;
@@ -79,7 +80,7 @@ export function createProcessRecords(directory: string) {
     const files = await readdir(directory).catch(() => []);
     return files.filter((file) => file.endsWith(extension)).map((file) => file.slice(0, -extension.length));
   };
-  /** Brings the files in line with what is known after the directory has become another one. Fails while there is none. */
+  /** Writes known records into a new directory. Fails while there is none. */
   const settle = async (): Promise<void> => {
     const present = new Set(await namesIn('.json'));
     for (const record of known.values()) if (!present.has(record.name)) await writeRecord(record);
@@ -87,7 +88,7 @@ export function createProcessRecords(directory: string) {
   };
   return {
     read,
-    /** Returns all valid records; other files are ignored. */
+    /** Ignores invalid files. */
     async readAll(): Promise<readonly ProcessRecord[]> {
       if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'), exitPathOf);
       if (await isElsewhere()) await settle().catch(() => undefined);
@@ -97,7 +98,7 @@ export function createProcessRecords(directory: string) {
         const names = new Set([...(await namesIn('.json')), ...(elsewhere ? known.keys() : [])]);
         const records = (await Promise.all([...names].toSorted().map(read))).filter((record) => record !== undefined);
         if (elsewhere) return records;
-        // Of a directory that was moved meanwhile, not everything was read.
+        // The directory was moved during the read.
         if ((await identityOf(directory)) !== place) continue;
         home = place;
         known.clear();
@@ -105,11 +106,11 @@ export function createProcessRecords(directory: string) {
         return records;
       }
     },
-    /** Atomic: a reader never sees a part of it. */
+    /** Atomic. */
     async write(record: ProcessRecord): Promise<void> {
       await lock(record.name, async () => await writeRecord(record));
     },
-    /** Records how a process ended; only the first call counts. Does nothing if there is no record of that process. */
+    /** Only the first call counts. Does nothing without a record of the process. */
     async writeExit({ name, pid, start }: ProcessRecord, exit: ProcessExit): Promise<void> {
       await lock(name, async () => {
         const present = await read(name);
@@ -127,13 +128,7 @@ export function createProcessRecords(directory: string) {
   };
 }
 
-/** Identifies a directory, which differs from a later one at the same path. Undefined if there is none. */
-async function identityOf(directory: string): Promise<string | undefined> {
-  const facts = await stat(directory, { bigint: true }).catch(() => undefined);
-  return facts === undefined ? undefined : `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`;
-}
-
-/** Earlier versions left them behind. */
+/** Earlier versions left exits behind. */
 async function removeOrphanedExits(exits: readonly string[], records: readonly string[], pathOf: (name: string) => string): Promise<void> {
   const orphans = exits.filter((name) => !records.includes(name));
   await Promise.all(orphans.map(async (name) => await rm(pathOf(name), { force: true }).catch(() => undefined)));

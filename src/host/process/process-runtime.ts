@@ -1,6 +1,6 @@
 /**
- * The runtime that runs workloads as plain processes of this machine, the default where there is no podman. They survive the end of the controller, and the
- * next controller finds them by their records.
+ * Runs workloads as plain processes, the default without podman. They survive the controller; the next one finds them
+ * by their records.
  */
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,17 +23,17 @@ import { createProcessMemoryReader } from '../process-memory.ts';
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
   readonly stateDir: string;
-  /** Returns the path and leading arguments of the program with this name. May take a while to install it. */
+  /** Resolves to the path and leading arguments of a program, which may be installed first. */
   readonly resolveProgram: (name: string, signal: AbortSignal) => Promise<Result<readonly string[]>>;
-  /** Default: what processes use of the memory of devices is not known. */
+  /** Default: device memory is unknown. */
   readonly deviceMemory?: ReadDeviceMemory;
-  /** The controller's environment, of which children receive `PATH`, `HOME`, `LANG` and `TMPDIR`. */
+  /** Children inherit `PATH`, `HOME`, `LANG` and `TMPDIR` of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** How long the end of a process may go unnoticed if another controller started it; our own children are noticed immediately. */
+/** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
 const WATCH_MS = 1000;
-/** After SIGKILL, only a process that is stuck in the kernel still exists. */
+/** Only a process stuck in the kernel survives SIGKILL longer. */
 const KILL_WAIT_MS = 10_000;
 
 export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, env }: ProcessRuntimeOptions): Runtime {
@@ -49,7 +49,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
   const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name, slot, revision, generation, port } = workload;
     const [programName, ...args] = workload.argv;
-    // A state directory that is gone must not come into being again, and nothing may run that is not recorded.
+    // A missing state directory must not be created again, and nothing may run without a record.
     await access(stateDir);
     const program = await resolveProgram(programName, signal);
     if (!program.ok) return program;
@@ -90,14 +90,14 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
   };
 
   let searched: Promise<void> | undefined;
-  /** Records processes of an earlier controller whose records were lost, as if they had been there all the time. */
+  /** Records running processes whose records were lost. */
   const adoptLost = async (): Promise<void> => {
     try {
       for (const record of await findMarked(stateDir, table)) {
         if (isSafeName(record.name) && (await records.read(record.name)) === undefined) await records.write(record);
       }
     } catch {
-      // The directory cannot be written now; the next observation searches again.
+      // The directory is not writable; the next observation searches again.
       searched = undefined;
     }
   };
@@ -107,7 +107,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
     const present = await records.read(workload.name);
     if (present !== undefined) {
       if (present.revision !== workload.revision || present.slot !== workload.slot) {
-        return fail('retry', 'NameTaken', `Stop the process "${workload.name}" first: it runs another revision`);
+        return fail('retry', 'NameTaken', `The process "${workload.name}" runs another revision; stop it first`);
       }
       if (await monitor.isAlive(present)) return ok(processId(present));
       monitor.forget(processId(present));
@@ -160,7 +160,7 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
   };
 }
 
-/** Ends a process and everything it started: with SIGTERM, and after `graceMs` with SIGKILL. */
+/** Ends a process group with SIGTERM, and after `graceMs` with SIGKILL. */
 async function endProcess(record: ProcessRecord, monitor: ProcessMonitor, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
   const { name, pid } = record;
   if (!(await monitor.isAlive(record))) return ok(undefined);
@@ -181,7 +181,7 @@ interface Parts {
   readonly monitor: ProcessMonitor;
 }
 
-/** Wakes when the set of live processes has changed, and keeps the logs within their limits. */
+/** Wakes when the set of live processes changes, and rotates logs. */
 async function watch({ records, logs, monitor }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
   let before: string | undefined;
   while (!signal.aborted) {
@@ -197,11 +197,11 @@ async function watch({ records, logs, monitor }: Parts, wake: Wake, signal: Abor
 
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);
 
-/** A full disk or a directory without permission is an expected failure. */
+/** Errors such as a full disk are expected failures. */
 async function attempt<T>(reason: Reason, work: () => Promise<Result<T>>): Promise<Result<T>> {
   try {
     return await work();
   } catch (error) {
-    return fail('retry', reason, `Check the state directory: ${messageOf(error)}`);
+    return fail('retry', reason, `The state directory cannot be used: ${messageOf(error)}`);
   }
 }

@@ -1,4 +1,4 @@
-/** Reads the system's process table. Pids are reused; a pid, its start time and the boot id together identify one process permanently. */
+/** Reads the process table. Pids are reused; pid, start time and boot id identify a process. */
 import { execFile } from 'node:child_process';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -10,18 +10,18 @@ import { StoredRecord, type ProcessRecord } from './process-records.ts';
 interface ProcessIdentity {
   /** Opaque; differs for another process with the same pid. */
   readonly start: string;
-  /** The id of its process group; undefined where it is not known. */
+  /** Process group; undefined if unknown. */
   readonly group?: number;
-  /** It has ended, but its parent has not read its exit status. */
+  /** Ended, but not reaped. */
   readonly zombie: boolean;
 }
 
 export interface ProcessTable {
-  /** Returns undefined if there is no such process. */
+  /** Undefined if there is no such process. */
   read(pid: number): Promise<ProcessIdentity | undefined>;
-  /** Differs after each boot; empty on systems where start times are absolute. */
+  /** Differs after each boot; empty if start times are absolute. */
   bootId(): Promise<string>;
-  /** Returns the arguments the process was started with; undefined if they cannot be read. */
+  /** Undefined if they cannot be read. */
   argv(pid: number): Promise<readonly string[] | undefined>;
   env(pid: number): Promise<readonly string[] | undefined>;
 }
@@ -36,7 +36,8 @@ function procTable(): ProcessTable {
   return {
     async read(pid) {
       const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-      // The second field is the program's name in parentheses and may contain any character, so fields are counted from the last parenthesis.
+      // The second field, the program name in parentheses, may contain any character: fields are counted from the last
+      // one.
       const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
       const [state, group, start] = [fields?.[0], fields?.[2], fields?.[19]];
       return state === undefined || start === undefined
@@ -67,19 +68,14 @@ function psTable(): ProcessTable {
   };
 }
 
-/**
- * Finds running processes of this state directory that have no record, because the directory was moved, deleted or restored from a backup while the service did not run.
- * Each process carries what its record would contain in its environment. Linux only; elsewhere nothing is found.
- */
-
 const Mark = z.object({
   stateDir: z.string(),
   record: StoredRecord.omit({ pid: true, start: true, bootId: true, env: true }),
-  /** The values are in the environment itself. */
+  /** Values are in the environment itself. */
   envNames: z.array(z.string()),
 });
 
-/** Returns the environment variable that lets the process be found again. */
+/** Returns the environment variable by which the process is found again. */
 export function markOf(
   stateDir: string,
   record: Omit<ProcessRecord, 'pid' | 'start' | 'bootId' | 'exit'>,
@@ -88,17 +84,20 @@ export function markOf(
   return { [MARK]: JSON.stringify({ stateDir, record: rest, envNames: Object.keys(env) } satisfies z.input<typeof Mark>) };
 }
 
-/** Returns one record for each process that was started with this state directory. Never throws. */
+/**
+ * Finds running processes of this state directory without a record, for example after the directory was moved, deleted
+ * or restored from a backup. Their environment contains the record. Linux only. Never throws.
+ */
 export async function findMarked(stateDir: string, table: ProcessTable): Promise<readonly ProcessRecord[]> {
   const pids = (await readdir('/proc').catch((): string[] => [])).flatMap((name) => (/^[1-9][0-9]*$/.test(name) ? [Number(name)] : []));
   const bootId = await table.bootId();
   const found = pids.map(async (pid): Promise<readonly ProcessRecord[]> => {
-    // Anyone may put anything into the environment of a process of his own.
+    // Other users may put anything into the environment of their processes.
     const owner = await stat(`/proc/${pid}`).catch(() => undefined);
     if (owner === undefined || owner.uid !== process.getuid?.()) return [];
     const [env, identity] = await Promise.all([table.env(pid), table.read(pid)]);
     const marked = Mark.safeParse(parseJson(valueOf(env, MARK) ?? '')).data;
-    // What the process has started inherits its environment, but does not lead a group.
+    // Descendants inherit the environment, but do not lead a group.
     if (marked?.stateDir !== stateDir || identity === undefined || identity.zombie || identity.group !== pid) return [];
     const values = marked.envNames.map((name): [string, string] => [name, valueOf(env, name) ?? '']);
     return [{ ...marked.record, pid, start: identity.start, bootId, env: Object.fromEntries(values) }];

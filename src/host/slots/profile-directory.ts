@@ -1,4 +1,7 @@
-/** Saves, compares and applies the profiles of a host. `decide/plan-switch.ts` decides what a switch does; files are read again whenever somebody asks. */
+/**
+ * Saves, compares and applies the profiles of a host. `decide/plan-switch.ts` decides; files are read again for each
+ * request.
+ */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
@@ -15,16 +18,16 @@ import { createProfileFiles, MOST_PROFILES, type FoundProfile, type NewText } fr
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 
 export interface ProfileStoreOptions {
-  /** `<config>/profiles`, which need not exist yet. */
+  /** `<config>/profiles`; it need not exist yet. */
   readonly directory: string;
   /** `<config>/slots`. */
   readonly slotsDirectory: string;
   readonly editor: SlotTextEditor;
-  /** As for the source of slots. */
+  /** Same as for slots. */
   readonly quietPeriodMs: number;
 }
 
-/** Of a file that no slot has yet. */
+/** Mode of new files. */
 const FILE_MODE = 0o640;
 
 export function createProfileStore({ directory, slotsDirectory, editor, quietPeriodMs }: ProfileStoreOptions): ProfileStore {
@@ -100,7 +103,7 @@ function refuseSave(name: ProfileName, existing: ReadonlySet<string>, { onlyNew 
 
 type Saveable = { readonly texts: ReadonlyMap<SlotName, NewText> } | Extract<SavedProfile, { kind: 'invalid' }>;
 
-/** Only valid texts are saved, so that a profile which is needed in a hurry has no mistake. */
+/** Saves only valid texts, so that a profile works when it is needed in a hurry. */
 async function textsToSave(readSlots: ReadSlots, { documents }: SaveOptions): Promise<Saveable> {
   const texts = new Map<SlotName, NewText>();
   const problems: SpecProblem[] = [];
@@ -120,25 +123,28 @@ async function textsToSave(readSlots: ReadSlots, { documents }: SaveOptions): Pr
     }
   }
   if (problems.length > 0) return { kind: 'invalid', problems };
-  const empty = 'Create a slot first: a profile without slots would disable every slot';
+  const empty = 'A profile without slots would disable every slot; create a slot first';
   return texts.size === 0 ? { kind: 'invalid', problems: [{ path: [], message: empty }] } : { texts };
 }
 
-/** A file that others cannot read has a copy that they cannot read. */
+/** A copy is not more readable than its original. */
 async function modeOf(file: string): Promise<number> {
   return (await stat(file)).mode & 0o777;
 }
 
 type ReadSlots = () => Promise<FoundTexts>;
 
-/** After the quiet period, so that no half of a file is saved or compared. The returned function throws the system's error if the directory cannot be listed; one that is missing has no slots. */
+/**
+ * Reads after the quiet period, so that no half-written file is saved or compared. Throws the system's error if the
+ * directory cannot be listed; a missing one has no slots.
+ */
 function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
   const reading = { quietPeriodMs, expected: [], memory: createTextFileMemory() };
   return async () => {
     const found = new Map<SlotName, FoundText>();
     const files = await readSlotFiles(directory, reading, new AbortController().signal).catch(noneIfMissing);
     for (const [fileName, file] of files) {
-      // A file with another name is no slot; the loop reports it.
+      // The loop reports files with invalid names.
       const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
       if (name.success) found.set(name.data, { path: path.join(directory, fileName), ...file });
     }
@@ -153,7 +159,8 @@ function noneIfMissing(error: unknown): SlotFiles {
 
 function failureOf(error: unknown, directory: string): string {
   const code = codeOf(error);
-  if (code === 'ENOSPC') return 'Free some disk space: the profile could not be written because the disk is full';
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return `Allow the service to write to "${directory}": ${messageOf(error)}`;
+  if (code === 'ENOSPC') return 'The disk is full and the profile was not written; free disk space';
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return `"${directory}" is not writable: ${messageOf(error)}; allow the service to write to it`;
   return `Changing the profiles in "${directory}" failed: ${messageOf(error)}`;
 }

@@ -1,14 +1,14 @@
 /**
- * The profiles of a host: a directory `<config>/profiles/<name>/` for each, with slot files as in `<config>/slots/`. People may make and edit them by hand, so everything that is wrong
- * with one is reported, and hurts nothing else. A profile is written beside its name and renamed when it is complete; what a process that was ended in between has left is put
- * right before the next change.
+ * The profiles of a host: directories `<config>/profiles/<name>/` with slot files, which people may edit. Every problem
+ * is reported and stays local. A profile is written under another name and renamed when complete; leftovers of a killed
+ * process are repaired before the next change.
  */
 import { randomUUID } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { readTextFile } from '../../files/read-text-file.ts';
-import { syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
+import { listDirectory, syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
@@ -16,15 +16,15 @@ import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import type { FoundText, FoundTexts } from './decide/plan-switch.ts';
 import { isSlotFileName } from './slot-files.ts';
 
-/** People choose among them in a list. More that were made by hand are not read. */
+/** People choose from a list. More are not read. */
 export const MOST_PROFILES = 100;
-/** As many slots as one request may change. */
+/** Same as the limit of one request. */
 const MOST_SLOTS = 1000;
-/** Of all files of a profile together. A slot has less than one kilobyte as a rule. */
+/** All files of a profile together. A slot usually has less than one kilobyte. */
 const MOST_BYTES = 4 * 1024 * 1024;
-/** As the directory of slots of an installed service: its files may contain secrets. */
+/** Same as the directory of slots: files may contain secrets. */
 const DIRECTORY_MODE = 0o750;
-/** What is being written, and what is being replaced or removed. No profile has a name that begins with a dot. */
+/** Profiles being written, replaced or removed. No profile has a name with a leading dot. */
 const UNFINISHED = /^\.(?<name>[a-z0-9-]{1,40})\.[0-9a-f]{8}\.(?<kind>new|old)$/;
 
 export interface FoundProfile {
@@ -38,17 +38,17 @@ export interface NewText {
 }
 
 export interface ProfileFiles {
-  /** Names in order, and problems of what is no profile. Never throws. */
+  /** Sorted names, and problems with entries in `profiles/` that are not profiles. Never throws. */
   names(): Promise<{ readonly names: readonly ProfileName[]; readonly problems: readonly SpecProblem[] }>;
   /** Undefined if there is no such profile. Never throws. */
   read(name: ProfileName): Promise<FoundProfile | undefined>;
-  /** Replaces the profile as a whole. `refuse` is asked while no other change can happen. Throws the system's error. */
+  /** Replaces the whole profile. `refuse` is called under the lock. Throws the system's error. */
   write<Refusal>(
     name: ProfileName,
     texts: ReadonlyMap<SlotName, NewText>,
     refuse: (existing: ReadonlySet<string>) => Refusal | undefined,
   ): Promise<Refusal | { readonly created: boolean }>;
-  /** Returns false if there is no such profile. A link is removed, not its target. Throws the system's error. */
+  /** Returns false if there is no such profile. Removes a link, not its target. Throws the system's error. */
   remove(name: ProfileName): Promise<boolean>;
 }
 
@@ -59,15 +59,15 @@ export function createProfileFiles(directory: string): ProfileFiles {
 
   let restored: Promise<void> | undefined;
 
-  /** Runs one change at a time, after earlier ones that were broken off were put right. */
+  /** Serializes changes, and repairs interrupted ones first. */
   const change = async <T>(work: (existing: ReadonlySet<string>) => Promise<T>): Promise<T> =>
     await lock('profiles', async () => {
       await restore(directory);
-      const entries = await entriesOf(directory);
+      const entries = await listDirectory(directory);
       return await work(new Set(entries.filter((entry) => !entry.startsWith('.'))));
     });
 
-  /** Before the first look. Where nothing may be written, nothing was broken off. */
+  /** Runs once. A read-only directory has no interrupted changes. */
   const ready = async (): Promise<void> => {
     await (restored ??= lock('profiles', async () => await restore(directory)).catch(() => undefined));
   };
@@ -77,17 +77,18 @@ export function createProfileFiles(directory: string): ProfileFiles {
       await ready();
       const problems: SpecProblem[] = [];
       const names: ProfileName[] = [];
-      const entries = await entriesOf(directory).catch((error: unknown) => {
-        problems.push(problemAt(directory, `Make this directory readable: ${messageOf(error)}`));
+      const entries = await listDirectory(directory).catch((error: unknown) => {
+        problems.push(problemAt(directory, `This directory cannot be read: ${messageOf(error)}`));
         return [];
       });
       for (const entry of entries.filter((each) => !each.startsWith('.')).toSorted()) {
         const name = ProfileName.safeParse(entry);
         const isDirectory = (await lstat(pathOf(entry)).catch(() => undefined))?.isDirectory() === true;
-        if (!name.success) problems.push(problemAt(pathOf(entry), `Rename this. ${name.error.issues[0]?.message ?? ''}`));
+        if (!name.success)
+          problems.push(problemAt(pathOf(entry), `This is not the name of a profile; rename it. ${name.error.issues[0]?.message ?? ''}`));
         else if (names.length < MOST_PROFILES) names.push(name.data);
         else if (isDirectory)
-          problems.push(problemAt(pathOf(entry), `Move this directory elsewhere: only ${MOST_PROFILES} profiles are read`));
+          problems.push(problemAt(pathOf(entry), `Only ${MOST_PROFILES} profiles are read; move this directory elsewhere`));
       }
       return { names, problems };
     },
@@ -106,7 +107,7 @@ export function createProfileFiles(directory: string): ProfileFiles {
             await writeFileAtomically(path.join(place, `${slot}.toml`), text, { mode, sync: true });
           const created = !existing.has(name);
           if (!created) await refuseFile(pathOf(name));
-          // Without a pause in between: there is no moment in which another request finds no profile.
+          // Synchronous, so that no request finds the profile missing.
           if (!created) renameSync(pathOf(name), old);
           renameSync(place, pathOf(name));
           await syncDirectory(directory);
@@ -122,7 +123,7 @@ export function createProfileFiles(directory: string): ProfileFiles {
         if (!existing.has(name)) return false;
         await refuseFile(pathOf(name));
         const place = unfinished(name, 'new');
-        // As "new", so that a removal that is broken off is completed and not undone.
+        // An interrupted removal is completed and not undone, because it counts as "new".
         await rename(pathOf(name), place);
         await syncDirectory(directory);
         await rm(place, { recursive: true, force: true });
@@ -131,9 +132,9 @@ export function createProfileFiles(directory: string): ProfileFiles {
   };
 }
 
-/** Completes what a process that was ended has left. */
+/** Repairs interrupted changes. */
 async function restore(directory: string): Promise<void> {
-  for (const entry of await entriesOf(directory)) {
+  for (const entry of await listDirectory(directory)) {
     const { name, kind } = UNFINISHED.exec(entry)?.groups ?? {};
     if (name === undefined) continue;
     const [left, place] = [path.join(directory, entry), path.join(directory, name)];
@@ -143,7 +144,7 @@ async function restore(directory: string): Promise<void> {
   }
 }
 
-/** Removes a profile that was replaced. What it contained besides slot files, such as notes, moves to the new one. */
+/** Removes a replaced profile. Other files, such as notes, move to the new one. */
 async function retire(old: string, place: string): Promise<void> {
   const isDirectory = (await lstat(old)).isDirectory();
   const others = isDirectory ? (await readdir(old)).filter((entry) => !isSlotFileName(entry)) : [];
@@ -151,39 +152,28 @@ async function retire(old: string, place: string): Promise<void> {
   await rm(old, { recursive: true, force: true });
 }
 
-/** Throws if there is a file of the user in place of a directory. */
+/** Throws if the user has a file in place of the directory. */
 async function refuseFile(place: string): Promise<void> {
   const facts = await lstat(place);
   if (!facts.isDirectory() && !facts.isSymbolicLink())
-    throw new Error(`Move "${place}" elsewhere: it is a file, and a profile is a directory`);
-}
-
-async function entriesOf(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
+    throw new Error(`"${place}" is a file, but a profile is a directory; move it elsewhere`);
 }
 
 async function readProfile(place: string): Promise<FoundProfile | undefined> {
   const nothing = (message: string): FoundProfile => ({ texts: new Map(), problems: [problemAt(place, message)] });
   const facts = await lstat(place).catch((error: unknown) => (codeOf(error) === 'ENOENT' ? undefined : messageOf(error)));
   if (facts === undefined) return undefined;
-  if (typeof facts === 'string') return nothing(`Make this directory readable: ${facts}`);
-  if (facts.isSymbolicLink())
-    return nothing('Replace this link by a directory with copies of the files: links of profiles are not followed');
-  if (!facts.isDirectory()) return nothing('Move this file elsewhere: a profile is a directory with slot files');
+  if (typeof facts === 'string') return nothing(`This directory cannot be read: ${facts}`);
+  if (facts.isSymbolicLink()) return nothing('Links to profiles are not followed; replace this link with a directory of copies');
+  if (!facts.isDirectory()) return nothing('A profile is a directory with slot files; move this file elsewhere');
   let files: readonly string[];
   try {
     files = (await readdir(place)).filter(isSlotFileName).toSorted();
   } catch (error) {
-    return nothing(`Make this directory readable: ${messageOf(error)}`);
+    return nothing(`This directory cannot be read: ${messageOf(error)}`);
   }
-  if (files.length === 0)
-    return nothing('Put slot files such as "primary.toml" into this directory: it has none, and would disable every slot');
-  if (files.length > MOST_SLOTS) return nothing(`Keep at most ${MOST_SLOTS} slot files in this directory; it has ${files.length}`);
+  if (files.length === 0) return nothing('This directory has no slot files and would disable every slot; add files such as "primary.toml"');
+  if (files.length > MOST_SLOTS) return nothing(`This directory has ${files.length} slot files, more than ${MOST_SLOTS}; remove some`);
   return await readFiles(place, files);
 }
 
@@ -195,14 +185,14 @@ async function readFiles(place: string, files: readonly string[]): Promise<Found
     const name = SlotName.safeParse(file.slice(0, -'.toml'.length));
     const at = path.join(place, file);
     if (!name.success) {
-      problems.push(problemAt(at, `Rename this file. ${name.error.issues[0]?.message ?? ''}`));
+      problems.push(problemAt(at, `The file name is not the name of a slot; rename it. ${name.error.issues[0]?.message ?? ''}`));
       continue;
     }
     const found = await readOne(at);
     if (found === undefined) continue;
     bytes += found.kind === 'text' ? Buffer.byteLength(found.text) : 0;
     if (bytes > MOST_BYTES) {
-      problems.push(problemAt(place, `Make these files smaller: together they have more than ${MOST_BYTES / 2 ** 20} MiB`));
+      problems.push(problemAt(place, `These files have more than ${MOST_BYTES / 2 ** 20} MiB together; make them smaller`));
       return { texts: new Map(), problems };
     }
     texts.set(name.data, found);
@@ -213,7 +203,13 @@ async function readFiles(place: string, files: readonly string[]): Promise<Found
 async function readOne(at: string): Promise<FoundText | undefined> {
   const isLink = (await lstat(at).catch(() => undefined))?.isSymbolicLink() === true;
   if (isLink)
-    return { path: at, kind: 'unreadable', message: 'Replace this link by a copy: links in profiles are not followed', line: 1, column: 1 };
+    return {
+      path: at,
+      kind: 'unreadable',
+      message: 'Links in profiles are not followed; replace this link with a copy',
+      line: 1,
+      column: 1,
+    };
   const read = await readTextFile(at);
   return read && { path: at, ...read.file };
 }

@@ -1,16 +1,16 @@
-/** Reads the slot files of a directory: limited in size, without blocking on pipes, and only after the quiet period since the last write. */
+/** Reads the slot files of a directory after the quiet period since the last write. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quietRestMs } from '../../files/watch-directory.ts';
 import type { TextFile, TextFileMemory } from '../../files/read-text-file.ts';
 
-/** How many files are looked at at the same time. */
+/** Concurrent reads. */
 const AT_ONCE = 32;
-/** A file that is written continuously is read as it is after this time. */
+/** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 
-/** By file name (`img.toml`). */
+/** Keys are file names, e.g. `img.toml`. */
 export type SlotFiles = ReadonlyMap<string, TextFile>;
 
 export interface ReadSlotFiles {
@@ -20,9 +20,9 @@ export interface ReadSlotFiles {
 }
 
 /**
- * Returns every slot file. Reads those that may have changed. Waits until no file was written within the quiet period, so that a file that is only half written is not taken for an edit. Reads
- * again before it reports one of `expected` as missing, since some editors remove a file for a moment while they save. Throws the system's error if the
- * directory cannot be listed, and the signal's reason if it aborts.
+ * Returns every slot file, reading only those that may have changed. Waits until no file was written within the quiet
+ * period, so that a half-written file is not taken for an edit. Reads again before one of `expected` counts as missing,
+ * since some editors remove a file while they save. Throws if the directory cannot be listed or the signal aborts.
  */
 export async function readSlotFiles(directory: string, { expected, ...reading }: ReadSlotFiles, signal: AbortSignal): Promise<SlotFiles> {
   const first = await readWhenQuiet(directory, reading, signal);
@@ -31,7 +31,7 @@ export async function readSlotFiles(directory: string, { expected, ...reading }:
   return await readWhenQuiet(directory, reading, signal);
 }
 
-/** Names that begin with a dot are temporary files of editors and of this service; `.toml~`, `.toml.bak` and `.swp` do not end in `.toml`. */
+/** Names with a leading dot are temporary files; `.toml~`, `.toml.bak` and `.swp` do not end in `.toml`. */
 export function isSlotFileName(file: string): boolean {
   return file.endsWith('.toml') && !file.startsWith('.');
 }
@@ -48,7 +48,7 @@ async function readWhenQuiet(directory: string, reading: Reading, signal: AbortS
   }
 }
 
-/** `restMs` is what is left of the quiet period. */
+/** `restMs`: rest of the quiet period. */
 async function readOnce(
   directory: string,
   { quietPeriodMs, memory }: Reading,

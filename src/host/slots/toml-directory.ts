@@ -1,6 +1,7 @@
 /**
- * Reads desired state from `<config>/slots/*.toml`. The file name is the slot's name. A deleted file removes the slot; an invalid file falls back to the
- * last good spec. Each read covers the whole directory, so a lost event costs only time; what has not changed is neither read nor parsed again, and is the same object.
+ * Reads desired state from `<config>/slots/*.toml`; the file name is the name of the slot. A deleted file removes the
+ * slot; an invalid one keeps its last good spec. Each read covers the whole directory, so a lost event costs only time;
+ * unchanged slots are the same objects as before.
  */
 import { join } from 'node:path';
 import { readdir, readFile, rm } from 'node:fs/promises';
@@ -22,11 +23,11 @@ import type { SourceLog } from '../../platform/log.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 import { createBreather, type Breather } from '../../platform/slices.ts';
 
-/** `directory` is `<config>/slots`, which need not exist yet. */
+/** `directory` is `<config>/slots`; it need not exist yet. */
 export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   /** `<state>/slots`. */
   readonly lastGoodDirectory: string;
-  /** How files are read, and which clocks are asked. Default: the system's. */
+  /** Default: the system's files and clocks. */
   readonly reading?: TextFileMemoryOptions;
   readonly parsing?: SlotFileParserOptions;
 }
@@ -63,7 +64,7 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   };
 
   return {
-    // One read at a time: two concurrent ones could give the same generation to two different specs.
+    // Serialized: concurrent reads could give one generation to two specs.
     read: async (signal) => await lock(directory, async () => await read(signal)),
     changes(wake, signal) {
       watchDirectory(options, () => wake(), signal);
@@ -72,14 +73,14 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
 }
 
 /**
- * A missing directory is far more often a failed mount or checkout than a request to unload everything, so each slot keeps its last good spec and reports
- * the problem. To remove all slots, empty the directory.
+ * A missing directory is usually a failed mount or checkout, so each slot keeps its last good spec and reports the
+ * problem. To remove all slots, empty the directory.
  */
 function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: unknown): Result<DesiredState> {
   const isMissing = codeOf(error) === 'ENOENT';
   const message = isMissing
-    ? `Create the directory "${directory}" again: it is missing, and its slots keep their last good specs (an empty directory would remove them)`
-    : `Make the directory "${directory}" readable: ${messageOf(error)}`;
+    ? `The directory "${directory}" is missing, and its slots keep their last good specs; create it again (an empty one removes them)`
+    : `The directory "${directory}" cannot be read: ${messageOf(error)}`;
   const slots: DesiredState['slots'] = new Map(
     [...accepted].flatMap(([name, { generation, lastGood }]) => {
       const problems = [{ path: [], file: join(directory, `${name}.toml`), message }];
@@ -90,11 +91,13 @@ function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: u
   return isMissing ? ok({ slots, refused: new Map(), problems: [] }) : fail('retry', 'SlotsUnreadable', message);
 }
 
-/** Stores each slot's last good document with its generation in `<state>/slots/<name>.json`: what an invalid edit falls back to, also after a restart. */
-
-/** The document is stored instead of the resolved spec, since a later version of the program may have other defaults. */
+/** Stored instead of the resolved spec, because later versions may have other defaults. */
 const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
 
+/**
+ * Stores the last good document and generation of each slot in `<state>/slots/<name>.json`, for invalid edits after a
+ * restart.
+ */
 function createLastGoodSlots(directory: string, log: SourceLog) {
   return {
     async read(): Promise<AcceptedSlots> {
@@ -107,7 +110,7 @@ function createLastGoodSlots(directory: string, log: SourceLog) {
       }
       return slots;
     },
-    /** Writes the slots that differ. Logs a slot that cannot be stored; its spec stays in force until the next restart. */
+    /** Writes changed slots. Logs failures; the spec stays in force until the next restart. */
     async write(before: AcceptedSlots, after: AcceptedSlots): Promise<void> {
       for (const [name, { generation, lastGood }] of after) {
         const path = join(directory, `${name}.json`);
@@ -136,11 +139,9 @@ async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<A
   }
 }
 
-/** Parses slot files, each text once: a file that is the same object as in the last look is not parsed again. */
-
 interface ParsedSlotFiles {
   readonly parsed: ReadonlyMap<SlotName, ParsedSlotText>;
-  /** Of files whose name cannot be a slot's name. */
+  /** Problems with file names. */
   readonly problems: readonly SpecProblem[];
 }
 
@@ -154,7 +155,10 @@ interface SlotFileParserOptions {
   readonly breather?: () => Breather;
 }
 
-/** The returned function must not run twice at the same time. Thousands of new texts are parsed in slices, between which requests are forwarded. */
+/**
+ * Parses each text once. The returned function must not run concurrently. Yields between slices, so that requests are
+ * served.
+ */
 export function createSlotFileParser(
   directory: string,
   { parse = parseSlotText, breather = createBreather }: SlotFileParserOptions = {},
@@ -190,7 +194,7 @@ interface FoundFile {
 function parseFile(path: string, { fileName, file, parse }: FoundFile): ParsedFile {
   const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
   if (!name.success) {
-    const message = `Rename this file. ${name.error.issues[0]?.message ?? ''}`;
+    const message = `The file name is not the name of a slot; rename it. ${name.error.issues[0]?.message ?? ''}`;
     return { file, name: undefined, problem: { path: [], file: path, line: 1, column: 1, message } };
   }
   if (file.kind === 'text') return { file, name: name.data, parsed: parse(name.data, file.text, path) };

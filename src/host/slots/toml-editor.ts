@@ -1,6 +1,6 @@
 /**
- * Edits `<config>/slots/*.toml`. Every text is validated before it is written and written atomically, with comments and order preserved. An edit of a
- * symbolic link changes the file it points at. Files that Kubernetes mounted cannot be edited.
+ * Edits `<config>/slots/*.toml`: validates each text, writes it atomically, and keeps comments and order. Edits the
+ * target of a symbolic link. Files mounted by Kubernetes cannot be edited.
  */
 import { createHash } from 'node:crypto';
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
@@ -24,7 +24,7 @@ import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, type KeyedLock } from '../../platform/semaphore.ts';
 import { writeFileAtomically, stageFile, syncDirectory, type WriteOptions, type StagedFile } from '../../files/write-file.ts';
 
-/** A new file may contain tokens in its `[env]`. */
+/** New files may contain tokens in `[env]`. */
 const NEW_FILE: WriteOptions = { mode: 0o640, sync: true };
 
 export function createTomlEditor(options: { readonly directory: string }): SlotEditor & SlotTextEditor {
@@ -75,7 +75,7 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
         if (text === undefined) return { kind: 'not-found' };
         const refused = checkVersion(text, edits) ?? (await checkMounted(directory, pathOf(name)));
         if (refused !== undefined) return refused;
-        // Removes a symbolic link, not its target.
+        // Removes a link, not its target.
         if (edits.dryRun !== true) await rm(pathOf(name));
         return { kind: 'done', created: false, slot: storedSlot(name, text) };
       }),
@@ -86,18 +86,17 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
   };
 }
 
-/** Returns undefined if the text was saved. */
+/** Undefined if the text was saved. */
 async function save(directory: string, path: string, before: string | undefined, text: string): Promise<EditResult | undefined> {
   const located = await locateFile(directory, path, before !== undefined);
   if ('kind' in located) return located;
-  // The lock does not stop a person with a text editor: compare once more, as late as possible.
+  // The lock does not stop text editors: compare again, as late as possible.
   const present = before === undefined ? undefined : await readText(located.target);
   if (present !== before) return { kind: 'conflict', resourceVersion: present === undefined ? '' : versionOf(present) };
   await writeFileAtomically(located.target, text, located.options);
   return undefined;
 }
 
-/** Where the text of a slot is written and how, or why it cannot be. */
 async function locateFile(
   directory: string,
   path: string,
@@ -108,19 +107,21 @@ async function locateFile(
   if (!exists) return { target: path, options: NEW_FILE };
   const target = await realpath(path);
   if (!basename(target).endsWith('.toml')) {
-    return { kind: 'failed', message: `Edit "${target}" by hand: "${path}" is a link to it, and it is not a ".toml" file` };
+    return { kind: 'failed', message: `"${path}" is a link to "${target}", which is not a ".toml" file; edit it by hand` };
   }
   const facts = await stat(target);
   return { target, options: { mode: facts.mode & 0o7777, owner: { uid: facts.uid, gid: facts.gid }, sync: true } };
 }
 
-/** A mounted ConfigMap or Secret is a directory of links through "..data", which each update replaces: an edit would be lost. */
+/**
+ * A mounted ConfigMap or Secret is a directory of links through "..data", replaced at each update: edits would be lost.
+ */
 async function checkMounted(directory: string, path: string): Promise<Extract<EditResult, { kind: 'failed' }> | undefined> {
   const link = await lstat(path).catch(() => undefined);
   if (link?.isSymbolicLink() !== true) return undefined;
   const data = await lstat(join(directory, '..data')).catch(() => undefined);
   if (data === undefined) return undefined;
-  return { kind: 'failed', message: `Edit the ConfigMap or Secret that is mounted at "${directory}": its files cannot be edited in place` };
+  return { kind: 'failed', message: `Files in "${directory}" are mounted and cannot be edited in place; edit the ConfigMap or Secret` };
 }
 
 function checkVersion(text: string | undefined, edits: EditOptions): EditResult | undefined {
@@ -134,7 +135,7 @@ function storedSlot(name: SlotName, text: string): StoredSlot {
   return { name, document: read.document, resourceVersion: versionOf(text) };
 }
 
-/** The text that the position refers to was never saved. */
+/** The position refers to an unsaved text. */
 function withoutPosition({ path, message }: SpecProblem): SpecProblem {
   return { path, message };
 }
@@ -149,7 +150,7 @@ async function listSlots(directory: string): Promise<readonly SlotName[]> {
   return names.flatMap((file) => SlotName.safeParse(file.slice(0, -'.toml'.length)).data ?? []);
 }
 
-/** Returns undefined if the file does not exist. Throws if it cannot be read. */
+/** Undefined if the file does not exist. Throws if it cannot be read. */
 async function readText(path: string): Promise<string | undefined> {
   const read = await readTextFile(path);
   if (read === undefined) return undefined;
@@ -164,29 +165,27 @@ function failed(name: SlotName, error: unknown): EditResult {
 function messageOfFailure(name: SlotName, error: unknown): string {
   const code = codeOf(error);
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return `Allow the service to write the file of slot "${name}": ${messageOf(error)}`;
-  if (code === 'ENOSPC') return `Free some disk space: the file of slot "${name}" could not be written because the disk is full`;
+    return `The file of slot "${name}" is not writable: ${messageOf(error)}; allow the service to write it`;
+  if (code === 'ENOSPC') return `The disk is full and the file of slot "${name}" was not written; free disk space`;
   return `Writing the file of slot "${name}" failed: ${messageOf(error)}`;
 }
 
-/** Writes the texts of several slots together: all are on the disk before the first is put in its place, and then they are put there at once. */
-
 interface PutTextsDeps {
-  /** Of each slot; other edits of it wait. */
+  /** Other edits of a slot wait. */
   readonly lock: KeyedLock;
-  /** Where the text of a slot is written. Throws the system's error. */
+  /** Throws the system's error. */
   locate(
     name: SlotName,
     before: string | undefined,
   ): Promise<{ readonly target: string; readonly options: WriteOptions } | { readonly kind: 'failed'; readonly message: string }>;
   /** Undefined if there is no file. Throws if it cannot be read. */
   readText(path: string): Promise<string | undefined>;
-  /** Why a file could not be written, and what to do. */
   explain(name: SlotName, error: unknown): string;
 }
 
+/** Writes texts of several slots together: all are on disk before the first is put in place. */
 async function putTexts(edits: readonly TextEdit[], deps: PutTextsDeps): Promise<TextEdits> {
-  // Always in the same order, so that two of these never wait for each other.
+  // A fixed order avoids deadlocks.
   const sorted = edits.toSorted((left, right) => (left.name < right.name ? -1 : 1));
   return await holding(
     deps.lock,
@@ -218,7 +217,7 @@ async function stageAndCommit(edits: readonly TextEdit[], deps: PutTextsDeps): P
         return { kind: 'failed', message: deps.explain(edit.name, error) };
       }
     }
-    // The lock does not stop a person with a text editor: compare as late as possible.
+    // The lock does not stop text editors: compare as late as possible.
     const presents = await Promise.all(staged.map(async ({ target }) => await deps.readText(target).catch(() => null)));
     const changed = staged.find(({ edit }, index) => presents[index] !== edit.before);
     if (changed !== undefined) return { kind: 'conflict', name: changed.edit.name };
@@ -230,7 +229,7 @@ async function stageAndCommit(edits: readonly TextEdit[], deps: PutTextsDeps): P
   }
 }
 
-/** Without a pause, so that no pass of the loop reads some of the new texts and some of the old ones. */
+/** Synchronous, so that no pass of the loop reads a mix of new and old texts. */
 function commitAll(staged: readonly Staged[], { explain }: PutTextsDeps): TextEdits | undefined {
   const written: string[] = [];
   for (const { edit, file } of staged) {

@@ -1,6 +1,6 @@
 /**
- * The thread that decompresses a bzip2 file, since that takes minutes of computing for a large one, during which the gateway must answer. Sends pieces of what comes out
- * to the thread that started it, and waits while that one has enough of them.
+ * Worker thread that decompresses bzip2, which takes minutes for a large file. Sends pieces of the output and waits
+ * while too many are pending.
  */
 import { openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,13 +1,13 @@
 /**
- * The list of what an archive was unpacked to. It is in the directory of the files and appears together with them, so a directory with a list is complete, and its files can
- * be hashed again although the archive is gone.
+ * The list of the files of an unpacked archive. It appears together with them, so a directory with a list is complete,
+ * and its files can be verified although the archive is gone.
  */
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { FILE_LIST } from '../decide/judge-member.ts';
-import { hashFile } from '../download/ordered-hash.ts';
+import { hashFile } from '../download/verify-hash.ts';
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -20,7 +20,7 @@ const FileList = z.object({
 export type FileList = z.output<typeof FileList>;
 export type UnpackedFile = FileList['files'][number];
 
-/** Undefined if the directory does not exist, or was not unpacked from this archive. `sha256`: of the archive. */
+/** Undefined if the directory was not unpacked from the archive with this SHA-256, or does not exist. */
 export async function readFileList(directory: string, sha256: string): Promise<FileList | undefined> {
   const text = await readFile(path.join(directory, FILE_LIST), 'utf8').catch(() => undefined);
   const list = text === undefined ? undefined : FileList.safeParse(parseJson(text)).data;
@@ -31,13 +31,16 @@ export function bytesOf({ files }: Pick<FileList, 'files'>): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Returns whether a file is there, with its size. Says nothing of its content. */
+/** Compares the size only. */
 async function hasSize(directory: string, file: UnpackedFile): Promise<boolean> {
   const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
   return facts?.isFile() === true && facts.size === file.sizeBytes;
 }
 
-/** Returns what was found to match, or undefined if a file is missing or differs. Content is compared up to so many bytes. */
+/**
+ * Returns what matches; undefined if a file is missing or differs. Compares content only if it has at most
+ * `hashUpToBytes`.
+ */
 export async function verifyUnpacked(
   directory: string,
   { sha256, hashUpToBytes }: { readonly sha256: string; readonly hashUpToBytes: number },

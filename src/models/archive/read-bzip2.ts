@@ -1,11 +1,11 @@
-/** Reads what a bzip2 file contains, piece by piece, while another thread decompresses it no faster than it is read. */
+/** Reads a bzip2 file piece by piece. Another thread decompresses it, no faster than it is read. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 /** One block of bzip2 takes less than 10 MB. */
 const HEAP_MB = 64;
 
-/** Throws where the file is damaged or contains more than `maxBytes`, and when the signal aborts. `file`: absolute path. */
+/** Throws if the file is damaged or contains more than `maxBytes`, or if the signal aborts. `file`: absolute path. */
 export async function* readBzip2(file: string, maxBytes: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
   const counters = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const pending = new Int32Array(counters);
@@ -47,17 +47,14 @@ export async function* readBzip2(file: string, maxBytes: number, signal: AbortSi
   }
 }
 
-/** What the thread that decompresses is started with, and how the two threads count the pieces that are on their way. */
-
 export interface BunzipTask {
   /** Absolute path. */
   readonly file: string;
-  /** More than this comes out of no honest archive. */
   readonly maxBytes: number;
-  /** Shared: at the index `PENDING` the number of pieces that were sent and not yet used. */
+  /** Shared: the number of pieces in flight at the index `PENDING`. */
   readonly counters: SharedArrayBuffer;
 }
 
 export const PENDING = 0;
-/** Pieces that may wait to be written. */
+/** Pieces in flight, at most. */
 export const MAX_PENDING = 8;

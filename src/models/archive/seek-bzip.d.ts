@@ -1,9 +1,9 @@
-/** What is used of the package, which has no types of its own. */
+/** The part of the package that is used; it has no types of its own. */
 declare module 'seek-bzip' {
   interface Input {
     /** Throws at the end. */
     readByte(): number;
-    /** Returns how many bytes were read: fewer only at the end. */
+    /** Returns the number of bytes, fewer only at the end. */
     read(into: number[] | Uint8Array, from: number, length: number): number;
     eof(): boolean;
   }
@@ -11,7 +11,10 @@ declare module 'seek-bzip' {
     writeByte(byte: number): void;
   }
   interface Bunzip {
-    /** Synchronous. `multistream`: goes on after the end of a stream, as archives of parallel compressors have several. Throws for damaged data. */
+    /**
+     * Synchronous; throws for damaged data. `multistream`: continues after the end of a stream, because parallel
+     * compressors write several.
+     */
     decode(input: Input, output: Output, multistream: boolean): void;
   }
   const bunzip: Bunzip;

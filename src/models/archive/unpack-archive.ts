@@ -1,6 +1,6 @@
 /**
- * Unpacks an archive into a new directory. Its members are files and directories below that directory, or the whole archive is refused: `decide/judge-member.ts` decides.
- * Owners, modes and times that the archive states are ignored. Room on the disk is checked before each file is written.
+ * Unpacks an archive into a new directory, or refuses it as a whole: see `decide/judge-member.ts`. Ignores owners,
+ * modes and times. Checks the disk space before each file.
  */
 import { createHash } from 'node:crypto';
 import { link, mkdir, open, readdir, writeFile } from 'node:fs/promises';
@@ -14,14 +14,14 @@ import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 
 export interface UnpackArchive {
-  /** Absolute path. Its content has been compared with its hash. */
+  /** Absolute path. Its checksum was compared. */
   readonly archive: string;
   readonly sizeBytes: number;
-  /** Of the archive. Hexadecimal. */
+  /** SHA-256 of the archive. Hexadecimal. */
   readonly sha256: string;
-  /** What its source states of all its files together. */
+  /** Size of all files together, as stated by the source. */
   readonly unpackedBytes?: number | undefined;
-  /** Where it comes from, for messages. */
+  /** For messages. */
   readonly url: string;
   /** Absolute path of a directory that exists and is empty. */
   readonly into: string;
@@ -37,12 +37,12 @@ interface Unpacking extends UnpackArchive {
   bytes: number;
 }
 
-/** The archive has something that it must not have. The message completes the sentence "The archive has …". */
+/** The archive is refused. The message completes the sentence "The archive has …". */
 class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** Ends the work with a failure that has been explained already. */
+/** A failure that is already explained. */
 class Failed extends Error {
   override readonly name = 'Failed';
   readonly result: Extract<Result<never>, { readonly ok: false }>;
@@ -53,13 +53,13 @@ class Failed extends Error {
   }
 }
 
-/** A tar file ends with blocks of zeros, which common programs fill up to 10 KiB, and each member has a header. */
+/** A tar file ends with zeros, which common programs pad to 10 KiB, and each member has a header. */
 const OF_TAR_BYTES = 2 ** 20;
 const HEADER_BYTES = 4096;
 
 /**
- * Resolves to the absolute path of the directory that has the files of the model and their list: `into`, or the only directory in it. Throws only if the signal aborts. What
- * is in `into` after a failure is of no use.
+ * Resolves to the directory with the files and their list: `into`, or the only directory in it. Throws only if the
+ * signal aborts. After a failure, `into` is useless.
  */
 export async function unpackArchive(options: UnpackArchive, signal: AbortSignal): Promise<Result<string>> {
   const unpacking: Unpacking = { ...options, limits: unpackLimits(options), files: new Map(), links: [], members: 0, bytes: 0 };
@@ -78,7 +78,7 @@ export async function unpackArchive(options: UnpackArchive, signal: AbortSignal)
 }
 
 function unusable({ url }: UnpackArchive, why: string): Result<never> {
-  return fail('stalled', 'ModelUnusable', `Use another model than that of the archive "${url}", which was not unpacked: ${why}`);
+  return fail('stalled', 'ModelUnusable', `The archive "${url}" was not unpacked: ${why}; use another model`);
 }
 
 async function unpackMembers(unpacking: Unpacking, signal: AbortSignal): Promise<void> {
@@ -133,7 +133,7 @@ async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<voi
   try {
     const parent = path.posix.dirname(member.path);
     if (parent !== '.') await makeDirectory(into, parent);
-    // Fails if it exists, also if it is a link.
+    // Fails if it exists, even as a link.
     const handle = await open(path.join(into, member.path), 'wx').catch(explainTwice(member.path));
     const hash = createHash('sha256');
     try {
@@ -164,7 +164,7 @@ function explainTwice(name: string): (error: unknown) => never {
   };
 }
 
-/** A link may come before its target, and lead to another link. */
+/** A link may precede its target, and point to another link. */
 async function makeLinks(unpacking: Unpacking): Promise<void> {
   const { links, files, into, limits } = unpacking;
   let waiting = links;
@@ -176,7 +176,7 @@ async function makeLinks(unpacking: Unpacking): Promise<void> {
     for (const { path: name, target } of ready) {
       const file = files.get(target);
       if (file === undefined) continue;
-      // Links take no room, but each one is read when the model is verified.
+      // Links take no disk space, but each is read when the model is verified.
       unpacking.bytes += file.sizeBytes;
       if (unpacking.bytes > limits.bytes) throw new Refused(`more than ${limits.bytes} bytes of files`);
       await makeDirectory(into, path.posix.dirname(name));
@@ -187,7 +187,7 @@ async function makeLinks(unpacking: Unpacking): Promise<void> {
   }
 }
 
-/** Most archives have one directory with everything in it. Its name says nothing, so its files become those of the model. */
+/** Most archives have a single directory, whose name says nothing: its files become the files of the model. */
 async function writeFileList({ into, files, sha256 }: Unpacking): Promise<string> {
   const [first, ...more] = await readdir(into, { withFileTypes: true });
   const only = first?.isDirectory() === true && more.length === 0 ? first.name : undefined;

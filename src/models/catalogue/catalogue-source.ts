@@ -1,6 +1,7 @@
 /**
- * Reads the catalogue: the shipped `catalogue.toml` once, and `models.toml` of the users whenever the loop reads what is desired. Nothing is fetched. An entry
- * of `models.toml` with a mistake stays in force as it last was, also after a restart; otherwise a typo would take the model of a running slot away.
+ * Reads the catalogue: the shipped `catalogue.toml` once, and the user's `models.toml` in each pass of the loop. An
+ * invalid entry keeps its last good text, also after a restart; otherwise a typo would take the model of a running slot
+ * away.
  */
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,9 +30,9 @@ import {
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
 export interface CatalogueSource {
-  /** The models as of the last read. */
+  /** Models of the last read. */
   readonly catalogue: Catalogue;
-  /** Reads `models.toml` again. Logs each problem once, and returns the present ones. */
+  /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
   read(): Promise<readonly SpecProblem[]>;
   /** Wakes when `models.toml` changes. */
   changes(wake: Wake, signal: AbortSignal): void;
@@ -43,14 +44,14 @@ export interface CatalogueSourceOptions {
   /** Where the last good entries are stored, as JSON; in memory only if unset. */
   readonly lastGoodFile?: string;
   readonly hub: Pick<HubAccess, 'endpoint'>;
-  /** The providers that this version includes. */
+  /** Providers of this version. */
   readonly providers: readonly ProviderKind[];
   readonly quietPeriodMs: number;
   readonly log: SourceLog;
 }
 
-const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
-/** A file that is written continuously is read as it is after this time. */
+const SHIPPED = path.join(import.meta.dirname, '../catalogue.toml');
+/** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 
 export async function createCatalogueSource(options: CatalogueSourceOptions): Promise<CatalogueSource> {
@@ -92,7 +93,7 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
     },
     async read() {
       const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
-      // Every pass reads the file, and it hardly ever changes.
+      // Every pass reads the file, which hardly ever changes.
       const parsed = isSameValue(file, last?.file) && last !== undefined ? last.parsed : parseFile(file, local, taken);
       last = { file, parsed };
       const own = keepLastGood(parsed, lastGood);
@@ -118,7 +119,7 @@ function entriesOf(records: CatalogueRecords, context: EntryContext): ReadonlyMa
   return new Map([...records.values()].map((record) => [record.id, entryOf(record, context)]));
 }
 
-/** The ids of the demo models are taken as well. */
+/** Reserves the ids of the demo models. */
 const DEMO_RECORDS: CatalogueRecords = new Map(
   [...DEMO_CATALOGUE.values()].map(({ id, kind = 'chat' }) => [
     id,
@@ -133,13 +134,12 @@ function parseFile(file: TextFile | undefined, name: string, shipped: CatalogueR
   return unreadable({ path: [], message, file: name, line, column });
 }
 
-/** Pure. */
 function keepLastGood({ records, refused }: ParsedCatalogue, lastGood: CatalogueRecords): CatalogueRecords {
   if (refused === undefined) return lastGood;
   return new Map([...[...lastGood].filter(([id]) => refused.has(id)), ...records]);
 }
 
-/** A file that is only half written may be valid and lack entries. Some editors remove a file for a moment while they save. */
+/** A half-written file may be valid but lack entries. Some editors remove a file for a moment while they save. */
 async function readWhenQuiet(file: string, quietPeriodMs: number, isExpected: boolean): Promise<TextFile | undefined> {
   const deadline = performance.now() + LONGEST_WAIT_MS;
   let awaited = isExpected;
@@ -159,7 +159,7 @@ async function readLastGood(file: string): Promise<CatalogueRecords> {
   return new Map(records.map((record) => [record.id, record]));
 }
 
-/** Reads the catalogue once, for a program that does not run on. */
+/** Reads the catalogue for a short-lived program. */
 export async function readCatalogueOnce(
   options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>,
 ): Promise<{ readonly catalogue: Catalogue; readonly problems: readonly SpecProblem[] }> {

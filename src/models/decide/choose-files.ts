@@ -1,6 +1,6 @@
 /**
- * Chooses the files of a model from the list of a repository: the shards of one quantisation, and the projector that belongs to it. Which files are models,
- * and how a quantisation is found in a name, follows llama.cpp (`common/download.cpp`), so that a name means the same as for `llama-server -hf`. Pure.
+ * Chooses the files of a model in a repository: the shards of one quantisation, and its projector. Follows llama.cpp
+ * (`common/download.cpp`), so that a name means the same as for `llama-server -hf`. Pure.
  */
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import type { HubName } from './parse-model-name.ts';
@@ -9,7 +9,7 @@ export interface RepoFile {
   /** Path in the repository. */
   readonly path: string;
   readonly sizeBytes: number;
-  /** Hexadecimal; undefined for a file that is not stored as a large one. */
+  /** Hexadecimal; undefined for a file outside large file storage. */
   readonly sha256: string | undefined;
 }
 
@@ -17,26 +17,26 @@ export interface ChosenFiles {
   /** The shards, in order; the server loads the first one. */
   readonly model: readonly [RepoFile, ...RepoFile[]];
   readonly projector: RepoFile | undefined;
-  /** The quantisation, as the name of the file writes it. Undefined if it does not say. */
+  /** As in the file name. Undefined if the name has none. */
   readonly quantisation: string | undefined;
 }
 
 export type FileChoice =
   | { readonly kind: 'chosen'; readonly files: ChosenFiles }
-  /** There is no such file. The message says what there is. */
+  /** There is no such file. The message lists the existing ones. */
   | { readonly kind: 'none'; readonly message: string }
-  /** Nothing of what there is fits. */
+  /** Nothing fits. */
   | { readonly kind: 'too-large'; readonly message: string };
 
 interface Candidate extends ChosenFiles {
   readonly sizeBytes: number;
 }
 
-/** Not models of their own: projectors, importance matrices, and the small models for speculative decoding. */
+/** Projectors, importance matrices, and small models for speculative decoding. */
 const NOT_A_MODEL = /mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-/i;
 /**
- * Preferred where no quantisation is named, and nothing says that it would not fit: llama.cpp's own default first, then the nearest to it. `MXFP4` is how some models
- * are published in full quality.
+ * The order of preference without a named quantisation: the default of llama.cpp, then similar ones. Some models are
+ * published in full quality as `MXFP4`.
  */
 const PREFERRED = ['Q4_K_M', 'UD-Q4_K_XL', 'Q4_K_XL', 'Q4_K_S', 'Q4_K_L', 'Q4_0', 'MXFP4', 'IQ4_NL', 'IQ4_XS', 'Q5_K_M', 'Q6_K', 'Q8_0'];
 const MAX_LISTED = 12;
@@ -45,29 +45,29 @@ export function chooseFiles(files: readonly RepoFile[], { repo, quantisation, fi
   const candidates = listCandidates(files);
   if (file !== undefined) return chooseNamed(files, candidates, repo, file);
   const [first] = candidates;
-  if (first === undefined) return none(`Name a repository with GGUF files: "${repo}" has none`);
+  if (first === undefined) return none(`"${repo}" has no GGUF files; name another repository`);
   if (quantisation !== undefined) {
     const found = candidates.find(({ model }) => hasQuantisation(model[0].path, quantisation));
     return found === undefined
-      ? none(`Choose a quantisation that "${repo}" has: ${listOf(candidates)}; it has no "${quantisation}"`)
+      ? none(`"${repo}" has no quantisation "${quantisation}"; choose one of ${listOf(candidates)}`)
       : chosen(found);
   }
   const fitting = candidates.filter(({ sizeBytes }) => fitsBytes === undefined || sizeBytes <= fitsBytes);
   const preferred = PREFERRED.map((each) => fitting.find((candidate) => hasQuantisation(candidate.model[0].path, each))).find(Boolean);
   if (preferred !== undefined) return chosen(preferred);
-  // Below the preferred ones, the largest file that fits loses the least.
+  // Otherwise, the largest file that fits loses the least.
   const best = fitsBytes === undefined ? fitting[0] : fitting.toSorted((a, b) => b.sizeBytes - a.sizeBytes)[0];
   return best === undefined ? tooLarge(repo, candidates, fitsBytes ?? 0) : chosen(best);
 }
 
 export interface Quantisation {
-  /** As the name of the file writes it. */
+  /** As in the file name, e.g. `Q4_K_M`. */
   readonly quantisation: string;
-  /** Of all its files, the projector included. */
+  /** Size of all its files, including the projector. */
   readonly sizeBytes: number;
 }
 
-/** What a repository offers, the largest first. */
+/** Largest first. */
 export function listQuantisations(files: readonly RepoFile[]): readonly Quantisation[] {
   const found = listCandidates(files).flatMap(({ quantisation, sizeBytes }) =>
     quantisation === undefined ? [] : [{ quantisation, sizeBytes }],
@@ -88,10 +88,11 @@ function chooseNamed(files: readonly RepoFile[], candidates: readonly Candidate[
   const other = files.find(({ path }) => path === file);
   if (other !== undefined) return chosen({ model: [other], projector: undefined, quantisation: undefined });
   const names = candidates.map(({ model }) => `"${model[0].path}"`);
-  return none(`Choose a file that "${repo}" has: ${shorten(names) || 'it has no GGUF files'}; it has no "${file}"`);
+  const advice = names.length === 0 ? 'it has no GGUF files' : `choose one of ${shorten(names)}`;
+  return none(`"${repo}" has no file "${file}"; ${advice}`);
 }
 
-/** Each model once, in the order of the list. A split model of which a shard is missing is none. */
+/** Each model once, in the order of the list. Skips split models with a missing shard. */
 function listCandidates(files: readonly RepoFile[]): readonly Candidate[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return files.flatMap((file): Candidate[] => {
@@ -117,7 +118,7 @@ function hasQuantisation(path: string, quantisation: string): boolean {
     .some((part) => part === wanted || new RegExp(`(?:^|[-._])${escape(wanted)}[-.]`).test(`${part}.`));
 }
 
-/** Returns the projector closest to a model: in its directory or one above it, and then the one with the most similar number of bits. */
+/** The nearest projector: in the directory of the model or above it, with the most similar number of bits. */
 function projectorOf(model: string, files: readonly RepoFile[]): RepoFile | undefined {
   const projectors = files.filter(({ path }) => /mmproj[^/]*\.gguf$/i.test(path) && model.startsWith(directoryOf(path)));
   const bits = bitsOf(model);
@@ -142,8 +143,8 @@ function tooLarge(repo: string, candidates: readonly Candidate[], fitsBytes: num
   const smallest = candidates.toSorted((a, b) => a.sizeBytes - b.sizeBytes)[0];
   const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
   const named = smallest?.quantisation === undefined ? '' : `, "${smallest.quantisation}",`;
-  const message = `Choose a smaller model, or name a quantisation to try it: the smallest of "${repo}"${named} has ${gib(smallest?.sizeBytes ?? 0)}, and ${gib(fitsBytes)} fit here`;
-  return { kind: 'too-large', message };
+  const problem = `The smallest model of "${repo}"${named} has ${gib(smallest?.sizeBytes ?? 0)}, and ${gib(fitsBytes)} fit here`;
+  return { kind: 'too-large', message: `${problem}; choose a smaller model, or name a quantisation to try it` };
 }
 
 function listOf(candidates: readonly Candidate[]): string {
@@ -156,11 +157,11 @@ function shorten(names: readonly string[]): string {
 }
 
 const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
-/** With the slash at the end; empty at the top. */
+/** Includes the slash; empty at the top. */
 const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\-]/g, String.raw`\$&`);
 
-/** Returns the name of a file without its directory, its number as a shard and its ending. */
+/** Strips the directory, the shard number and the extension. */
 export function stemOf(path: string): string {
   return baseOf(path)
     .replace(/\.gguf$/i, '')

@@ -1,29 +1,29 @@
 /**
- * Says why a server refused a request for a model, whether trying again can help, and when. Pure.
- * The headers of the Hugging Face Hub: `X-Error-Code` and `X-Error-Message` (huggingface_hub, `utils/_http.py`), and for limits `RateLimit`, as
- * `"resolve";r=0;t=55` with the seconds to wait in `t` (https://huggingface.co/docs/hub/rate-limits).
+ * Explains why a server refused a request for a model, and whether and when to retry. Headers of the Hugging Face Hub:
+ * `X-Error-Code` and `X-Error-Message` (huggingface_hub, `utils/_http.py`), and `RateLimit` with the seconds to wait in
+ * `t`, as in `"resolve";r=0;t=55` (https://huggingface.co/docs/hub/rate-limits). Pure.
  */
 import type { Failure } from '../../schema/words/failure.ts';
 
 interface Refusal {
   readonly status: number;
-  /** With names in lower case. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The address that was asked, without its query, which may contain a signature. */
+  /** The address without its query string, which may contain a signature. */
   readonly url: string;
-  /** Set if this is a request to the Hub, or to a server that speaks its API. */
+  /** Set for requests to the Hub, or a server with its API. */
   readonly hub?: { readonly page: string; readonly repo: string; readonly sentToken: boolean };
 }
 
 interface RefusalReason {
   readonly failure: Failure;
-  /** How long the server asks to wait; undefined if it does not. */
+  /** Set if the server asks to wait. */
   readonly waitMs?: number;
 }
 
-/** What a server may say in its own words. Longer texts are cut, since nobody checks them. */
+/** Limit for quoted error messages of a server. */
 const MAX_QUOTED = 200;
-/** A server that asks for more is not waited for: the pull fails, and its own back-off takes over. */
+/** After a longer wait, the pull fails and its own back-off takes over. */
 const LONGEST_WAIT_S = 3600;
 
 export function explainRefusal(refusal: Refusal): RefusalReason {
@@ -33,7 +33,7 @@ export function explainRefusal(refusal: Refusal): RefusalReason {
   return waitMs === undefined ? { failure } : { failure, waitMs };
 }
 
-/** Returns how long to wait, from `Retry-After` in seconds or from `RateLimit`. */
+/** Reads `Retry-After` in seconds, or `RateLimit`. */
 function waitMsOf(headers: Refusal['headers']): number | undefined {
   const seconds =
     /^[0-9]{1,6}$/.exec(text(headers, 'retry-after'))?.[0] ?? /(?:^|;)\s*t=([0-9]{1,6})/.exec(text(headers, 'ratelimit'))?.[1];
@@ -45,11 +45,7 @@ function waitMsOf(headers: Refusal['headers']): number | undefined {
 function limited({ headers, url }: Refusal): Failure {
   const waitMs = waitMsOf(headers);
   const wait = waitMs === undefined ? 'later' : `in ${Math.round(waitMs / 1000)} s`;
-  return failureOf(
-    'retry',
-    'ModelPullFailed',
-    `Try again ${wait}, or set "HF_TOKEN": "${url}" limits how often this address may ask (HTTP status 429)`,
-  );
+  return failureOf('retry', 'ModelPullFailed', `"${url}" limits the request rate (HTTP status 429); try again ${wait}, or set "HF_TOKEN"`);
 }
 
 function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
@@ -57,42 +53,22 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
   const code = text(headers, 'x-error-code');
   const reported = quote(text(headers, 'x-error-message'));
   const { page, repo, sentToken } = hub;
-  if (code === 'EntryNotFound')
-    return failureOf(
-      'stalled',
-      'ModelMissing',
-      `Name a file that "${page}" lists: it does not have this one (HTTP status ${status})${reported}`,
-    );
+  const missing = (problem: string): Failure => failureOf('stalled', 'ModelMissing', `${problem}${reported}`);
+  const gated = (problem: string): Failure => failureOf('stalled', 'ModelGated', `${problem}${reported}`);
+  const http = `(HTTP status ${status})`;
+  if (code === 'EntryNotFound') return missing(`"${page}" does not have this file ${http}; name one that it lists`);
   if (code === 'RevisionNotFound')
-    return failureOf(
-      'stalled',
-      'ModelMissing',
-      `Remove the model with "svcctl model rm" and pull it again: "${page}" does not have the version any more that was chosen (HTTP status ${status})${reported}`,
-    );
+    return missing(`"${page}" no longer has the chosen version ${http}; remove the model with "svcctl model rm" and pull it again`);
   if (code === 'GatedRepo' || status === 403) {
-    const token = sentToken
-      ? 'the account of "HF_TOKEN" has no access yet'
-      : 'set "HF_TOKEN" to a token of an account that has accepted them';
-    return failureOf('stalled', 'ModelGated', `Open "${page}" and accept its terms; ${token} (HTTP status ${status})${reported}`);
+    const problem = sentToken ? `The account of "HF_TOKEN" has no access to "${page}" yet` : `"${page}" is gated`;
+    const token = sentToken ? '' : ', and set "HF_TOKEN" to a token of that account';
+    return gated(`${problem} ${http}; open the page and accept its terms${token}`);
   }
   if (status === 401 && sentToken)
-    return failureOf(
-      'stalled',
-      'ModelGated',
-      `Correct "HF_TOKEN", or the name "${repo}": the token is not valid or may not read it (HTTP status 401)${reported}`,
-    );
-  if (status === 401)
-    return failureOf(
-      'stalled',
-      'ModelGated',
-      `Correct the name "${repo}", or set "HF_TOKEN": it does not exist, or needs a token to be read (HTTP status 401)${reported}`,
-    );
+    return gated(`"HF_TOKEN" is not valid or has no access to "${repo}" ${http}; correct the token or the name`);
+  if (status === 401) return gated(`"${repo}" does not exist, or requires a token ${http}; correct the name, or set "HF_TOKEN"`);
   if (code === 'RepoNotFound' || status === 404)
-    return failureOf(
-      'stalled',
-      'ModelMissing',
-      `Correct the name "${repo}": "${page}" does not exist, or needs another token to be read (HTTP status ${status})${reported}`,
-    );
+    return missing(`"${page}" does not exist, or requires another token ${http}; correct the name "${repo}"`);
   return undefined;
 }
 
@@ -100,8 +76,8 @@ function plainFailure({ status, url }: Refusal): Failure {
   const kind = status === 429 || status === 408 || status >= 500 ? 'retry' : 'stalled';
   const failed = `The download of "${url}" failed with HTTP status ${status}`;
   return kind === 'retry'
-    ? failureOf('retry', 'ModelPullFailed', `${failed}: the server may answer later`)
-    : failureOf('stalled', 'ModelSourceRefused', `${failed}: check the address and who may read it`);
+    ? failureOf('retry', 'ModelPullFailed', `${failed}; the server may respond later`)
+    : failureOf('stalled', 'ModelSourceRefused', `${failed}; check the address and who may read it`);
 }
 
 function failureOf(kind: Failure['kind'], reason: Failure['reason'], message: string): Failure {
@@ -113,18 +89,16 @@ function text(headers: Refusal['headers'], name: string): string {
   return (typeof value === 'string' ? value : (value?.[0] ?? '')).trim();
 }
 
-/** Without characters that could move a terminal's cursor, or end the quotation. */
+/** Strips control characters and quotes. */
 function quote(reported: string): string {
   const clean = reported.replaceAll(/[^\P{C}]|"/gu, ' ').trim();
-  return clean === '' ? '' : `; it says "${clean.slice(0, MAX_QUOTED)}"`;
+  return clean === '' ? '' : `; the server says "${clean.slice(0, MAX_QUOTED)}"`;
 }
 
-/** Which licences have to be accepted before a model is fetched. Pure. */
-
 /**
- * Licences that allow any use: of the Open Source Initiative, and of Creative Commons those without limits to commercial use or changes. Everything else has to be
- * accepted by somebody, such as Meta's for Llama, Google's for Gemma, and the OpenRAIL licences, which restrict the use. Names as the Hub writes
- * them (https://huggingface.co/docs/hub/repositories-licenses), without regard to case.
+ * Licences that allow any use: of the Open Source Initiative, and Creative Commons without limits to commercial use or
+ * changes. All others must be accepted, such as those of Llama and Gemma, and OpenRAIL. Names of the Hub in lower case
+ * (https://huggingface.co/docs/hub/repositories-licenses).
  */
 const OPEN_LICENSES: ReadonlySet<string> = new Set([
   'apache-2.0',
@@ -152,11 +126,11 @@ const OPEN_LICENSES: ReadonlySet<string> = new Set([
 
 interface LicensedModel {
   readonly license: string | undefined;
-  /** The source has asked for its terms to be accepted, and sends files only to who has. */
+  /** The Hub requires its terms to be accepted before it sends files. */
   readonly isGated?: boolean | undefined;
 }
 
-/** A model whose source names no licence needs nothing: there would be nothing to show. */
+/** A model without a stated licence has nothing to accept. */
 export function needsAcceptance({ license, isGated }: LicensedModel, accepted: ReadonlySet<string>): boolean {
   if (license === undefined || license === '' || isGated === true) return false;
   const name = license.toLowerCase();

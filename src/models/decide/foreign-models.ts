@@ -1,34 +1,32 @@
 /**
- * How other tools lay out the models that they have downloaded, as lists of paths: which files in their directories are models, and what they are called. Pure.
- * Sources: ollama `manifest/paths.go` and `server/images.go`; LM Studio's documentation "import type { ForeignTool } from './foreign-tools.ts';
-import type { ForeignTool } from './foreign-tools.ts';
-import models"; llama.cpp `common/download.cpp` and `common/hf-cache.cpp`;
- * huggingface_hub's documentation "understand caching".
+ * How other tools lay out their models on disk, as lists of paths. Pure. Sources: ollama `manifest/paths.go` and
+ * `server/images.go`; LM Studio's documentation "import models"; llama.cpp `common/download.cpp` and
+ * `common/hf-cache.cpp`; huggingface_hub's documentation "understand caching".
  */
 import { z } from 'zod';
-import type { ForeignTool } from './foreign-tools.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
+import type { ForeignTool } from './foreign-tools.ts';
 
-/** `file`: a file that somebody named. */
+/** `file`: named by the user. */
 type ForeignOrigin = ForeignTool | 'file';
 
 export interface ForeignFile {
   /** Relative to the directory of the tool. */
   readonly path: string;
-  /** The name that the file gets in the store. */
+  /** Name in the store. */
   readonly name: string;
-  /** Hexadecimal, where the tool keeps files by their hash. */
+  /** Hexadecimal, if the tool names files by hash. */
   readonly sha256: string | undefined;
 }
 
 export interface ForeignModel {
   readonly tool: ForeignOrigin;
-  /** What the tool calls it. */
+  /** Name in the tool. */
   readonly label: string;
   /** Directory in the store. */
   readonly directory: string;
-  /** The model first, or its shards in order, and then its projector. */
+  /** The model or its shards in order, then its projector. */
   readonly files: readonly [ForeignFile, ...ForeignFile[]];
 }
 
@@ -37,7 +35,10 @@ const Manifest = z.object({
 });
 const OLLAMA_TYPES = { model: 'application/vnd.ollama.image.model', projector: 'application/vnd.ollama.image.projector' } as const;
 
-/** `path` is that of the manifest below `manifests/`: `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is not the manifest of a GGUF model. */
+/**
+ * `path`: the manifest below `manifests/`, such as `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is not a
+ * GGUF model.
+ */
 export function ollamaModel(path: string, manifest: string): ForeignModel | undefined {
   const parsed = Manifest.safeParse(parseJson(manifest));
   const [host = '', namespace = '', name = '', tag = '', ...more] = path.split('/');
@@ -47,7 +48,7 @@ export function ollamaModel(path: string, manifest: string): ForeignModel | unde
   const stem = `${name}-${tag}`;
   const models = layersOf(OLLAMA_TYPES.model);
   const [first, ...others] = models;
-  // A model of several layers is not stored as GGUF.
+  // Only models of a single layer are GGUF.
   if (first === undefined || others.length > 0) return undefined;
   const blob = (sha256: string, fileName: string): ForeignFile => ({ path: `blobs/sha256-${sha256}`, name: fileName, sha256 });
   const projectors = layersOf(OLLAMA_TYPES.projector).map((sha256) => blob(sha256, `mmproj-${stem}.gguf`));
@@ -60,7 +61,10 @@ export function ollamaModel(path: string, manifest: string): ForeignModel | unde
   };
 }
 
-/** `paths` are those of all files below the directory: `publisher/model/file.gguf`. Files at the top are ignored, as LM Studio does. */
+/**
+ * `paths`: all files below the directory, such as `publisher/model/file.gguf`. Ignores files at the top, like LM
+ * Studio.
+ */
 export function lmStudioModels(paths: readonly string[]): readonly ForeignModel[] {
   return groupByModel(
     'lm-studio',
@@ -69,7 +73,7 @@ export function lmStudioModels(paths: readonly string[]): readonly ForeignModel[
   );
 }
 
-/** The older cache of llama.cpp: `owner_repo_file.gguf`, all in one directory. */
+/** The old cache of llama.cpp: `owner_repo_file.gguf` in one directory. */
 export function llamaCppModels(paths: readonly string[]): readonly ForeignModel[] {
   return groupByModel(
     'llama.cpp',
@@ -78,7 +82,10 @@ export function llamaCppModels(paths: readonly string[]): readonly ForeignModel[
   );
 }
 
-/** The cache of the Hub, which newer versions of llama.cpp share: `models--owner--repo/snapshots/commit/file.gguf`. Of several commits, the one of `refs/main`. */
+/**
+ * The cache of the Hub, shared by newer versions of llama.cpp: `models--owner--repo/snapshots/commit/file.gguf`. Uses
+ * the commit of `refs/main`.
+ */
 export function huggingFaceModels(paths: readonly string[], mainOf: (repo: string) => string | undefined): readonly ForeignModel[] {
   const current = paths.filter((path) => {
     const [repo = '', snapshots = '', commit = '', ...file] = path.split('/');
@@ -91,12 +98,12 @@ export function huggingFaceModels(paths: readonly string[], mainOf: (repo: strin
   });
 }
 
-/** One file that somebody named, with its other shards and its projector. `siblings` are the names of all files beside it. */
+/** A file named by the user, with its other shards and its projector. `siblings`: names of all files beside it. */
 export function namedModel(name: string, siblings: readonly string[]): ForeignModel | undefined {
   return groupByModel('file', siblings, () => '').find(({ files }) => files.some((file) => file.path === name));
 }
 
-/** Puts shards together, and the projector of a directory with the models in it. */
+/** Groups shards, and adds the projector of a directory to its models. */
 function groupByModel(tool: ForeignOrigin, paths: readonly string[], labelOf: (path: string) => string): readonly ForeignModel[] {
   const ggufs = paths.filter((path) => /\.gguf$/i.test(path)).toSorted();
   const all = new Set(ggufs);
@@ -122,7 +129,7 @@ function storeDirectory(tool: ForeignOrigin, path: string): string {
   return [tool, ...path.split('/').map(cleanName)].join('/');
 }
 
-/** Only characters that names in the store may have, and no part that means another directory. */
+/** Only characters that the store allows, and neither "." nor "..". */
 function cleanName(name: string): string {
   const clean = name.replaceAll(/[^A-Za-z0-9_.:@+-]/g, '-');
   return /^\.{0,2}$/.test(clean) ? `_${clean}` : clean;

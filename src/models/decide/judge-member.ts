@@ -1,23 +1,24 @@
 /**
- * What becomes of one member of an archive: a file or a directory below the directory of the model, or a link to a file of the same archive. Everything else is refused,
- * because an archive comes from somebody else: what leads out of the directory, devices, and more than any model needs. Pure.
+ * Decides what to do with a member of an archive: unpack a file or directory, or link to a file of the same archive.
+ * Everything else is refused, because archives come from others: paths outside the directory, devices, and more than
+ * any model needs. Pure.
  */
 import { shorten } from '../../schema/words/nearest-word.ts';
 
-/** In characters. */
+/** Characters of a name in messages. */
 const LONGEST_QUOTE = 100;
 
 export interface ArchiveMember {
   readonly name: string;
-  /** As tar names it: `file`, `directory`, `symlink`, `link`, or something else. */
+  /** Type in tar: `file`, `directory`, `symlink`, `link`, or another one. */
   readonly type: string | undefined;
   readonly sizeBytes: number;
-  /** Of a link. */
+  /** Target of a link. */
   readonly linkName?: string | undefined;
 }
 
 export interface UnpackLimits {
-  /** Of all files together. */
+  /** All files together. */
   readonly bytes: number;
   /** Files, directories and links. */
   readonly members: number;
@@ -31,32 +32,32 @@ export interface Unpacked {
 export type MemberVerdict =
   /** `path`: relative to the directory into which the archive is unpacked. */
   | { readonly kind: 'file' | 'directory'; readonly path: string }
-  /** `target`: the path of another member, to which a hard link is made. No symbolic link is ever made. */
+  /** `target`: another member, which gets a hard link. Symbolic links are never created. */
   | { readonly kind: 'link'; readonly path: string; readonly target: string }
   | { readonly kind: 'skip' }
   /** `message` completes the sentence "The archive has …". */
   | { readonly kind: 'refuse'; readonly message: string };
 
-/** Name of the list of what an archive was unpacked to. It is in the directory of its files, so no member may have its name. */
+/** The list of unpacked files, beside them. No member may have its name. */
 export const FILE_LIST = '.svc-files.json';
 
 const MIB = 2 ** 20;
-/** Weights hardly get smaller in an archive. Files of zeros do: the voices of a test model are one. */
+/** Weights hardly compress. Files of zeros do, such as the voices of a test model. */
 const MOST_TIMES = 8;
 const LEAST_LIMIT_BYTES = 256 * MIB;
 /** The largest known speech model has some 500, most of them dictionaries. */
 const MAX_MEMBERS = 20_000;
 const MAX_PARTS = 16;
-/** Of a part in bytes, as common file systems allow. */
+/** Limit of common file systems. */
 const MAX_PART_BYTES = 255;
 const MAX_PATH_BYTES = 1000;
 
-/** Returns what an archive may unpack to. `unpackedBytes`: what its source states of all its files. */
+/** `unpackedBytes`: as stated by the source. */
 export function unpackLimits({ sizeBytes, unpackedBytes }: { readonly sizeBytes: number; readonly unpackedBytes?: number | undefined }) {
   return { bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES, members: MAX_MEMBERS };
 }
 
-/** Returns the room that unpacking takes at least, before anything is known of the files: they are hardly ever smaller than their archive. */
+/** Minimum disk space for unpacking: files are hardly ever smaller than their archive. */
 export function leastUnpackedBytes({
   sizeBytes,
   unpackedBytes,
@@ -67,13 +68,13 @@ export function leastUnpackedBytes({
   return unpackedBytes ?? sizeBytes;
 }
 
-/** `soFar`: what the members before this one came to. */
+/** `soFar`: the sum of earlier members. */
 export function judgeMember(member: ArchiveMember, soFar: Unpacked, limits: UnpackLimits): MemberVerdict {
   const name = quote(member.name);
   if (soFar.members >= limits.members) return refuse(`more than ${limits.members} files`);
   const parts = partsOf(member.name);
   if (parts === undefined) return refuse(`a file with the name ${name}, which leads out of its directory or cannot be a file name`);
-  // What macOS adds for attributes of its own, and the directory that holds everything.
+  // Attribute files of macOS, and the root directory.
   if (parts.length === 0 || parts.some((part) => part.startsWith('._'))) return { kind: 'skip' };
   if (parts.at(-1) === FILE_LIST) return refuse(`a file with the name ${name}, which is kept for the list of its files`);
   const path = parts.join('/');
@@ -94,21 +95,21 @@ export function judgeMember(member: ArchiveMember, soFar: Unpacked, limits: Unpa
 
 function judgeLink({ name, type, linkName = '' }: ArchiveMember, path: string): MemberVerdict {
   const parent = path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '';
-  // A hard link names a member; the target of a symbolic link is relative to the directory that it is in.
+  // A hard link names a member; a symbolic link is relative to its directory.
   const parts = linkName.startsWith('/') ? undefined : resolveParts(type === 'link' || parent === '' ? linkName : `${parent}/${linkName}`);
   if (parts === undefined || parts.length === 0)
     return refuse(`the link ${quote(name)} to ${quote(linkName)}, which leads out of its directory`);
   return { kind: 'link', path, target: parts.join('/') };
 }
 
-/** Undefined for a name that must not be used. A name may begin with `./`, and end with `/`. */
+/** Undefined for a forbidden name. A name may begin with `./` and end with `/`. */
 function partsOf(name: string): readonly string[] | undefined {
   if (name.startsWith('/')) return undefined;
   const parts = name.split('/').filter((part) => part !== '' && part !== '.');
   return isSafe(parts) ? parts : undefined;
 }
 
-/** Resolves `..` within the archive. Undefined if it leads out of it. */
+/** Resolves `..`; undefined outside the archive. */
 function resolveParts(name: string): readonly string[] | undefined {
   const parts: string[] = [];
   for (const part of name.split('/')) {
@@ -131,7 +132,7 @@ function refuse(message: string): MemberVerdict {
   return { kind: 'refuse', message };
 }
 
-/** For a message: a name from an archive may contain anything. */
+/** A name from an archive may contain anything. */
 function quote(text: string): string {
   return `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;
 }

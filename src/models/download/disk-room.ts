@@ -1,15 +1,16 @@
-/** Checks that a disk has room for a download, beside what other downloads of this process still need there. */
-import { stat, statfs, access, constants } from 'node:fs/promises';
+/** Disk space of the store: reserves it for downloads, and explains failures to write. */
+import { access, constants, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { fail, ok, type Result, type Failure } from '../../schema/words/failure.ts';
+import { writeFileAtomically } from '../../files/write-file.ts';
+import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 
 export interface DiskRoom {
-  /** Reserves room in the directory until the returned function is called. `missing` returns the bytes that are still to be written. */
+  /** Reserves space until the returned function is called. `missing` returns the bytes that are still to be written. */
   reserve(directory: string, missing: () => number): Promise<Result<() => void>>;
 }
 
-/** Left free on the disk, so that other programs can still write to it. */
+/** Left free for other programs. */
 const MARGIN_BYTES = 256 * 2 ** 20;
 
 interface Reservation {
@@ -24,12 +25,12 @@ export function createDiskRoom(): DiskRoom {
       const { dev: device } = await stat(directory);
       const disk = await statfs(directory);
       const freeBytes = disk.bavail * disk.bsize;
-      // Between here and the end of the function nothing waits, so two downloads cannot be given the same room.
+      // No await from here on: two downloads must not get the same space.
       const others = [...reservations].filter((other) => other.device === device);
       const othersBytes = others.reduce((sum, other) => sum + other.missing(), 0);
       const neededBytes = missing() + MARGIN_BYTES;
       if (freeBytes - othersBytes < neededBytes)
-        return fail('stalled', 'DiskFull', explain({ directory, freeBytes, othersBytes, neededBytes }));
+        return fail('stalled', 'DiskFull', diskFull({ directory, freeBytes, othersBytes, neededBytes }));
       const own: Reservation = { device, missing };
       reservations.add(own);
       return ok(() => void reservations.delete(own));
@@ -44,14 +45,16 @@ interface Shortage {
   readonly neededBytes: number;
 }
 
-function explain({ directory, freeBytes, othersBytes, neededBytes }: Shortage): string {
+function diskFull({ directory, freeBytes, othersBytes, neededBytes }: Shortage): string {
   const others = othersBytes === 0 ? '' : `, of which other downloads need ${othersBytes}`;
-  return `Free disk space in "${directory}", or move the model store with "SVC_MODELS_DIR": ${freeBytes} bytes are free${others}, but ${neededBytes} are needed`;
+  const problem = `The disk of "${directory}" has ${freeBytes} free bytes${others}, but ${neededBytes} are needed`;
+  return `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`;
 }
 
-/** Fails where a store cannot be written to, before anything is made in it. */
-
-/** Throws unless the directory, or the closest existing one above it, is writable. `mkdir` on a read-only volume fails with a misleading ENOENT. */
+/**
+ * Throws unless the directory, or its closest existing parent, is writable: `mkdir` fails with ENOENT on a read-only
+ * volume.
+ */
 export async function failUnlessWritable(directory: string): Promise<void> {
   try {
     await access(directory, constants.W_OK);
@@ -62,18 +65,24 @@ export async function failUnlessWritable(directory: string): Promise<void> {
   }
 }
 
-/** Explains why a model cannot be written below a directory. Pure. */
+/** Writes a small file of the store atomically, and creates its directory. */
+export async function writeStoreFile(file: string, value: unknown): Promise<void> {
+  await failUnlessWritable(path.dirname(file));
+  await writeFileAtomically(file, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o644 });
+}
 
+/** Explains why a model cannot be written below a directory. */
 export function storageFailure(directory: string, error: unknown): Failure {
   const code = codeOf(error);
   if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
     const user = process.getuid?.() ?? 'of this process';
-    const message = `Make "${directory}" writable for user ${user}, or put the model there: it is missing or damaged and cannot be fetched (${code})`;
+    const problem = `The model is missing or damaged and cannot be fetched, because "${directory}" is not writable (${code})`;
+    const message = `${problem}; make it writable for user ${user}, or put the model there`;
     return { kind: 'stalled', reason: 'ModelStoreReadOnly', message };
   }
   const why = messageOf(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return { kind: 'stalled', reason: 'DiskFull', message: `Free disk space in "${directory}" for the model: ${why}` };
+    return { kind: 'stalled', reason: 'DiskFull', message: `The disk of "${directory}" is full: ${why}; free disk space for the model` };
   }
   return { kind: 'retry', reason: 'ModelPullFailed', message: `The model cannot be written to "${directory}": ${why}` };
 }

@@ -1,4 +1,7 @@
-/** Fetches one file of a model into the store, beside other programs that may be fetching the same one there: one of them downloads it, the others wait. */
+/**
+ * Downloads or generates one file of a model. If several programs fetch the same file, one downloads it and the others
+ * wait.
+ */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,15 +11,14 @@ import { failUnlessWritable, storageFailure } from './disk-room.ts';
 import type { ModelSources } from '../model-sources.ts';
 import type { PullLimits, PullFile } from './pull-file.ts';
 import type { Progress } from '../../reconciler/ports.ts';
-import { createPartFiles, type PartFiles } from './part-files.ts';
+import { createPartFiles, type PartFiles } from './take-over-part.ts';
 import { verifyFile } from './verify-file.ts';
 import type { ModelId } from '../../schema/words/names.ts';
-import { writeDemoModel } from '../demo/demo-models.ts';
+import { loadDemoToolbox } from '../demo-toolbox.ts';
 import type { HubAccess } from '../hub/hub-access.ts';
 
-/** How a process fetches. */
 export interface FetchOptions {
-  /** Distinguishes the parts of this process from those of others on a shared volume. The same after a restart, which then resumes them. */
+  /** Names the parts of this process on a shared volume. The same after a restart, which then resumes them. */
   readonly writer: string;
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
@@ -26,11 +28,11 @@ export interface FetchOptions {
 }
 
 export interface Pace {
-  /** How often to check on others that are downloading the same file. */
+  /** How often to check other downloads of the same file. */
   readonly pollMs: number;
-  /** Overrides how long the part of another writer may stay unchanged before it is ignored. */
+  /** How long the part of another writer may stay unchanged before it is ignored. */
   readonly stillMs?: number;
-  /** The pause after the first failure; it doubles with each further failure in a row. */
+  /** Back-off after the first failure; doubles with each further failure in a row. */
   readonly retryMs: number;
 }
 
@@ -38,7 +40,7 @@ export interface FileToFetch {
   readonly file: CatalogueFile;
   /** Absolute path. */
   readonly target: string;
-  /** The directory for which an archive is fetched. Another program that has unpacked the archive has removed it. */
+  /** The directory for which an archive is fetched: a program that has unpacked the archive has removed it. */
   readonly unpacked?: { readonly file: CatalogueFile; readonly target: string };
 }
 
@@ -50,15 +52,14 @@ interface FileJob extends FileToFetch {
 }
 
 const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
-/** Of one connection in a row, without receiving anything new. */
+/** Attempts of one connection in a row without new data. */
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
 export async function fetchFile(options: FetchOptions, fetched: FileToFetch, signal: AbortSignal): Promise<Result<void>> {
   const { writer, onProgress, pace = PACE, limits, sources } = options;
   const { file, target } = fetched;
   await failUnlessWritable(path.dirname(target));
-  // Generating takes only a moment and replaces the file atomically, so there is nothing to coordinate.
-  if (file.from.kind === 'generated') return pullEntryFile(file, { target, onProgress }, signal);
+  if (file.from.kind === 'generated') return generate(file, target);
   const parts = createPartFiles({ target, writer, stillMs: pace.stillMs });
   const job: FileJob = { ...fetched, totalBytes: file.from.sizeBytes, parts, onProgress, pace };
   let isThere = false;
@@ -67,17 +68,18 @@ export async function fetchFile(options: FetchOptions, fetched: FileToFetch, sig
     if (isThere) return ok(undefined);
     await parts.takeOver();
     const patience = { attempts: MAX_FRUITLESS_ATTEMPTS, pauseMs: pace.retryMs };
-    const to = { target, part: parts.own, onProgress, patience, hub: sources?.hub, ...(limits === undefined ? {} : { limits }) };
-    const done = await pullEntryFile(file, to, signal);
+    const to = { target, part: parts.own, onProgress, patience, ...(limits === undefined ? {} : { limits }) };
+    // Imported with the first download, because undici is large.
+    const { pullFile } = await import('./pull-file.ts');
+    const done = await pullFile({ ...file.from, ...to, ...(await hubFacts(file.from, sources?.hub)) }, signal);
     isThere = done.ok;
     return done;
   } finally {
-    // A volume that cannot be written to any more has been reported by then.
     await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
   }
 }
 
-/** Waits as long as another writer is ahead. Resolves to true if the file has appeared, or what it was fetched for. */
+/** Waits while another writer is ahead. Resolves to true if the file, or what it was fetched for, has appeared. */
 async function waitForOthers(job: FileJob, signal: AbortSignal): Promise<boolean> {
   const { file, target, unpacked, totalBytes, parts, onProgress, pace } = job;
   const what = `${path.basename(target)} (downloaded by another program)`;
@@ -96,7 +98,7 @@ async function waitForOthers(job: FileJob, signal: AbortSignal): Promise<boolean
   }
 }
 
-/** Returns a text that changes when the file is replaced; hashing the file at each poll would take too long. */
+/** Returns a string that changes when the file is replaced: hashing it at each poll would take too long. */
 async function stampOf(file: string): Promise<string> {
   return stat(file).then(
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
@@ -104,33 +106,28 @@ async function stampOf(file: string): Promise<string> {
   );
 }
 
-/** Brings one file of a catalogue entry into a store: downloads or generates it. The file appears completely or not at all. */
-
-interface PullEntryFile extends Pick<PullFile, 'target' | 'part' | 'onProgress' | 'patience' | 'limits'> {
-  /** For files on the Hub. */
-  readonly hub?: HubAccess | undefined;
-}
-
 /** Returns the absolute path of a catalogue file in this store. */
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
   const target = path.resolve(root, file.path);
   if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);
-  return fail('stalled', 'CatalogueInvalid', `Correct the catalogue entry "${id}": its file "${file.path}" is outside the store`);
+  return fail(
+    'stalled',
+    'CatalogueInvalid',
+    `The file "${file.path}" of the catalogue entry "${id}" is outside the store; correct the entry`,
+  );
 }
 
-async function pullEntryFile({ from }: CatalogueFile, { hub, ...to }: PullEntryFile, signal: AbortSignal): Promise<Result<void>> {
-  if (from.kind === 'generated') {
-    return writeDemoModel(from.model, to.target).then(ok, (error: unknown) => ({
-      ok: false,
-      failure: storageFailure(path.dirname(to.target), error),
-    }));
+/** Takes only a moment and replaces the file atomically, so there is nothing to coordinate. */
+async function generate({ path: file }: CatalogueFile, target: string): Promise<Result<void>> {
+  try {
+    await (await loadDemoToolbox()).writeDemoFile(file, target);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: storageFailure(path.dirname(target), error) };
   }
-  // Imported with the first download, because undici is large.
-  const { pullFile } = await import('./pull-file.ts');
-  return pullFile({ ...from, ...to, ...(await hubFacts(from, hub)) }, signal);
 }
 
-/** The token belongs to the Hub alone, wherever the file is sent from. */
+/** Only the Hub itself gets the token, wherever the file is sent from. */
 async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
   if (repo === undefined || hub === undefined) return {};
   const token = await hub.token();

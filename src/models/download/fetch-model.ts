@@ -1,6 +1,6 @@
 /**
- * Makes sure that a model is complete in the store before a server is started; the pods of a slot run this first. A model of the
- * catalogue is verified and downloaded if it is missing or damaged. Any other model must already be there.
+ * Ensures that a model is complete in the store before its server starts; init containers of pods run this. Verifies a
+ * model of the catalogue and downloads it if it is missing or damaged. Any other model must already be there.
  */
 import path from 'node:path';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -21,7 +21,7 @@ import type { ModelSources } from '../model-sources.ts';
 import type { MountedModels } from '../decide/workflows-mount.ts';
 import { fetchArchive } from './fetch-archive.ts';
 import { fetchFile, targetOf, type FetchOptions } from './fetch-file.ts';
-import { reuseFile } from './reuse-file.ts';
+import { reuseFile } from './place-copy.ts';
 import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
@@ -37,16 +37,16 @@ export interface FetchModel extends FetchOptions {
   readonly catalogue?: Catalogue;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
   readonly sources?: ModelSources;
-  /** Files that this process fetches at the moment, by their paths: two names may mean the same file. */
+  /** Held per path, since two names may mean the same file. */
   readonly lock?: KeyedLock;
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file, or of the directory, that the server loads. */
+  /** Absolute path of the file or directory that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
-  /** `content`: every byte was compared with the catalogue. `header`: the file is complete and its header is valid. */
+  /** `content`: the checksum matches the catalogue. `header`: the file is complete and its header is valid. */
   readonly verified: 'content' | 'header';
 }
 
@@ -70,13 +70,12 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
-/** What helps against a name on the Hub that has moved on does not help against an entry of the catalogue. */
 function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>): Result<T> {
   if (fetched.ok || fetched.failure.reason !== 'ModelMissing') return fetched;
   const repo = files.flatMap(({ from }) => (from.kind === 'url' ? (from.repo ?? []) : []))[0];
   const name = repo === undefined ? 'another model' : `the model "hf:${repo}"`;
-  const advice = isOwn === true ? `Correct the entry "${id}" in "models.toml"` : `Use ${name} instead of "${id}"`;
-  return fail('stalled', 'ModelMissing', `${advice}: its files are not where the catalogue says`);
+  const advice = isOwn === true ? 'correct its entry in "models.toml"' : `use ${name} instead`;
+  return fail('stalled', 'ModelMissing', `The files of "${id}" are not where the catalogue says; ${advice}`);
 }
 
 async function readModel(
@@ -87,8 +86,8 @@ async function readModel(
   const model = await createModelReader(root, formats, mounts).read(id, file, provider);
   if (model.kind === 'present') return ok({ file: model.facts.hostPath, sizeBytes: model.facts.sizeBytes });
   if (model.kind === 'unusable') return fail('stalled', 'ModelUnusable', model.message);
-  const message = `Put the file "${path.join(root, file)}" into the model store: it does not exist, and the catalogue cannot provide it${suggestModels(id, catalogue.keys())}`;
-  return fail('stalled', 'ModelMissing', message);
+  const problem = `The file "${path.join(root, file)}" does not exist, and the catalogue cannot provide it`;
+  return fail('stalled', 'ModelMissing', `${problem}; put it into the model store${suggestModels(id, catalogue.keys())}`);
 }
 
 async function fetchEntry(
@@ -113,7 +112,7 @@ async function fetchEntry(
   }
   const model = await readModel(options, loadedPath(entry), entry.provider);
   if (model.ok) return ok({ ...model.value, fetched, verified });
-  // A file of the right size that is too large to be hashed may be damaged all the same.
+  // A file of the right size that was too large to hash may still be damaged.
   return which === 'all' || verified === 'content' ? model : fetchEntry(options, entry, 'all', signal);
 }
 
@@ -140,7 +139,7 @@ async function ensureFile(
   return done.ok ? ok('fetched') : done;
 }
 
-/** Reports the progress of one file as that of all files of the model. */
+/** Reports the progress of one file as progress of the whole model. */
 function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: number): FetchModel {
   if (files.length === 1) return options;
   const totalBytes = files.reduce((sum, file) => sum + bytesOf(file), 0);

@@ -1,24 +1,26 @@
 /**
- * Downloads one file. Resumes an earlier attempt, checks size and hash, and puts the file into its place only if both are correct: no other program ever sees
- * a part of it under its name. Nothing here knows what the file is for.
+ * Downloads one file: resumes the part of an earlier attempt, transfers the rest, verifies size and checksum, and
+ * places the file.
  */
-import { link, mkdir, open, rename } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
-import { FAST_BYTES_PER_SECOND, addSample, bytesPerSecond, type RateSample } from './decide/transfer-blocks.ts';
+import { FAST_BYTES_PER_SECOND, addSample, bytesPerSecond, type RateSample } from './decide/transfer-pace.ts';
 import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
-import { createOrderedHash } from './ordered-hash.ts';
-import { openPart, removePart, type PartBlocks } from './part-blocks.ts';
+import { placeFile } from './place-file.ts';
+import { openPart, removePart, type PartBlocks } from './resume-part.ts';
 import { UNLIMITED, type Throttle } from '../../platform/throttle.ts';
+import { RESUMES } from './transfer-body.ts';
 import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
+import { createOrderedHash } from './verify-hash.ts';
 
-/** What all downloads of a process share. */
+/** Shared by all downloads of a process. */
 export interface PullLimits {
-  /** Connections for one large file, at most. */
+  /** Most connections for one large file. */
   readonly connections: number;
-  /** A download that is at least this fast with one connection opens no others. Default: 200 MB/s. Infinity: they open at once. */
+  /** A connection that is at least this fast stays the only one. Default: 200 MB/s. Infinity: all open at once. */
   readonly fastBytesPerSecond?: number;
   readonly throttle: Throttle;
   readonly room: DiskRoom;
@@ -27,10 +29,10 @@ export interface PullLimits {
 export interface PullFile extends TransferSource {
   /** Absolute path. */
   readonly target: string;
-  /** Absolute path of the partial download, in the directory of the target, with one writer at a time. Default: `<target>.part`. */
+  /** Absolute path of the partial download, beside the target. Default: `<target>.part`. */
   readonly part?: string;
   readonly onProgress: (progress: Progress) => void;
-  /** How long the server may send nothing. */
+  /** Longest time without data. */
   readonly silenceMs?: number;
   /** Default: one attempt. */
   readonly patience?: Transfer['patience'];
@@ -46,11 +48,10 @@ interface Pull extends PullFile {
 
 const SILENCE_MS = 60_000;
 const PROGRESS_EVERY_MS = 250;
-const RESUMES = 'the next attempt resumes it';
 
 const NO_LIMITS = (): PullLimits => ({ connections: 1, throttle: UNLIMITED, room: createDiskRoom() });
 
-/** A broken connection or an aborted signal leaves the part in place and is a failure to retry; the next call resumes it. */
+/** A broken connection or an aborted signal leaves the part in place; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
   const { part = `${file.target}.part`, silenceMs = SILENCE_MS, limits = NO_LIMITS(), patience = { attempts: 1, pauseMs: 0 } } = file;
   const pull: Pull = { ...file, part, limits, patience, silenceMs };
@@ -59,7 +60,7 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
     const resumed = await attempt(pull, 'resume', signal);
     const triesAgain = resumed.kind === 'restart' || (resumed.kind === 'mismatch' && !resumed.inOnePiece);
     if (!triesAgain) return await resultOf(pull, resumed);
-    // A server that lies about ranges, or a file that changed meanwhile, cannot harm a download in one piece.
+    // A false range or a file that changed meanwhile cannot harm a download in one piece.
     const again = await attempt({ ...pull, limits: { ...limits, connections: 1 } }, 'fresh', signal);
     return await resultOf(pull, again);
   } catch (error) {
@@ -130,7 +131,7 @@ async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
   const { url, target, part, sha256 } = pull;
   switch (end.kind) {
     case 'complete':
-      await publish(part, target);
+      await placeFile(part, target);
       return ok(undefined);
     case 'failed':
       return { ok: false, failure: end.failure };
@@ -139,31 +140,10 @@ async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
       return fail('retry', 'ModelPullFailed', `${end.message}; the next attempt starts from the beginning`);
     case 'mismatch': {
       await removePart(part);
-      const message = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}": the file was altered, or the catalogue is out of date`;
-      return fail('stalled', 'ModelHashMismatch', message);
+      const problem = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}"`;
+      return fail('stalled', 'ModelHashMismatch', `${problem}: the file was altered, or the catalogue is out of date`);
     }
     default:
       return end satisfies never;
   }
-}
-
-/**
- * Gives the complete file its name. A file that is there already is one that was found damaged before the download, or the same file of another writer;
- * a rename replaces it at once, and a server that has it open keeps what it has.
- */
-async function publish(part: string, target: string): Promise<void> {
-  const linked = await link(part, target).then(
-    () => true,
-    () => false,
-  );
-  if (!linked) await rename(part, target);
-  await removePart(part);
-  await syncDirectory(path.dirname(target));
-}
-
-/** So that the name survives a power failure as the content does. Some file systems do not offer it. */
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r').catch(() => undefined);
-  await handle?.sync().catch(() => undefined);
-  await handle?.close();
 }

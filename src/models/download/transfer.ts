@@ -1,22 +1,22 @@
 /**
- * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile.
- *
- * The first connection opens alone. Others open only when the server has answered a request for a range with that range, and if the first one is not so fast that they would
- * not help. Each takes a stretch of missing blocks, asks for it, and resumes it where it broke. The hash follows from the beginning; when it finds a damaged block of an earlier attempt, that
- * block is missing again. The transfer is complete when the hash has reached the end.
+ * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile. Others open only
+ * after the server has answered a range request of the first connection with that range, and only if the first is slow.
+ * Each takes a stretch of missing blocks and retries it where it broke. A damaged block of an earlier attempt becomes
+ * missing again. The transfer is complete when the hash has reached the end.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Failure } from '../../schema/words/failure.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { BLOCK_BYTES, blockCount, blockLength, connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-blocks.ts';
+import { BLOCK_BYTES, blockCount, blockLength } from './decide/part-journal.ts';
+import { connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-pace.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse, type ResponseVerdict } from './decide/judge-response.ts';
 import { connectTo, discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
-import type { OrderedHash } from './ordered-hash.ts';
-import type { PartBlocks } from './part-blocks.ts';
-import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, type Receiver } from './receive-body.ts';
+import type { OrderedHash } from './verify-hash.ts';
+import type { PartBlocks } from './resume-part.ts';
+import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, type Receiver } from './transfer-body.ts';
 import type { Throttle } from '../../platform/throttle.ts';
 import { storageFailure } from './disk-room.ts';
 
@@ -34,26 +34,25 @@ export interface Transfer {
   readonly source: TransferSource;
   readonly blocks: PartBlocks;
   readonly hash: OrderedHash;
-  /** How long the server may send nothing. */
+  /** Longest time without data. */
   readonly silenceMs: number;
   readonly throttle: Throttle;
-  /** How many connections may be open at once. */
   readonly connections: number;
-  /** No others open while the first one is at least this fast. Infinity: they open at once. */
+  /** A first connection at least this fast stays the only one. Infinity: all open at once. */
   readonly fastBytesPerSecond: number;
-  /** How often a connection tries again in a row without receiving anything, and its first pause, which doubles each time. */
+  /** Attempts of a connection in a row without data, and its first back-off, which doubles each time. */
   readonly patience: { readonly attempts: number; readonly pauseMs: number };
   /** Absolute path of the directory with the part. */
   readonly directory: string;
   readonly onBytes: () => void;
-  /** Called with the time that a server asks to wait, before waiting. */
+  /** Called before waiting as long as the server asks to. */
   readonly onWait: (waitMs: number, message: string) => void;
 }
 
 export type TransferEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly failure: Failure }
-  /** What is there cannot be continued: the file changed, or the server cannot send the rest of a file. */
+  /** The part cannot be resumed: the file changed, or the server does not send the rest of it. */
   | { readonly kind: 'restart'; readonly message: string };
 
 type Ended = Exclude<TransferEnd, { readonly kind: 'complete' }>;
@@ -63,28 +62,28 @@ interface Shared {
   readonly signal: AbortSignal;
   connections: number;
   etag: string | undefined;
-  /** The server has shown that it sends ranges. */
+  /** The server has answered with a range. */
   rangesWork: boolean;
-  /** Opens the other connections as soon as they would help. */
+  /** Opens other connections as soon as they would help. */
   allowOthers: () => void;
   end: (end: Ended) => void;
 }
 
-/** What one connection has for itself. It sends one request after another. */
+/** Sends one request after another. */
 interface Connection {
   readonly shared: Shared;
   readonly dispatcher: Dispatcher;
   readonly memory: ReadMemory;
 }
 
-/** How often the speed of the first connection is looked at. */
+/** How often the speed of the first connection is measured. */
 const LOOK_EVERY_MS = 250;
 
-/** Throws only if the signal aborts. What was received is in the part, however this ends. */
+/** Throws only if the signal aborts. Received data is in the part, however this ends. */
 export async function runTransfer(transfer: Transfer, signal: AbortSignal): Promise<TransferEnd> {
   const { blocks, hash, source } = transfer;
   const connections = connectionsFor(source.sizeBytes - blocks.doneBytes(), transfer.connections);
-  // One connection continues exactly where the hash stands; several need not wait for it.
+  // A single connection continues where the hash stands; several need not wait for it.
   if (connections === 1) await hash.catchUp(signal, 'begins');
   while (!hash.isFinished()) {
     const ended = await fetchMissing(transfer, connections, signal);
@@ -130,7 +129,7 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
   return true;
 }
 
-/** Never throws: what ends a connection for good ends the others with it. */
+/** Never throws: a final failure ends all connections. */
 async function runConnection(shared: Shared): Promise<void> {
   const { source, silenceMs } = shared.transfer;
   const memory = createReadMemory();
@@ -166,18 +165,18 @@ async function fetchStretch(connection: Connection, stretch: Stretch): Promise<E
   for (let fruitless = 0; ;) {
     const from = firstMissing(blocks, stretch, source.sizeBytes);
     if (from === undefined) return undefined;
-    const answer = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => ({
+    const got = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => ({
       kind: 'broken',
       message: broke(source, error),
     }));
     if (shared.signal.aborted) return undefined;
-    if (answer === undefined) continue;
-    if (answer.kind !== 'broken') return answer;
+    if (got === undefined) continue;
+    if (got.kind !== 'broken') return got;
     fruitless = firstMissing(blocks, stretch, source.sizeBytes) === from ? fruitless + 1 : 1;
     if (fruitless >= patience.attempts)
-      return { kind: 'failed', failure: { kind: 'retry', reason: 'ModelPullFailed', message: answer.message } };
-    const waitMs = answer.waitMs ?? patience.pauseMs * 2 ** (fruitless - 1);
-    if (answer.waitMs !== undefined) onWait(waitMs, answer.message);
+      return { kind: 'failed', failure: { kind: 'retry', reason: 'ModelPullFailed', message: got.message } };
+    const waitMs = got.waitMs ?? patience.pauseMs * 2 ** (fruitless - 1);
+    if (got.waitMs !== undefined) onWait(waitMs, got.message);
     await sleep(waitMs, undefined, { signal: shared.signal }).catch(() => undefined);
   }
 }
@@ -190,7 +189,7 @@ function firstMissing(blocks: PartBlocks, { first, last }: Stretch, sizeBytes: n
   return undefined;
 }
 
-/** Sends one request, and writes what it brings. Undefined: everything that was asked for is there. */
+/** Sends one request and writes its response. Undefined: the stretch is complete. */
 async function fetchFrom(connection: Connection, from: number, stretch: Stretch): Promise<Ended | Broken | undefined> {
   const { shared, dispatcher } = connection;
   const { transfer, signal } = shared;
@@ -218,7 +217,7 @@ async function fetchFrom(connection: Connection, from: number, stretch: Stretch)
   return await receiveBody(receiverOf(connection), body, { from, end });
 }
 
-/** A server without ranges sends the whole file to the first connection, which then remains the only one. */
+/** Without ranges, the server sends the whole file to the first connection, which stays the only one. */
 async function receiveWhole(connection: Connection, body: Readable): Promise<Ended | Broken | undefined> {
   const { shared } = connection;
   const { blocks, source } = shared.transfer;
@@ -244,7 +243,7 @@ function endOf(verdict: Exclude<ResponseVerdict, { readonly kind: 'accept' }>, o
     case 'other-file':
       return { kind: 'failed', failure: { kind: 'stalled', reason: 'ModelHashMismatch', message: verdict.message } };
     case 'refused': {
-      // What a storage server behind the Hub answers says nothing about the repository.
+      // The response of a storage server behind the Hub says nothing about the repository.
       const ofHub = hub !== undefined && opened.headers === opened.firstHeaders ? { hub: { ...hub, sentToken: opened.sentToken } } : {};
       const { failure, waitMs } = explainRefusal({ ...opened, ...ofHub });
       if (failure.kind !== 'retry') return { kind: 'failed', failure };
@@ -260,10 +259,10 @@ function rangeHeader(from: number, end: number, sizeBytes: number): Readonly<Rec
   return from === 0 ? {} : { range: `bytes=${from}-` };
 }
 
-/** A writer that was silent for long, because its server asked it to wait, must not write into what another one has completed meanwhile. */
+/** A writer that waited for long must not write into a file that another one has completed meanwhile. */
 function takenOver({ url }: TransferSource): Failure {
-  const message = `The download of "${url}" is continued by another program, or its files were removed; the next attempt looks for the result`;
-  return { kind: 'retry', reason: 'ModelPullFailed', message };
+  const problem = `The download of "${url}" is continued by another program, or its files were removed`;
+  return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
 
 function broke({ url }: TransferSource, error: unknown): string {

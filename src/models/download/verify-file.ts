@@ -1,16 +1,18 @@
-/** Compares a file in the store with its catalogue entry: its size, and its content if hashing it takes only seconds. */
+/**
+ * Compares a file in the store with its catalogue entry: its size, and its checksum if computing it takes only seconds.
+ */
 import { readFile, stat } from 'node:fs/promises';
 import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile } from '../catalogue/catalogue.ts';
-import { encodeDemoModel } from '../demo/demo-models.ts';
-import { hashFile } from './ordered-hash.ts';
+import { loadDemoToolbox } from '../demo-toolbox.ts';
+import { isFileWith } from './verify-hash.ts';
 
-/** Takes two to ten seconds with common disks, and every start of a pod waits for it. */
+/** Takes two to ten seconds on common disks, and every start of a pod waits for it. */
 const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 
 /**
- * Returns what was found to match, or undefined if the file is missing or differs. `file` is an absolute path. Of a file that is kept unpacked, it is the directory, whose
- * files are compared with their list.
+ * Returns what matches; undefined if the file is missing or differs. `file` is an absolute path: for an archive, the
+ * directory whose files are compared with their list.
  */
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const { from, archive } = expected;
@@ -18,8 +20,11 @@ export async function verifyFile(file: string, expected: CatalogueFile, signal: 
     return await verifyUnpacked(file, { sha256: from.sha256, hashUpToBytes: HASH_UP_TO_BYTES }, signal);
   const facts = await stat(file).catch(() => undefined);
   if (facts?.isFile() !== true) return undefined;
-  if (from.kind === 'generated') return Buffer.compare(encodeDemoModel(from.model), await readFile(file)) === 0 ? 'content' : undefined;
+  if (from.kind === 'generated') {
+    const { encodeDemoFile } = await loadDemoToolbox();
+    return Buffer.compare(encodeDemoFile(expected.path), await readFile(file)) === 0 ? 'content' : undefined;
+  }
   if (facts.size !== from.sizeBytes) return undefined;
   if (facts.size > HASH_UP_TO_BYTES) return 'size';
-  return (await hashFile(file, signal)).digest('hex') === from.sha256.toLowerCase() ? 'content' : undefined;
+  return (await isFileWith(file, from, signal)) ? 'content' : undefined;
 }

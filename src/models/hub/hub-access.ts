@@ -1,5 +1,5 @@
 /**
- * Where the Hub is, and with which token it is asked: the variables and files of Hugging Face's own tools, so that a login there counts here.
+ * The endpoint and token of the Hugging Face Hub, read from the variables and files of its own tools.
  * https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables
  */
 import { readFile } from 'node:fs/promises';
@@ -7,9 +7,9 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 
 export interface HubAccess {
-  /** Without a slash at the end. */
+  /** No trailing slash. */
   readonly endpoint: string;
-  /** Returns undefined if there is none. Asked again for each request, so that a new token needs no restart. */
+  /** Undefined if there is none. Called for each request, so a new token needs no restart. */
   readonly token: () => Promise<string | undefined>;
 }
 
@@ -17,7 +17,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
-/** A value of `HF_ENDPOINT` that is no address is ignored. */
+/** Ignores an invalid `HF_ENDPOINT`. */
 export function readHubAccess(env: Environment): HubAccess {
   const named = env['HF_ENDPOINT']?.trim().replace(/\/+$/, '') ?? '';
   const endpoint = /^https?:\/\//.test(named) && URL.canParse(named) ? named : DEFAULT_ENDPOINT;
@@ -34,7 +34,7 @@ export function cacheHome(env: Environment): string {
   return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');
 }
 
-/** An empty variable counts as one that is not set. https://specifications.freedesktop.org/basedir-spec/latest/ */
+/** Treats an empty variable as unset. https://specifications.freedesktop.org/basedir-spec/latest/ */
 function valueOf(env: Environment, name: string): string | undefined {
   const value = env[name];
   return value === '' ? undefined : value;
@@ -48,13 +48,12 @@ async function readToken(env: Environment): Promise<string | undefined> {
   return clean(text);
 }
 
-/** Undefined for a text that cannot be a token, such as one with a line break, which would end the header. */
+/** Undefined if this is no valid token: a line break, for example, would end the header. */
 function clean(text: string): string | undefined {
   const token = text.trim();
   return /^[\x21-\x7e]{1,512}$/.test(token) ? token : undefined;
 }
 
-/** Returns the address of a file of a commit. */
 export function fileUrl(endpoint: string, repo: string, commit: string, path: string): string {
   return `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
 }

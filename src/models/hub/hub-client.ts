@@ -1,6 +1,6 @@
 /**
- * The two questions that are asked of the Hugging Face Hub, or of a server with the same API: which commit and licence a repository has, and which files that
- * commit has. Own code instead of the npm client, whose errors have lost the headers that explain them; see docs/decisions/0056.
+ * Asks the Hugging Face Hub, or a compatible server, for the commit, licence and files of a repository. Own code,
+ * because the npm client drops the headers that explain errors; see docs/decisions/0056.
  */
 import { z } from 'zod';
 import { connectTo, openUrl } from '../download/open-url.ts';
@@ -17,9 +17,9 @@ import { pinnedFiles, type Pin } from '../decide/pin.ts';
 export interface RepoFacts {
   /** 40 hexadecimal digits. */
   readonly commit: string;
-  /** Whether the Hub asks for its terms to be accepted before it sends files. */
+  /** The Hub requires its terms to be accepted. */
   readonly isGated: boolean;
-  /** As the repository names it, such as `apache-2.0`. */
+  /** The name in the repository, such as `apache-2.0`. */
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
 }
@@ -30,7 +30,7 @@ export interface HubClient {
   list(repo: string, commit: string, signal: AbortSignal): Promise<Result<readonly RepoFile[]>>;
 }
 
-/** Only what is used; the Hub sends much more. */
+/** Only the fields that are used. */
 const Repo = z.object({
   sha: z.string().regex(/^[0-9a-f]{40}$/),
   gated: z.union([z.boolean(), z.string()]).optional(),
@@ -53,17 +53,18 @@ const Tree = z.array(
 );
 
 const SILENCE_MS = 30_000;
-const MAX_ANSWER_BYTES = 16 * 2 ** 20;
-/** Of 1000 files each. */
+const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
+/** Pages have 1000 files. */
 const MAX_PAGES = 20;
 
+interface Page<T> {
+  readonly value: T;
+  /** Address of the next page. */
+  readonly next: string | undefined;
+}
+
 export function createHubClient({ endpoint, token }: HubAccess): HubClient {
-  async function ask<T>(
-    url: string,
-    repo: string,
-    schema: z.ZodType<T>,
-    signal: AbortSignal,
-  ): Promise<Result<{ readonly value: T; readonly next: string | undefined }>> {
+  async function ask<T>(url: string, repo: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<Result<Page<T>>> {
     const dispatcher = connectTo(url, SILENCE_MS);
     try {
       const own = await token();
@@ -78,11 +79,11 @@ export function createHubClient({ endpoint, token }: HubAccess): HubClient {
       }
       const parsed = schema.safeParse(parseJson(text));
       if (parsed.success) return ok({ value: parsed.data, next: nextLink(headers['link'], url) });
-      return fail('retry', 'ModelPullFailed', `Check "HF_ENDPOINT": the answer of "${url}" is not that of the Hugging Face Hub`);
+      return fail('retry', 'ModelPullFailed', `The response of "${url}" is not from the Hugging Face Hub; check "HF_ENDPOINT"`);
     } catch (error) {
       if (signal.aborted) throw error;
       const why = messageOf(error) || codeOf(error);
-      return fail('retry', 'ModelPullFailed', `Check the network: "${new URL(url).origin}" does not answer: ${why}`);
+      return fail('retry', 'ModelPullFailed', `"${new URL(url).origin}" does not respond: ${why}; check the network`);
     } finally {
       await dispatcher.destroy().catch(() => undefined);
     }
@@ -97,12 +98,7 @@ export function createHubClient({ endpoint, token }: HubAccess): HubClient {
       const files: RepoFile[] = [];
       let url: string | undefined = `${endpoint}/api/models/${repo}/tree/${commit}?recursive=true`;
       for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {
-        const asked: Result<{ readonly value: z.output<typeof Tree>; readonly next: string | undefined }> = await ask(
-          url,
-          repo,
-          Tree,
-          signal,
-        );
+        const asked: Result<Page<z.output<typeof Tree>>> = await ask(url, repo, Tree, signal);
         if (!asked.ok) return asked;
         for (const { type, path, size, lfs } of asked.value.value) {
           if (type === 'file') files.push({ path, sizeBytes: lfs?.size ?? size, sha256: lfs?.oid });
@@ -118,7 +114,7 @@ function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, p
   const stated = cardData?.license;
   const inTags = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
   const license = (typeof stated === 'string' ? stated : stated?.[0]) ?? inTags;
-  // "other" says that the name is in another field.
+  // "other" means that the name is in another field.
   const name = license === 'other' ? (cardData?.license_name ?? license) : license;
   const link = cardData?.license_link;
   const isLink = link !== undefined && /^https?:\/\//.test(link);
@@ -130,7 +126,7 @@ function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, p
   };
 }
 
-/** A page that another server is to send is not asked for. */
+/** Ignores a link to another server. */
 function nextLink(link: string | string[] | undefined, url: string): string | undefined {
   const text = typeof link === 'string' ? link : (link?.[0] ?? '');
   const next = /<([^>]+)>\s*;\s*rel="next"/.exec(text)?.[1];
@@ -145,13 +141,13 @@ async function readText(body: AsyncIterable<unknown>): Promise<string> {
   for await (const chunk of body) {
     if (!Buffer.isBuffer(chunk)) continue;
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`The answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`The response has more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Which quantisations a repository offers, without downloading or remembering any. */
+/** Lists the quantisations of a repository without downloading any. */
 
 export async function readQuantisations(hub: HubAccess, { repo }: HubName, signal: AbortSignal): Promise<Result<readonly Quantisation[]>> {
   const client = createHubClient(hub);
@@ -161,17 +157,15 @@ export async function readQuantisations(hub: HubAccess, { repo }: HubName, signa
   return files.ok ? ok(listQuantisations(files.value)) : files;
 }
 
-/** Asks the Hub what a name means, and turns the answer into a pin: the files to fetch, at the newest commit. */
-
 export interface NameToResolve {
   readonly id: ModelId;
   readonly name: HubName;
   readonly hub: HubAccess;
-  /** Memory for the model where its name does not say which quantisation is wanted. Undefined: unknown. */
+  /** Memory for the model if its name has no quantisation. Undefined: unknown. */
   readonly fitsBytes: number | undefined;
 }
 
-/** Nothing is kept; the caller decides where the pin belongs. */
+/** Resolves a name to a pin: its files at the newest commit. Stores nothing. */
 export async function resolvePin({ id, name, hub, fitsBytes }: NameToResolve, signal: AbortSignal): Promise<Result<Pin>> {
   const client = createHubClient(hub);
   const repo = await client.describe(name.repo, signal);
@@ -183,7 +177,8 @@ export async function resolvePin({ id, name, hub, fitsBytes }: NameToResolve, si
   if (choice.kind === 'none') return fail('stalled', 'ModelMissing', choice.message);
   if (choice.kind === 'too-large') return fail('stalled', 'ModelTooLarge', choice.message);
   const pinned = pinnedFiles({ repo: name.repo, commit, chosen: choice.files });
-  if ('problem' in pinned) return fail('stalled', 'ModelMissing', `Use another file or repository: ${pinned.problem}`);
+  if ('problem' in pinned)
+    return fail('stalled', 'ModelMissing', `The model cannot be pulled: ${pinned.problem}; use another file or repository`);
   return ok({
     version: 1,
     id,

@@ -1,7 +1,6 @@
 /**
- * Gives a provider access to the files of a model where they are: for a gateway of a cluster, in which only the pods have them. Asks for the beginnings of files
- * only, by ranges. Nobody has compared these bytes with the hash of their file, so what follows from them is which flags and how much memory a server gets; the pods compare
- * every byte.
+ * Gives a provider access to the headers of remote model files by range requests, for a gateway whose pods have the
+ * files. Nothing compares their checksum: pods verify the files, and the gateway only derives flags and memory.
  */
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -14,7 +13,7 @@ import { judgeResponse } from '../download/decide/judge-response.ts';
 import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
 import type { HubAccess } from './hub-access.ts';
 
-/** Reading a file failed. What the provider makes of it does not matter: the failure says what to do. */
+/** Reading failed; the failure explains it. */
 export class RemoteReadFailed extends Error {
   override readonly name = 'RemoteReadFailed';
   readonly failure: Failure;
@@ -30,11 +29,11 @@ export interface RemoteModelFiles extends ModelFiles {
   close(): Promise<void>;
 }
 
-/** Of all files of one model. The longest known header has some 20 MiB, and the shards of a model have short ones. */
+/** Limit for all files of a model. The longest known header has some 20 MiB; headers of shards are short. */
 const MAX_READ_BYTES = 256 * 2 ** 20;
 const SILENCE_MS = 30_000;
 
-/** `files`: all of one directory, by their names in it. */
+/** `files`: the files of one directory, by name. */
 export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: HubAccess, signal: AbortSignal): RemoteModelFiles {
   const beginnings = new Map<string, Buffer>();
   const dispatchers = new Map<string, Dispatcher>();
@@ -55,8 +54,7 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
 
   async function readRange(file: Download, from: number, end: number): Promise<Buffer> {
     readBytes += end - from;
-    if (readBytes > MAX_READ_BYTES)
-      throw refused('stalled', 'ModelUnusable', `Name another file than "${file.url}": its header is too long`);
+    if (readBytes > MAX_READ_BYTES) throw refused('stalled', 'ModelUnusable', `The header of "${file.url}" is too long; name another file`);
     try {
       const token = file.repo === undefined ? undefined : await hub.token();
       const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
@@ -67,11 +65,8 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
     } catch (error) {
       if (signal.aborted || error instanceof RemoteReadFailed) throw error;
       const why = messageOf(error) || codeOf(error);
-      throw refused(
-        'retry',
-        'ModelPullFailed',
-        `Check the network: "${new URL(file.url).origin}" does not send the header of the model: ${why}`,
-      );
+      const problem = `"${new URL(file.url).origin}" does not send the header of the model: ${why}`;
+      throw refused('retry', 'ModelPullFailed', `${problem}; check the network`);
     }
   }
 
@@ -102,25 +97,25 @@ interface Part {
 
 async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Promise<Buffer> {
   const { status, body } = opened;
-  // A server without ranges sends the file from its beginning.
+  // A server without ranges sends the whole file.
   const begins = status === 200 ? 0 : from;
   const verdict = judgeResponse(opened, { url: file.url, sha256: file.sha256, sizeBytes: file.sizeBytes, from: begins });
   if (verdict.kind === 'accept') {
     const bytes = await readUpTo(body, end - begins);
     if (bytes.length === end - begins) return bytes.subarray(from - begins);
-    throw refused('retry', 'ModelPullFailed', `The answer of "${file.url}" ended within the header of the model; it is asked for again`);
+    throw refused('retry', 'ModelPullFailed', `The response of "${file.url}" ended within the header of the model; retrying`);
   }
   discard(body);
   if (verdict.kind === 'other-file') throw refused('stalled', 'ModelHashMismatch', verdict.message);
   if (verdict.kind !== 'refused') throw refused('retry', 'ModelPullFailed', verdict.message);
-  // What a storage server behind the Hub answers says nothing about the repository.
+  // The response of a storage server behind the Hub says nothing about the repository.
   const { repo } = file;
   const isHub = repo !== undefined && opened.headers === opened.firstHeaders;
   const asked = isHub ? { hub: { repo, page: `${hub.endpoint}/${repo}`, sentToken: opened.sentToken } } : {};
   throw new RemoteReadFailed(explainRefusal({ ...opened, ...asked }).failure);
 }
 
-/** Ends the response as soon as it has sent so much. */
+/** Closes the response after this many bytes. */
 async function readUpTo(body: Readable, bytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -1,6 +1,6 @@
 /**
- * Takes a model of another tool, or any GGUF file, into the store: by hard link or reflink, which take no room, else by copy. Every byte is hashed before the model
- * appears, so that a damaged download of another tool is noticed here. A hard link shares its content with the original; both tools only ever replace files.
+ * Imports a model of another tool, or any GGUF file, by hard link, reflink or copy. Computes its checksum first, so a
+ * damaged download is noticed here. A hard link shares content with the original; both tools only replace files.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, realpath, rename, rm, stat, readdir, readFile } from 'node:fs/promises';
@@ -17,12 +17,12 @@ import {
   type ForeignFile,
   type ForeignModel,
 } from '../decide/foreign-models.ts';
-import { type ForeignTool } from '../decide/foreign-tools.ts';
+import type { ForeignTool } from '../decide/foreign-tools.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
 import { failUnlessWritable, storageFailure } from '../download/disk-room.ts';
-import { takeBytes, type TakeMethod } from '../download/reuse-file.ts';
-import { hashFile } from '../download/ordered-hash.ts';
+import { takeBytes, type TakeMethod } from '../download/place-file.ts';
+import { hashFile } from '../download/verify-hash.ts';
 import { createModelReader } from '../read-model.ts';
 import { cacheHome, huggingFaceHome } from '../hub/hub-access.ts';
 
@@ -36,7 +36,7 @@ interface ImportOptions {
 
 export interface ImportedModel {
   readonly id: ModelId;
-  /** `present`: the store had it already. */
+  /** `present`: the store already had it. */
   readonly how: TakeMethod | 'present';
   readonly sizeBytes: number;
 }
@@ -48,7 +48,7 @@ export async function importModel(
 ): Promise<Result<ImportedModel>> {
   const [first] = model.files;
   const id = ModelId.safeParse(`${model.directory}/${first.name}`);
-  if (!id.success) return fail('stalled', 'ModelUnusable', `Rename "${first.path}": its name is too long for the model store`);
+  if (!id.success) return fail('stalled', 'ModelUnusable', `The name of "${first.path}" is too long for the model store; rename it`);
   const taken: Pin['files'] = [];
   let how: TakeMethod | 'present' = 'present';
   try {
@@ -82,7 +82,7 @@ interface TakenFile {
 }
 
 async function takeFile(from: string, target: string, { sha256: expected }: ForeignFile, signal: AbortSignal): Promise<Result<TakenFile>> {
-  // The tools link to their blobs; a link into a directory of another user would end there.
+  // Tools link to their blobs, and a link would break with the directory of another user.
   const source = await realpath(from);
   const { size, ino, dev } = await stat(source);
   const there = await stat(target).catch(() => undefined);
@@ -95,7 +95,7 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
     if (typeof how !== 'string') return how;
     const sha256 = (await hashFile(isSame ? target : part, signal)).digest('hex');
     if (expected !== undefined && sha256 !== expected) {
-      const message = `Download "${from}" again with its own tool: its SHA-256 is "${sha256}", not "${expected}"`;
+      const message = `The SHA-256 of "${from}" is "${sha256}", not "${expected}"; download it again with its own tool`;
       return fail('stalled', 'ModelHashMismatch', message);
     }
     if (there !== undefined && !isSame && (await hashFile(target, signal)).digest('hex') === sha256) {
@@ -108,11 +108,8 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
   }
 }
 
-/** Finds the models that Ollama, LM Studio, llama.cpp and Hugging Face's tools keep on this machine. Only reads. */
-
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A model with the absolute paths of its files. */
 export interface FoundModel extends ForeignModel {
   /** Absolute path of the directory of the tool. */
   readonly root: string;
@@ -121,7 +118,7 @@ export interface FoundModel extends ForeignModel {
 const DEPTH = 8;
 const MAX_FILES = 20_000;
 
-/** Returns where each tool keeps its models, in the order in which the tool itself looks. */
+/** Returns the directories of each tool, in the order in which the tool looks. */
 export function foreignDirectories(env: Environment): Readonly<Record<ForeignTool, readonly string[]>> {
   const home = env['HOME'] ?? homedir();
   const cache = cacheHome(env);
@@ -135,6 +132,7 @@ export function foreignDirectories(env: Environment): Readonly<Record<ForeignToo
   };
 }
 
+/** Finds the models that another tool keeps on this machine. Only reads. */
 export async function findForeignModels(tool: ForeignTool, root: string): Promise<readonly FoundModel[]> {
   if (!(await isDirectory(root))) return [];
   return (await modelsOf(tool, root)).map((model) => ({ ...model, root }));
@@ -157,7 +155,7 @@ async function modelsOf(tool: ForeignTool, root: string): Promise<readonly Forei
   return huggingFaceModels(files, (repo) => mainOf.get(repo));
 }
 
-/** Returns the paths of all regular files, and of links to such files, relative to the root. Hidden directories and partial downloads are left out. */
+/** Lists regular files and links to them, relative to the root. Skips hidden directories and partial downloads. */
 async function listFiles(root: string): Promise<readonly string[]> {
   const found: string[] = [];
   const visit = async (directory: string, depth: number): Promise<void> => {
@@ -174,7 +172,6 @@ async function listFiles(root: string): Promise<readonly string[]> {
   return found;
 }
 
-/** Empty if it cannot be read. */
 async function readText(file: string): Promise<string> {
   return readFile(file, 'utf8').catch(() => '');
 }

@@ -63,7 +63,8 @@ export const MODELS: readonly ModelListing[] = [
     licenseUrl: '',
     verified: false,
     selectable: false,
-    reason: 'Choose another model than "sdxl-turbo": it needs the provider "image", which this version does not include yet',
+    reason:
+      'The model "sdxl-turbo" cannot be used: it needs the provider "image", which this version does not include yet; choose another model',
   },
 ];
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../../toolboxes/demo/demo-models.ts';
 import { isAnswering, pause, shareEngine } from '../../support/service.ts';
 import { scaled, slotOf, type ChaosWorld } from '../support/chaos-world.ts';
 import { startLoad } from '../support/load.ts';

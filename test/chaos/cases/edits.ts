@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../../toolboxes/demo/demo-models.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { eventually } from '../../support/eventually.ts';

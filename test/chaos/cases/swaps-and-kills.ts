@@ -1,6 +1,6 @@
 /** Cases in which models are swapped, and servers and controllers die. */
 import { expect, test } from '@jest/globals';
-import { DEMO_SENTENCES } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES } from '../../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isAnswering, pause } from '../../support/service.ts';
 import { scaled, slotOf, type ChaosWorld } from '../support/chaos-world.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DEMO_CATALOGUE, type Catalogue } from '../../../src/models/catalogue/catalogue.ts';
-import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_MODEL_IDS, encodeDemoModel, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 import { createModelStore } from '../../../src/models/store.ts';
 import { MODEL_FORMATS, PROVIDERS } from '../../../src/providers/registry.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';

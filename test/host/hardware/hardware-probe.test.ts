@@ -152,8 +152,10 @@ describe('readRecording()', () => {
   });
 
   test('says what is wrong with a file that is no recording', async () => {
-    expect(await messageOf('{')).toMatch(/^Write a recording with "svcctl hardware record > FILE": ".*machine\.json" cannot be read/);
-    expect(await messageOf('[]')).toMatch(/^Correct the recording ".*machine\.json": /);
+    expect(await messageOf('{')).toMatch(
+      /^The recording ".*machine\.json" cannot be read .*; write one with "svcctl hardware record > FILE"$/,
+    );
+    expect(await messageOf('[]')).toMatch(/^The recording ".*machine\.json" is not valid: /);
     const broken = { ...recordingOf('w7900'), format: 2, files: { 'no/slash': 'x' } };
     expect(await messageOf(JSON.stringify(broken))).toMatch(/format: .*files\.no\/slash: Use an absolute path/);
     expect(await readRecording(join(root, 'absent.json'))).toMatchObject({

@@ -108,7 +108,7 @@ describeWithPodman('The podman runtime', () => {
     const other = createPodmanRuntime({ socketPath: PODMAN_SOCKET, instance: `${TEST_SLOT}-other` });
     expect(await runtime.apply(workload, signal())).toMatchObject({ ok: true });
     expect(await observed(other)).toEqual([]);
-    const message = expect.stringContaining('the service with the configuration directory "');
+    const message = expect.stringContaining('The service with the configuration directory "');
     expect(await other.apply(workload, signal())).toMatchObject({ ok: false, failure: { reason: 'NameTaken', message } });
     expect(await observed()).toMatchObject([{ phase: 'running' }]);
   });

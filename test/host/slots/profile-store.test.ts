@@ -170,23 +170,28 @@ describe('createProfileStore()', () => {
     await mkdir(inProfiles('folder', 'primary.toml'));
     await symlink('/nowhere', inProfiles('gone', 'primary.toml'));
     const { profiles, problems } = await store.list();
-    expect(texts(problems)).toEqual([expect.stringContaining('/profiles/Bad Name: Rename this. A profile name consists of')]);
+    expect(texts(problems)).toEqual([
+      expect.stringContaining('/profiles/Bad Name: This is not the name of a profile; rename it. A profile name consists of'),
+    ]);
     expect(Object.fromEntries(profiles.map((profile) => [profile.name, texts(profile.problems)]))).toEqual({
       coding: [],
       empty: [expect.stringContaining('would disable every slot')],
-      file: [expect.stringContaining('a profile is a directory')],
-      folder: [expect.stringContaining('/profiles/folder/primary.toml:1:1: Move this directory elsewhere')],
-      gone: [expect.stringContaining('links in profiles are not followed')],
-      huge: [expect.stringContaining('Make this file smaller than 1 MiB')],
-      link: [expect.stringContaining('links of profiles are not followed')],
-      linked: [expect.stringContaining('links in profiles are not followed')],
-      named: [expect.stringContaining('/profiles/named/UPPER.toml: Rename this file.')],
+      file: [expect.stringContaining('A profile is a directory')],
+      folder: [expect.stringContaining('/profiles/folder/primary.toml:1:1: This is a directory, not a file; move it elsewhere')],
+      gone: [expect.stringContaining('Links in profiles are not followed')],
+      huge: [expect.stringContaining('more than 1 MiB; make it smaller')],
+      link: [expect.stringContaining('Links to profiles are not followed')],
+      linked: [expect.stringContaining('Links in profiles are not followed')],
+      named: [expect.stringContaining('/profiles/named/UPPER.toml: The file name is not the name of a slot; rename it.')],
     });
     expect(profiles.filter(isActive).map(({ name }) => name)).toEqual(['coding']);
     for (const { name, problems: own } of profiles)
       if (own.length > 0) expect(await store.apply(name)).toEqual({ kind: 'invalid', problems: own });
     expect(await readFile(inSlots('primary.toml'), 'utf8')).toBe(A);
-    expect(await store.save(ProfileName.parse('file'))).toMatchObject({ kind: 'failed', message: expect.stringContaining('it is a file') });
+    expect(await store.save(ProfileName.parse('file'))).toMatchObject({
+      kind: 'failed',
+      message: expect.stringContaining('is a file, but a profile is a directory'),
+    });
     expect(await store.save(ProfileName.parse('link'))).toEqual({ kind: 'saved', created: false });
     expect(await readdir(inProfiles('coding'))).toEqual(['primary.toml']);
   });
@@ -195,11 +200,11 @@ describe('createProfileStore()', () => {
     await mkdir(inProfiles('many'), { recursive: true });
     for (let count = 0; count <= 1000; count += 1) await writeFile(inProfiles('many', `s${count}.toml`), '');
     const many = await store.read(ProfileName.parse('many'));
-    expect(texts(many?.problems ?? [])).toEqual(['/profiles/many: Keep at most 1000 slot files in this directory; it has 1001']);
+    expect(texts(many?.problems ?? [])).toEqual(['/profiles/many: This directory has 1001 slot files, more than 1000; remove some']);
     await mkdir(inProfiles('large'));
     for (let count = 0; count < 5; count += 1) await writeFile(inProfiles('large', `s${count}.toml`), '#'.repeat(2 ** 20));
     const large = await store.read(ProfileName.parse('large'));
-    expect(texts(large?.problems ?? [])).toEqual(['/profiles/large: Make these files smaller: together they have more than 4 MiB']);
+    expect(texts(large?.problems ?? [])).toEqual(['/profiles/large: These files have more than 4 MiB together; make them smaller']);
     for (let count = 0; count < 100; count += 1) await mkdir(inProfiles(`p${count}`));
     expect(await store.save(CODING)).toEqual({ kind: 'full', limit: 100 });
     const { profiles, problems } = await store.list();
@@ -216,12 +221,12 @@ describe('createProfileStore()', () => {
         quietPeriodMs: 1,
         editor: createTomlEditor({ directory: path.join(root, 'slots') }),
       });
-      expect((await blocked.list()).problems).toMatchObject([{ message: expect.stringContaining('Make this directory readable') }]);
+      expect((await blocked.list()).problems).toMatchObject([{ message: expect.stringContaining('This directory cannot be read') }]);
       expect(await blocked.save(CODING)).toMatchObject({ kind: 'failed' });
       return;
     }
     await store.save(CODING);
     await chmod(inProfiles('coding'), 0);
-    expect(texts((await store.read(CODING))?.problems ?? [])).toEqual([expect.stringContaining('Make this directory readable')]);
+    expect(texts((await store.read(CODING))?.problems ?? [])).toEqual([expect.stringContaining('This directory cannot be read')]);
   });
 });

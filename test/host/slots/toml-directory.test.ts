@@ -103,11 +103,11 @@ describe('createTomlDirectory().read()', () => {
       ([name, problems]) => `${name}: ${problems[0]?.line}:${problems[0]?.column} ${problems[0]?.message}`,
     );
     expect(messages).toEqual([
-      'embed: 2:2 Save this file as UTF-8: it contains other bytes',
-      'folder: 1:1 Move this directory elsewhere: this must be a file',
-      `img: 1:1 Make this file smaller than 1 MiB; it has ${1024 * 1024 + 3} bytes`,
-      'stt: 1:1 Point this symbolic link at a file: it leads back to itself',
-      'tts: 1:1 Point this symbolic link at a file that exists, or delete it',
+      'embed: 2:2 This file is not valid UTF-8; save it as UTF-8',
+      'folder: 1:1 This is a directory, not a file; move it elsewhere',
+      `img: 1:1 This file has ${1024 * 1024 + 3} bytes, more than 1 MiB; make it smaller`,
+      'stt: 1:1 This symbolic link points back to itself; correct it',
+      'tts: 1:1 This symbolic link points to a missing file; correct or delete it',
     ]);
     expect(state.problems).toMatchObject([{ file: join(slots.directory, 'Big One.toml') }]);
   });
@@ -159,7 +159,7 @@ describe('createTomlDirectory().read()', () => {
     for (let start = 0; start < 2; start++) {
       const state = await slots.read();
       expect(modelOf(state, 'primary')).toBe('a.gguf');
-      expect(slot(state, 'primary')?.problems[0]?.message).toMatch(/^Create the directory/);
+      expect(slot(state, 'primary')?.problems[0]?.message).toMatch(/^The directory ".*" is missing/);
       slots.restart();
     }
     await mkdir(slots.directory);
@@ -170,7 +170,7 @@ describe('createTomlDirectory().read()', () => {
     await rm(slots.directory, { recursive: true });
     expect((await slots.read()).slots.size).toBe(0);
     await writeFile(slots.directory, 'a file');
-    await expect(slots.read()).rejects.toThrow('Make the directory');
+    await expect(slots.read()).rejects.toThrow('cannot be read: ENOTDIR');
   });
 
   test('concurrent reads agree on the generation', async () => {

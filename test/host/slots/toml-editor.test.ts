@@ -120,7 +120,7 @@ describe('createTomlEditor()', () => {
     await symlink(secret, path);
     expect(await editor.put(img, { model: { default: 'a' } })).toMatchObject({
       kind: 'failed',
-      message: expect.stringContaining('is a link to it'),
+      message: expect.stringContaining('is a link to "'),
     });
     expect(await readFile(secret, 'utf8')).toBe('root:x');
   });

@@ -48,11 +48,11 @@ describe('chooseFiles() with a name that says which', () => {
   });
 
   test.each([
-    [{ quantisation: 'Q3_K_M' }, 'Choose a quantisation that "o/r" has: "BF16", "IQ2_XXS", "Q2_K", "Q4_K_M"'],
-    [{ quantisation: 'Q4' }, 'it has no "Q4"'],
-    [{ file: 'n.gguf' }, 'Choose a file that "o/r" has: "BF16/m-BF16-00001-of-00002.gguf"'],
+    [{ quantisation: 'Q3_K_M' }, '"o/r" has no quantisation "Q3_K_M"; choose one of "BF16", "IQ2_XXS", "Q2_K", "Q4_K_M"'],
+    [{ quantisation: 'Q4' }, 'has no quantisation "Q4"'],
+    [{ file: 'n.gguf' }, '"o/r" has no file "n.gguf"; choose one of "BF16/m-BF16-00001-of-00002.gguf"'],
   ])('%j does not exist', (name, message) => {
-    expect(choose(name)).toMatch(/^none: Choose/);
+    expect(choose(name)).toMatch(/^none: "o\/r" has no (file|quantisation) ".*"; choose one of/);
     expect(choose(name)).toContain(message);
   });
 });
@@ -72,14 +72,14 @@ describe('chooseFiles() with a repository only', () => {
 
   test('says what is the smallest if nothing fits', () => {
     expect(choose({}, 2)).toBe(
-      'too-large: Choose a smaller model, or name a quantisation to try it: the smallest of "o/r", "IQ2_XXS", has 6.0 GiB, and 2.0 GiB fit here',
+      'too-large: The smallest model of "o/r", "IQ2_XXS", has 6.0 GiB, and 2.0 GiB fit here; choose a smaller model, or name a quantisation to try it',
     );
   });
 
   test.each([
-    ['without GGUF files', [file('model.safetensors')], 'none: Name a repository with GGUF files: "o/r" has none'],
-    ['with an incomplete split model', [file('m-00001-of-00003.gguf'), file('m-00003-of-00003.gguf')], 'none: Name a repository with GGUF'],
-    ['with a projector only', [file('mmproj.gguf')], 'none: Name a repository with GGUF'],
+    ['without GGUF files', [file('model.safetensors')], 'none: "o/r" has no GGUF files; name another repository'],
+    ['with an incomplete split model', [file('m-00001-of-00003.gguf'), file('m-00003-of-00003.gguf')], 'none: "o/r" has no GGUF files'],
+    ['with a projector only', [file('mmproj.gguf')], 'none: "o/r" has no GGUF files'],
   ])('refuses one %s', (_, files, message) => {
     expect(choose({}, undefined, files)).toContain(message);
   });

@@ -3,7 +3,7 @@ import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BLOCK_BYTES } from '../../../src/models/download/decide/transfer-blocks.ts';
+import { BLOCK_BYTES } from '../../../src/models/download/decide/part-journal.ts';
 import { createDiskRoom } from '../../../src/models/download/disk-room.ts';
 import { pullFile, type PullFile } from '../../../src/models/download/pull-file.ts';
 import { createThrottle, UNLIMITED } from '../../../src/platform/throttle.ts';
@@ -140,11 +140,11 @@ describe('a download that cannot succeed says why', () => {
     ['no such file', { status: 404 }, 'stalled', 'HTTP status 404'],
     ['no access at the storage server', { status: 403 }, 'stalled', 'HTTP status 403'],
     ['an overloaded server', { status: 503 }, 'retry', 'HTTP status 503'],
-    ['a limit', { status: 429, headers: { 'retry-after': '0' } }, 'retry', 'limits how often'],
+    ['a limit', { status: 429, headers: { 'retry-after': '0' } }, 'retry', 'limits the request rate'],
     ['a silent server', { silent: true }, 'retry', 'the next attempt resumes it'],
     ['a connection that is always cut', { cutAfter: 0 }, 'retry', 'the next attempt resumes it'],
     ['a redirect without end', { status: 302, headers: { location: '/o/r/small.gguf' } }, 'stalled', 'redirected too often'],
-    ['a redirect to a file', { status: 302, headers: { location: 'file:///etc/passwd' } }, 'stalled', 'redirected to "file:"'],
+    ['a redirect to a file', { status: 302, headers: { location: 'file:///etc/passwd' } }, 'stalled', 'redirects to "file:"'],
   ])('%s', async (_, fault, kind, message) => {
     breakFiles(fault);
     const patience = { attempts: 2, pauseMs: 1 };
@@ -159,9 +159,9 @@ describe('a download that cannot succeed says why', () => {
       'no repository',
       { status: 401, headers: { 'x-error-code': 'RepoNotFound' } },
       'ModelGated',
-      'Correct the name "o/r", or set "HF_TOKEN"',
+      '"o/r" does not exist, or requires a token',
     ],
-    ['no file', { status: 404, headers: { 'x-error-code': 'EntryNotFound' } }, 'ModelMissing', 'Name a file that'],
+    ['no file', { status: 404, headers: { 'x-error-code': 'EntryNotFound' } }, 'ModelMissing', 'does not have this file'],
     ['another file', { etag: 'f'.repeat(64) }, 'ModelHashMismatch', 'The server has another file'],
   ])('the Hub knows of %s', async (_, fault, reason, message) => {
     hub.fault = ({ server }) => (server === 'hub' ? fault : undefined);

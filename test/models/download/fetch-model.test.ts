@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Catalogue, Download } from '../../../src/models/catalogue/catalogue.ts';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { fetchModel, type FetchModel } from '../../../src/models/download/fetch-model.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';
@@ -64,7 +64,7 @@ describe('fetchModel() of a model that is not in the catalogue', () => {
   test('accepts a complete GGUF file, and names a file that is missing or incomplete', async () => {
     expect(await fetch('own/m.gguf')).toMatchObject({
       ok: false,
-      failure: { kind: 'stalled', message: expect.stringContaining(`Put the file "${root}/own/m.gguf"`) },
+      failure: { kind: 'stalled', message: expect.stringContaining(`The file "${root}/own/m.gguf" does not exist`) },
     });
     await mkdir(path.join(root, 'own'));
     await writeFile(path.join(root, 'own/m.gguf'), fox.subarray(0, 100_000));

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { BLOCK_BYTES, journalHead, journalLine } from '../../../src/models/download/decide/transfer-blocks.ts';
-import { journalOf } from '../../../src/models/download/part-blocks.ts';
+import { BLOCK_BYTES, journalHead, journalLine } from '../../../src/models/download/decide/part-journal.ts';
+import { journalOf } from '../../../src/models/download/resume-part.ts';
 import { pullFile, type PullFile } from '../../../src/models/download/pull-file.ts';
 
 const content = randomBytes(3_000_000);

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Agent, request } from 'undici';
-import { bodyChunks, createReadMemory, type ReadMemory } from '../../../src/models/download/receive-body.ts';
+import { bodyChunks, createReadMemory, type ReadMemory } from '../../../src/models/download/transfer-body.ts';
 import { virtualFile } from '../../support/hub/virtual-file.ts';
 
 const file = virtualFile(24 * 2 ** 20 + 77);

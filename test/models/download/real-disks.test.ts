@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { findForeignModels, importModel } from '../../../src/models/import/import-model.ts';
 import { readHubAccess } from '../../../src/models/hub/hub-access.ts';
 import { createModelSources } from '../../../src/models/model-sources.ts';
@@ -64,7 +64,7 @@ describeWithMounts('a store on a small disk', () => {
     const failed = await pull(store);
     expect(failed).toMatchObject({
       ok: false,
-      failure: { kind: 'stalled', reason: 'DiskFull', message: expect.stringContaining(`Free disk space in "${disk.path}`) },
+      failure: { kind: 'stalled', reason: 'DiskFull', message: expect.stringContaining(`The disk of "${disk.path}`) },
     });
     expect([await kindOf(store), await kindOf(store, OLD)]).toEqual(['pullable', 'present']);
     await expect(stat(fileIn(disk.path))).rejects.toThrow('ENOENT');
@@ -85,7 +85,7 @@ describeWithMounts('a store on a small disk', () => {
     expect(await pull(storeAt(disk.path))).toMatchObject({ ok: false, failure: { reason: 'DiskFull' } });
     await rm(filler);
     const message = expect.stringMatching(
-      /^Free disk space in ".*", or move the model store with "SVC_MODELS_DIR": \d+ bytes are free, but \d+ are needed$/,
+      /^The disk of ".*" has \d+ free bytes, but \d+ are needed; free disk space, or move the model store with "SVC_MODELS_DIR"$/,
     );
     expect(await pull(storeAt(disk.path, createDiskRoom()))).toMatchObject({ ok: false, failure: { reason: 'DiskFull', message } });
     expect(hub.sentBytes()).toBe(0);

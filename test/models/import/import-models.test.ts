@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { findForeignModels, foreignDirectories } from '../../../src/models/import/import-model.ts';
 import { createModelStore } from '../../../src/models/store.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';

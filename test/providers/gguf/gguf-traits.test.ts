@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
-import { encodeGguf, text, u32 } from '../../../src/models/demo/encode-gguf.ts';
+import { encodeEmbedder } from '../../../toolboxes/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
+import { encodeGguf, text, u32 } from '../../../toolboxes/demo/encode-gguf.ts';
 import type { ModelContents } from '../../../src/providers/provider.ts';
 import { ggufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import { ggufTraits } from '../../../src/providers/gguf/gguf-format.ts';

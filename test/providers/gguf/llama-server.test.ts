@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_SENTENCES, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 import { describeWithPodman } from '../../support/require/require-podman.ts';
 import { llamaServerInPodman, startServer } from './running-server.ts';
 import { post, serverContract } from './server-contract.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
-import { encodeEmbedder } from '../../../src/models/demo/demo-embedder.ts';
+import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
+import { encodeEmbedder } from '../../../toolboxes/demo/demo-embedder.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { startServer, type RunningServer, type ServerKind } from './running-server.ts';
 

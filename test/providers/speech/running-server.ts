@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
+import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
 import { createModelStore } from '../../../src/models/store.ts';
 import { ensureEngine } from '../../../src/providers/install-engine.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';

@@ -1,7 +1,7 @@
 /** A Hub in the namespace of an installation: gateways and the pods of slots reach it, as they reach a mirror. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodeDemoModel } from '../../../src/models/demo/demo-models.ts';
+import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import type { Installation } from './cluster.ts';
 
 const NAME = 'hub';

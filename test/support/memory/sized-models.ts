@@ -1,7 +1,7 @@
 /** Five chat models of different sizes, each of which says something else, in slots that load on demand. Their keys and values take most of the memory, so the files are small. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { encodeSentenceModel, sentenceOf } from '../../../src/models/demo/demo-chat.ts';
+import { encodeSentenceModel, sentenceOf } from '../../../toolboxes/demo/demo-chat.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { createModelReader } from '../../../src/models/read-model.ts';

@@ -3,7 +3,7 @@
  * the same vectors, so that the answer shows nothing of the image, but the number of tokens of the prompt does. Pure.
  */
 import { crc32, deflateSync } from 'node:zlib';
-import { bool, encodeGguf, f32, f32s, filled, text, u32, type GgufTensor } from '../../../src/models/demo/encode-gguf.ts';
+import { bool, encodeGguf, f32, f32s, filled, text, u32, type GgufTensor } from '../../../toolboxes/demo/encode-gguf.ts';
 
 const IMAGE = 28;
 const PATCH = 14;

@@ -9,7 +9,7 @@ import {
   type OnnxModel,
   type OnnxNode,
   type OnnxValue,
-} from '../../../src/models/demo/encode-onnx.ts';
+} from '../../../toolboxes/demo/encode-onnx.ts';
 
 export const CLONER_SAMPLE_RATE = 24_000;
 /** 80 ms: what the decoder makes of one frame. */

@@ -1,8 +1,8 @@
 /** The demo model for text-to-speech, except that it takes more time for each character: what it says tells it from the demo model. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DEMO_SAMPLES_PER_CHARACTER, encodeSpeaker, speakerModel } from '../../../src/models/demo/demo-speaker.ts';
-import { encodeOnnx } from '../../../src/models/demo/encode-onnx.ts';
+import { DEMO_SAMPLES_PER_CHARACTER, encodeSpeaker, speakerModel } from '../../../toolboxes/demo/demo-speaker.ts';
+import { encodeOnnx } from '../../../toolboxes/demo/encode-onnx.ts';
 
 export const SLOW_SAMPLES_PER_CHARACTER = DEMO_SAMPLES_PER_CHARACTER * 2;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { encodeListener } from '../../../src/models/demo/demo-listener.ts';
-import { DEMO_VOICES, encodeSpeaker } from '../../../src/models/demo/demo-speaker.ts';
-import { encodeOnnx } from '../../../src/models/demo/encode-onnx.ts';
+import { encodeListener } from '../../../toolboxes/demo/demo-listener.ts';
+import { DEMO_VOICES, encodeSpeaker } from '../../../toolboxes/demo/demo-speaker.ts';
+import { encodeOnnx } from '../../../toolboxes/demo/encode-onnx.ts';
 import { describeModel, type BundleFacts } from '../../../toolboxes/speech/decide/describe-model.ts';
 import { findBundle, type Bundle } from '../../../toolboxes/speech/decide/find-bundle.ts';
 import { nativeConfig } from '../../../toolboxes/speech/decide/native-config.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
+import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
 import { CLONER_SAMPLE_RATE, encodeCloner } from '../../support/speech/cloner-model.ts';
 import { speak, startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 import { pitchOf, toneFile } from './sounds.ts';

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
-import { DEMO_TRANSCRIPT } from '../../../src/models/demo/demo-listener.ts';
+import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
+import { DEMO_TRANSCRIPT } from '../../../toolboxes/demo/demo-listener.ts';
 import { startSpeechServer, transcribe, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 import { HEADS, wavFile, wavHeadOf } from './sounds.ts';
 

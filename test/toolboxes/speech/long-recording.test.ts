@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO_TRANSCRIPT } from '../../../src/models/demo/demo-listener.ts';
-import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_TRANSCRIPT } from '../../../toolboxes/demo/demo-listener.ts';
+import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
 import { startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 import { wavHeadOf } from './sounds.ts';
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { writeDemoSpeech } from '../../../src/models/demo/demo-models.ts';
-import { DEMO_SAMPLE_RATE, DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../../src/models/demo/demo-speaker.ts';
-import { encodeOnnx } from '../../../src/models/demo/encode-onnx.ts';
+import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
+import { DEMO_SAMPLE_RATE, DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../../toolboxes/demo/demo-speaker.ts';
+import { encodeOnnx } from '../../../toolboxes/demo/encode-onnx.ts';
 import { speak, startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 
 const BYTES_PER_CHARACTER = DEMO_SAMPLES_PER_CHARACTER * 2;

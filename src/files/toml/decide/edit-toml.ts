@@ -1,16 +1,16 @@
-/** Edits a TOML text so that it means another document, changing only the keys that differ. Pure. */
+/** Edits a TOML text to mean another document, changing only keys that differ. Pure. */
 import { getStaticTOMLValue, type AST } from 'toml-eslint-parser';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { parseTomlTree } from './parse-document.ts';
 import { formatValue, formatEntries, formatKey, formatTable } from './toml-text.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 
-/** Removals and replacements take one round each, additions one per table: even the deepest document needs far fewer. */
+/** More than the deepest document needs. */
 const MAX_ROUNDS = 100;
 
 /**
- * `parse` returns the meaning of a text, or undefined if it has none. Returns undefined if the text cannot be edited in place and must be replaced.
- * The result has been parsed again: it means `wanted`.
+ * `parse` returns the meaning of a text, or undefined. Returns undefined if the text cannot be edited in place. The
+ * result was parsed again and means `wanted`.
  */
 export function editToml(text: string, wanted: unknown, parse: (text: string) => unknown): string | undefined {
   let edited = text;
@@ -74,8 +74,6 @@ function inlineRemovals(removed: readonly OutlineEntry[]): readonly TextEdit[] {
   });
 }
 
-/** Edits a text by offsets, and finds where its lines begin and end. Pure. */
-
 /** Replaces the text from `start` up to `end`. */
 interface TextEdit {
   readonly start: number;
@@ -85,7 +83,7 @@ interface TextEdit {
 
 /** The edits must not overlap. */
 function applyEdits(text: string, edits: readonly TextEdit[]): string {
-  // From the last to the first, so that no edit moves the offsets of another one.
+  // Last to first, so that no edit moves the offsets of another.
   return edits
     .toSorted((left, right) => right.start - left.start)
     .reduce((result, edit) => result.slice(0, edit.start) + edit.text + result.slice(edit.end), text);
@@ -95,20 +93,20 @@ function lineStart(text: string, offset: number): number {
   return offset === 0 ? 0 : text.lastIndexOf('\n', offset - 1) + 1;
 }
 
-/** Returns the offset before the line break. */
+/** Offset before the line break. */
 function lineEnd(text: string, offset: number): number {
   const at = text.indexOf('\n', offset);
   if (at === -1) return text.length;
   return at > offset && text[at - 1] === '\r' ? at - 1 : at;
 }
 
-/** Returns the offset after the line break. */
+/** Offset after the line break. */
 function nextLine(text: string, offset: number): number {
   const at = text.indexOf('\n', offset);
   return at === -1 ? text.length : at + 1;
 }
 
-/** Returns the start of the consecutive lines before offset `start` whose trimmed text `matches`. */
+/** Returns the start of the matching lines directly before `start`. */
 function linesBefore(text: string, start: number, matches: (line: string) => boolean): number {
   let at = start;
   while (at > 0) {
@@ -119,15 +117,15 @@ function linesBefore(text: string, start: number, matches: (line: string) => boo
   return at;
 }
 
-/** Returns the line break that the text uses. */
 function lineBreakOf(text: string): string {
   const at = text.indexOf('\n');
   return at > 0 && text[at - 1] === '\r' ? '\r\n' : '\n';
 }
 
-/** Decides where new keys of a table are added to a TOML text: next to the keys that are there, in the same style. Pure. */
-
-/** The addition's parent is present: by a header, as an inline table, by dotted keys, or implied by headers below it. */
+/**
+ * Adds new keys next to existing ones. The parent is a header, an inline table, dotted keys, or implied by headers
+ * below it.
+ */
 function additionEdit(text: string, outline: Outline, addition: Addition): TextEdit {
   const { parent, entries } = addition;
   const table = outline.tables.find(({ path, node }) => node.kind === 'standard' && isSamePath(path, parent))?.node;
@@ -140,7 +138,8 @@ function additionEdit(text: string, outline: Outline, addition: Addition): TextE
     if (dotted !== undefined) return besideDottedKey(text, dotted, addition);
     return atEnd(text, formatTable(parent, Object.fromEntries(entries)));
   }
-  // Plain values follow the table's last key. Once none are left, tables are added at the end of the text, under their own headers.
+  // Plain values follow the table's last key. Once none are left, tables are added at the end of the text, under their
+  // own headers.
   const lines = formatEntries(entries.filter(([, value]) => !isTable(value)));
   if (lines.length === 0) return atEnd(text, formatTable(parent, Object.fromEntries(entries)));
   const last = outline.entries.findLast((entry) => entry.inline === undefined && isSamePath(entry.base, parent))?.node ?? table?.key;
@@ -185,8 +184,6 @@ function atEnd(text: string, lines: readonly string[]): TextEdit {
   return { start: text.length, end: text.length, text: open + gap + lines.map((line) => `${line}${newline}`).join('') };
 }
 
-/** Finds the fewest changes that turn one document into another. Pure. */
-
 type KeyPath = readonly string[];
 type Table = Readonly<Record<string, unknown>>;
 
@@ -197,9 +194,9 @@ interface Addition {
 }
 
 interface TomlChanges {
-  /** Keys to remove, with everything below them. */
+  /** Includes everything below these keys. */
   readonly removals: readonly KeyPath[];
-  /** Keys whose present value is not a table and is to be replaced. */
+  /** Keys whose value is not a table. */
   readonly replacements: readonly { readonly path: KeyPath; readonly value: unknown }[];
   readonly additions: readonly Addition[];
 }
@@ -226,13 +223,11 @@ function findChanges(present: Table, wanted: Table): TomlChanges | undefined {
   return removals.length + replacements.length + additions.length === 0 ? undefined : { removals, replacements, additions };
 }
 
-/** Lists the parts of a TOML text that an edit can change: each key with its value and each table header, with path and range. Pure. */
-
 /** Keys, and indices in arrays. */
 type Path = readonly (string | number)[];
 
 interface OutlineEntry {
-  /** From the top, with each part of a dotted key as one element. */
+  /** Absolute; each part of a dotted key is one element. */
   readonly path: Path;
   /** The path of the table or inline table that contains it. */
   readonly base: Path;
@@ -246,7 +241,7 @@ interface Outline {
   readonly tables: readonly { readonly path: Path; readonly node: AST.TOMLTable }[];
 }
 
-/** In the order of the text; the entries of an inline table follow the entry that contains them. */
+/** In text order; entries of an inline table follow the entry that contains them. */
 function outlineOf(tree: AST.TOMLProgram): Outline {
   const body = tree.body[0].body;
   const tables = body.filter((node) => node.type === 'TOMLTable').map((node) => ({ path: node.resolvedKey, node }));

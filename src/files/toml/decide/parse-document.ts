@@ -1,15 +1,18 @@
-/** Reads a TOML text as a document: keys in camelCase, not validated, and never too deep. A text that is no TOML yields one message with its position. Pure. */
+/**
+ * Parses a TOML text: camelCase keys, no validation, limited depth. An invalid text yields one message with its
+ * position. Pure.
+ */
 import { parse, TomlError } from 'smol-toml';
 import { getStaticTOMLValue, parseTOML, type AST } from 'toml-eslint-parser';
 import { isTable, toCamelCase } from '../../../schema/words/key-case.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** No schema has more than a few levels; a document with many more is something else and would only cost time and stack. */
+/** No schema is deeper; a much deeper document would only cost time and stack. */
 const MAX_DEPTH = 32;
 const TOO_DEEP = {
   ok: false,
-  message: `Nest tables and lists at most ${MAX_DEPTH} levels deep`,
+  message: `Tables and lists are nested more than ${MAX_DEPTH} levels deep`,
   position: { line: 1, column: 1 },
 } as const;
 const BYTE_ORDER_MARK = '\u{FEFF}';
@@ -18,7 +21,6 @@ type ParsedDocument =
   | { readonly ok: true; readonly document: Table }
   | { readonly ok: false; readonly message: string; readonly position: TextPosition };
 
-/** Returns the document of a TOML text with its keys in camelCase, not validated. */
 export function parseDocument(text: string): ParsedDocument {
   const plain = withoutByteOrderMark(text);
   try {
@@ -27,39 +29,39 @@ export function parseDocument(text: string): ParsedDocument {
     const document = toCamelCase(table);
     return { ok: true, document: isTable(document) ? document : {} };
   } catch (error) {
-    // Without a `TomlError`, the parser exceeded the stack.
+    // Any other error means that the parser exceeded the stack.
     return error instanceof TomlError
       ? { ok: false, message: syntaxMessage(error, plain), position: positionInText(plain, error) }
       : TOO_DEEP;
   }
 }
 
-/** Some editors begin a file with a byte order mark, which has no meaning in UTF-8. */
+/** Some editors write a byte order mark, which has no meaning in UTF-8. */
 export function withoutByteOrderMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(BYTE_ORDER_MARK.length) : text;
 }
 
-/** The first line of the parser's message, without the excerpt below it. */
+/** Drops the excerpt below the first line. */
 function syntaxMessage(error: TomlError, text: string): string {
   const unquoted = UNQUOTED.exec(text.split('\n', error.line)[error.line - 1] ?? '');
   if (unquoted !== null) return quotesMessage(unquoted[1] ?? '', unquoted[2] ?? '');
   const reason = (error.message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '');
-  if (reason.includes('unsafe property')) return 'Use another key: "__proto__" and "constructor" are not allowed';
-  return `Correct the TOML syntax: ${reason}`;
+  if (reason.includes('unsafe property')) return 'The keys "__proto__" and "constructor" are not allowed; use another key';
+  return `Invalid TOML: ${reason}`;
 }
 
 /** A line such as `backend = cpu`: the most frequent mistake in TOML. */
 const UNQUOTED = /^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z][A-Za-z0-9_./:@-]*)\s*(?:#.*)?$/;
 
-/** Keys whose value a message may repeat. */
+/** Keys whose values may appear in messages. */
 const NEVER_SECRET: ReadonlySet<string> = new Set(['provider', 'backend', 'load', 'default', 'swap', 'drift']);
 
 function quotesMessage(key: string, value: string): string {
   const lower = value.toLowerCase();
-  if (lower === 'true' || lower === 'false') return `Write ${key} = ${lower}: TOML knows true and false in lower case only`;
-  if (NEVER_SECRET.has(key)) return `Write ${key} = "${value}", with quotes: a text without them is not TOML`;
+  if (lower === 'true' || lower === 'false') return `Booleans in TOML are lower case; write ${key} = ${lower}`;
+  if (NEVER_SECRET.has(key)) return `The value of "${key}" has no quotes; write ${key} = "${value}"`;
   // The value may be a secret that was written without quotes.
-  return `Put the value of "${key}" in quotes, as in ${key} = "…": a text without quotes is not TOML`;
+  return `The value of "${key}" has no quotes; write ${key} = "…"`;
 }
 
 /** The parser may report a position after the end of the text. */
@@ -77,8 +79,6 @@ function isDeeper(value: unknown, limit: number): boolean {
   return isTable(value) && Object.values(value).some((inner) => isDeeper(inner, limit - 1));
 }
 
-/** Finds the position of each key in a TOML text. Pure. */
-
 /** Both count from 1; columns are UTF-16 units, as in editors. */
 export interface TextPosition {
   readonly line: number;
@@ -87,10 +87,10 @@ export interface TextPosition {
 
 type Path = readonly (string | number)[];
 
-/** A longer text is not parsed again for positions, and its problems are reported in line 1. Slots have a few hundred bytes. */
+/** Problems in a longer text are reported in line 1. Slots have a few hundred bytes. */
 const LONGEST_TEXT = 256 * 1024;
 
-/** Returns a function that finds the position of a path, or of the nearest parent that the text contains; line 1, column 1 if there is none. */
+/** The function returns the position of a path or its nearest parent; line 1, column 1 if there is none. */
 export function findPositions(text: string): (path: Path) => TextPosition {
   const positions = new Map<string, TextPosition>();
   const ast = text.length > LONGEST_TEXT ? undefined : parseTomlTree(text);
@@ -107,17 +107,16 @@ export function findPositions(text: string): (path: Path) => TextPosition {
   };
 }
 
-/** Returns the syntax tree; undefined if this parser, which is not the one for values, refuses the text. */
+/** Undefined if this parser, which is not the parser for values, refuses the text. */
 export function parseTomlTree(text: string): AST.TOMLProgram | undefined {
   try {
-    // Without a final line break, the parser gives a last value of one digit an empty range.
+    // The parser gives a last value of one digit an empty range if no line break follows.
     return parseTOML(`${text}\n`, { tomlVersion: '1.1' });
   } catch {
     return undefined;
   }
 }
 
-/** Returns the position of an offset into a text. */
 export function positionOf(text: string, offset: number): TextPosition {
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
   let line = 1;
@@ -127,7 +126,7 @@ export function positionOf(text: string, offset: number): TextPosition {
 
 function indexTable(positions: Map<string, TextPosition>, table: AST.TOMLTable): void {
   const path = table.resolvedKey;
-  // The path of an entry of an array of tables ends with its index, after the header's last key.
+  // An entry of an array of tables ends with its index, after the last key of the header.
   const keys = table.key.keys.toReversed();
   let depth = table.kind === 'array' ? path.length - 1 : path.length;
   if (table.kind === 'array') remember(positions, path, table.loc.start);

@@ -3,14 +3,15 @@ import { isTable } from '../../../schema/words/key-case.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** Returns why a value has no TOML form, such as null or half of a surrogate pair; undefined if it has one. */
+/** Why a value has no TOML form, such as null; undefined if it has one. */
 export function whyNotToml(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.isWellFormed() ? undefined : 'Write valid Unicode: a text contains half of a surrogate pair';
+  if (typeof value === 'string')
+    return value.isWellFormed() ? undefined : 'A string contains half of a surrogate pair; write valid Unicode';
   if (Array.isArray(value)) return value.map(whyNotToml).find((reason) => reason !== undefined);
   if (isTable(value)) return whyNotToml([...Object.keys(value), ...Object.values(value)]);
-  if (value === null || value === undefined) return 'Remove "null" from lists: TOML has no such value';
+  if (value === null || value === undefined) return 'TOML has no "null"; remove it from lists';
   if (typeof value === 'number' || typeof value === 'boolean' || value instanceof Date) return undefined;
-  return `Write a text, number, boolean, list or table, not a ${typeof value}`;
+  return `A ${typeof value} has no TOML form; write a string, number, boolean, list or table`;
 }
 
 /** `key`, or `"a key"` where quotes are necessary. */

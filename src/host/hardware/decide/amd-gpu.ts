@@ -1,6 +1,6 @@
 /**
- * GPUs of AMD: the memory that amdgpu reports in sysfs (https://docs.kernel.org/gpu/amdgpu/driver-misc.html), and whether the compute driver knows them
- * (`/sys/class/kfd/kfd/topology`, which names each GPU by its render node). Pure.
+ * AMD GPUs: memory as reported by amdgpu in sysfs (https://docs.kernel.org/gpu/amdgpu/driver-misc.html), and support by
+ * the compute driver (`/sys/class/kfd/kfd/topology`, which names GPUs by render node). Pure.
  */
 import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, wrongDriver, type Detected, type PciDevice } from './pci-devices.ts';
@@ -8,21 +8,26 @@ import { parseNumber, type MachineView } from './machine-view.ts';
 
 export const KFD_NODES = '/sys/class/kfd/kfd/topology/nodes';
 export const KFD_PROPERTIES: readonly string[] = ['cpu_cores_count', 'simd_count', 'gfx_target_version', 'drm_render_minor'];
-/** Lines of `device, revision, name`; part of libdrm. https://gitlab.freedesktop.org/mesa/drm/-/blob/main/data/amdgpu.ids */
+/**
+ * Lines of `device, revision, name`; part of libdrm.
+ * https://gitlab.freedesktop.org/mesa/drm/-/blob/main/data/amdgpu.ids
+ */
 export const AMDGPU_IDS_FILE = '/usr/share/libdrm/amdgpu.ids';
 export const AMDGPU_MEMORY_FILES = ['mem_info_vram_total', 'mem_info_vram_used', 'mem_info_gtt_total', 'mem_info_gtt_used'] as const;
-/** The version of the graphics block of a GPU. In sysfs since Linux 5.18, also without the compute driver. */
+/** Version of the graphics block. In sysfs since Linux 5.18, even without the compute driver. */
 export const IP_DISCOVERY = 'ip_discovery/die/0/GC/0';
 
 /**
- * Targets of GPUs that are part of a processor and compute in its memory. https://llvm.org/docs/AMDGPUUsage.html#processors (column "dGPU/APU").
- * MI300A is one as well, but has the target of MI300X.
+ * Targets of integrated GPUs, except MI300A, which has the target of MI300X.
+ * https://llvm.org/docs/AMDGPUUsage.html#processors (column "dGPU/APU")
  */
 const APU_TARGETS: ReadonlySet<string> = new Set(
   'gfx700 gfx705 gfx801 gfx810 gfx902 gfx909 gfx90c gfx1013 gfx1033 gfx1035 gfx1036 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153'.split(' '),
 );
 const MI300A = 0x74a0;
-/** The same by the version of the graphics block, from which the target does not follow. drivers/gpu/drm/amd/amdgpu/amdgpu_discovery.c (`AMD_IS_APU`) */
+/**
+ * Integrated GPUs by the version of their graphics block. drivers/gpu/drm/amd/amdgpu/amdgpu_discovery.c (`AMD_IS_APU`)
+ */
 const APU_BLOCKS: ReadonlySet<string> = new Set(
   '9.1.0 9.2.2 9.3.0 10.1.3 10.1.4 10.3.1 10.3.3 10.3.6 10.3.7 11.0.1 11.0.4 11.5.0 11.5.1 11.5.2 11.5.3 11.5.4 11.5.6 11.7.0'.split(' '),
 );
@@ -47,7 +52,7 @@ export function amdGpu(view: MachineView, pci: PciDevice, host: MemoryAmount | u
 interface KfdNode {
   readonly renderMinor: number;
   readonly target: string | undefined;
-  /** Until Linux 6, an APU was a single node with its CPU. */
+  /** An APU was a single node with its CPU until Linux 6. */
   readonly hasCpu: boolean;
 }
 
@@ -67,7 +72,10 @@ function kfdNodes(view: MachineView): readonly KfdNode[] {
   });
 }
 
-/** `110501` is gfx1151 and `90010` is gfx90a: two decimal digits each for the minor version and the stepping, which the name has as hexadecimal digits. */
+/**
+ * `110501` is gfx1151 and `90010` is gfx90a: minor version and stepping are two decimal digits each, in hexadecimal in
+ * the name.
+ */
 export function targetName(version: number): string | undefined {
   if (version < 10_000) return undefined;
   return `gfx${Math.floor(version / 10_000)}${(Math.floor(version / 100) % 100).toString(16)}${(version % 100).toString(16)}`;
@@ -79,7 +87,7 @@ function blockVersion(view: MachineView, { directory }: PciDevice): string {
 
 function whyNoCompute(view: MachineView, node: KfdNode | undefined): string | undefined {
   if (!view.has('/dev/kfd')) return 'the compute driver is missing: there is no "/dev/kfd"';
-  // The properties of a node cannot be read by everyone everywhere. Then the device file decides.
+  // Node properties are not readable everywhere. Then the device file decides.
   if (node !== undefined || kfdNodes(view).length === 0) return undefined;
   return 'the compute driver of the kernel does not support the GPU';
 }
@@ -92,7 +100,10 @@ function ownMemory(view: MachineView, { directory }: PciDevice): Device['memory'
   return { totalBytes, freeBytes: Math.max(0, totalBytes - usedBytes) };
 }
 
-/** An APU uses what the firmware set aside for it (VRAM) and memory of the host up to a limit (GTT) alike. https://github.com/Syllo/nvtop/pull/428 */
+/**
+ * An APU uses both memory set aside by the firmware (VRAM) and host memory up to a limit (GTT).
+ * https://github.com/Syllo/nvtop/pull/428
+ */
 function unifiedMemory(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Device['memory'] {
   const dedicated = ownMemory(view, pci);
   const limitBytes = view.number(`${pci.directory}/mem_info_gtt_total`) ?? 0;
@@ -110,7 +121,7 @@ function marketingName(view: MachineView, { directory, device }: PciDevice): str
   return revision === undefined ? undefined : nameInIds(view.text(AMDGPU_IDS_FILE) ?? '', device, revision);
 }
 
-/** Leaves only the line about one GPU. */
+/** Keeps only the line about one GPU. */
 export function pickAmdgpuIds(list: string, device: number, revision: number): string {
   return `${device.toString(16)}, ${revision.toString(16)}, ${nameInIds(list, device, revision) ?? ''}\n`;
 }

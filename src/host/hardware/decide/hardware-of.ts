@@ -1,4 +1,4 @@
-/** What a machine consists of, from what was read of it. Pure and total: whatever a file contains, the worst result is an unknown value. */
+/** Derives the hardware of a machine from its files. Pure and total: invalid files only yield unknown values. */
 import { memoryOfHost } from '../../decide/host-memory.ts';
 import type {
   Device,
@@ -25,12 +25,12 @@ import { viewOf, type MachineView } from './machine-view.ts';
 import { nvidiaGpu, nvidiaGpusOfWsl } from './nvidia-gpu.ts';
 
 export const MEMINFO = '/proc/meminfo';
-/** In a container, `/dev` is not that of the machine. podman and docker create these files. */
+/** podman and docker create these files in containers, where `/dev` is not that of the machine. */
 export const CONTAINER_FILES: readonly string[] = ['/run/.containerenv', '/.dockerenv'];
 
 const HIDDEN = 'the service runs in a container, which does not show the devices of the machine';
 
-/** Without the programs of providers. */
+/** Leaves the programs of providers empty. */
 export function hardwareOf(recording: HardwareRecording, source: HardwareSource): Hardware {
   const view = viewOf(recording);
   const apple = view.platform === 'darwin';
@@ -62,7 +62,7 @@ function pciGpu(view: MachineView, device: PciDevice, memory: MemoryAmount | und
   return otherPciGpu(device);
 }
 
-/** Those on the PCI bus come in the order of their addresses, before the others. */
+/** PCI devices come first, by address. */
 function withIds(detected: readonly Detected[]): readonly Device[] {
   return (['gpu', 'npu'] as const).flatMap((kind) =>
     detected
@@ -72,11 +72,11 @@ function withIds(detected: readonly Detected[]): readonly Device[] {
   );
 }
 
-/** NPUs: devices of the kernel's subsystem for accelerators. https://docs.kernel.org/accel/introduction.html Pure. */
+/** NPUs are devices of the accelerator subsystem. https://docs.kernel.org/accel/introduction.html */
 
 function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Detected {
   const architecture = pci.vendor === PCI_VENDOR.amdProcessor ? XDNA_OF_DEVICE.get(pci.device) : undefined;
-  // "NPU Strix Halo": the driver's name of the board.
+  // The name of the board in the driver, such as "NPU Strix Halo".
   const name = view.text(`${pci.directory}/vbnv`) ?? pci.name;
   return {
     kind: 'npu',
@@ -92,7 +92,7 @@ function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefine
   };
 }
 
-/** The server of the provider "npu" runs on XDNA 2 only. https://github.com/lemonade-sdk/lemonade/issues/3492 */
+/** The server of the provider "npu" requires XDNA 2. https://github.com/lemonade-sdk/lemonade/issues/3492 */
 function whyUnusable(pci: PciDevice, architecture: string | undefined): string | undefined {
   if (architecture === undefined) return 'the NPU is not one of AMD';
   if (architecture === 'xdna1') return 'the NPU is of the generation XDNA 1, and XDNA 2 is needed';
@@ -104,15 +104,16 @@ function vendorOf(vendor: number): DeviceVendor {
   return vendor === PCI_VENDOR.intel ? 'intel' : 'other';
 }
 
-/** Parses `/proc/cpuinfo`. Pure. */
-
 export const CPUINFO = '/proc/cpuinfo';
-/** The board, where the CPU has no name of its own: `Raspberry Pi 5 Model B Rev 1.0`. */
+/** Names the board if the CPU has no name: `Raspberry Pi 5 Model B Rev 1.0`. */
 export const BOARD_FILE = '/proc/device-tree/model';
 
 const KEPT = /^(?:processor|model name|physical id|core id)\s*:/;
 
-/** Leaves what is parsed here: all of it is some hundred kilobytes on a large server, and has the serial number of a Raspberry Pi. */
+/**
+ * Keeps only parsed lines: the file has some hundred kilobytes on large servers, and the serial number of a Raspberry
+ * Pi.
+ */
 export function pickCpuinfo(text: string): string {
   return text
     .split('\n')

@@ -1,18 +1,18 @@
-/** Looks up what was read from a machine. Pure. */
+/** Looks up recorded files and commands of a machine. Pure. */
 import type { HardwareRecording } from '../../../schema/status/hardware.ts';
 
 export interface MachineView {
   readonly platform: string;
-  /** Without white space at both ends; undefined if there is no such file, or if it is empty. */
+  /** Trimmed; undefined if the file is missing or empty. */
   text(path: string): string | undefined;
-  /** Of a file that consists of one number, decimal or `0x…`; undefined if it is something else. */
+  /** A file with one decimal or `0x…` number; undefined otherwise. */
   number(path: string): number | undefined;
-  /** The last part of what a link points to: for `…/driver`, the name of the driver. */
+  /** Base name of the target: for `…/driver`, the name of the driver. */
   link(path: string): string | undefined;
   has(path: string): boolean;
-  /** Names in a directory, sorted; none if it does not exist. */
+  /** Sorted; empty without such a directory. */
   names(directory: string): readonly string[];
-  /** What a command printed; undefined if it was not run or failed. */
+  /** Output of a command; undefined if it did not run or failed. */
   tool(command: readonly string[]): string | undefined;
 }
 
@@ -34,7 +34,6 @@ export function viewOf({ platform, files, links, present, tools }: HardwareRecor
   };
 }
 
-/** The names in each directory that one of the paths is in. */
 function indexDirectories(paths: ReadonlySet<string>): ReadonlyMap<string, ReadonlySet<string>> {
   const index = new Map<string, Set<string>>();
   for (const path of paths) {
@@ -42,7 +41,7 @@ function indexDirectories(paths: ReadonlySet<string>): ReadonlyMap<string, Reado
       const slash = path.lastIndexOf('/', end - 1);
       const directory = path.slice(0, Math.max(0, slash));
       const names = index.get(directory) ?? new Set();
-      // Then the directories above are known as well.
+      // The parents are known then.
       if (names.has(path.slice(slash + 1, end))) break;
       index.set(directory, names.add(path.slice(slash + 1, end)));
       end = slash;
@@ -51,7 +50,7 @@ function indexDirectories(paths: ReadonlySet<string>): ReadonlyMap<string, Reado
   return index;
 }
 
-/** Undefined for anything but a whole number that fits. */
+/** Undefined unless it is a safe integer. */
 export function parseNumber(text: string | undefined): number | undefined {
   if (text === undefined || !/^(?:[0-9]+|0x[0-9a-fA-F]+)$/.test(text)) return undefined;
   const value = Number(text);

@@ -1,34 +1,39 @@
 /**
- * GPUs of NVIDIA. sysfs shows that they are there, `/proc/driver/nvidia` their names, and only `nvidia-smi` their memory.
- * https://docs.nvidia.com/deploy/nvidia-smi/index.html Pure.
+ * NVIDIA GPUs: sysfs lists them, `/proc/driver/nvidia` has their names, and only `nvidia-smi` their memory. Pure.
+ * https://docs.nvidia.com/deploy/nvidia-smi/index.html
  */
 import type { Device, MemoryAmount } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, sharedMemory, wrongDriver, sysfsAddress, type Detected, type PciDevice } from './pci-devices.ts';
 import type { MachineView } from './machine-view.ts';
 
 export const NVIDIA_PROC = '/proc/driver/nvidia';
-/** The GPU of the Windows host in WSL, whose PCI address Linux does not show. https://learn.microsoft.com/windows/wsl/tutorials/gpu-compute */
+/**
+ * The GPU of the Windows host in WSL; Linux does not show its PCI address.
+ * https://learn.microsoft.com/windows/wsl/tutorials/gpu-compute
+ */
 export const WSL_DEVICE = '/dev/dxg';
 
 const FIELDS = 'pci.bus_id,name,memory.total,memory.free';
 const FORMAT = '--format=csv,noheader,nounits';
-/** Older drivers refuse the whole query for a field that they do not know. */
+/** Older drivers refuse queries with unknown fields. */
 export const NVIDIA_SMI = {
   full: ['nvidia-smi', `--query-gpu=${FIELDS},compute_cap`, FORMAT],
   basic: ['nvidia-smi', `--query-gpu=${FIELDS}`, FORMAT],
 } as const;
 
 export interface NvidiaSmiGpu {
-  /** As in sysfs. */
+  /** The address in sysfs. */
   readonly address: string;
   readonly name: string;
-  /** `unified`: the GPU has no memory of its own, as on DGX Spark. https://docs.nvidia.com/dgx/dgx-spark/known-issues.html */
+  /** `unified`: the GPU uses host memory, as on DGX Spark. https://docs.nvidia.com/dgx/dgx-spark/known-issues.html */
   readonly memory: { readonly totalBytes: number; readonly freeBytes: number } | 'unified' | undefined;
   /** `8.6` */
   readonly computeCapability: string | undefined;
 }
 
-/** One line for each GPU: `00000000:01:00.0, NVIDIA GeForce RTX 3090, 24576, 24135, 8.6`, with memory in MiB. Lines that are something else are skipped. */
+/**
+ * Lines such as `00000000:01:00.0, NVIDIA GeForce RTX 3090, 24576, 24135, 8.6`, with memory in MiB. Skips other lines.
+ */
 export function parseNvidiaSmi(output: string): readonly NvidiaSmiGpu[] {
   return output.split('\n').flatMap((line) => {
     const [bus = '', name = '', total = '', free = '', capability] = line.split(',').map((cell) => cell.trim());
@@ -43,7 +48,7 @@ function parseMemory(total: string, free: string): NvidiaSmiGpu['memory'] {
   const [totalBytes, freeBytes] = [total, free].map((text) => (/^[0-9]+$/.test(text) ? Number(text) * 1024 * 1024 : undefined));
   if (totalBytes !== undefined && totalBytes > 0 && freeBytes !== undefined)
     return { totalBytes, freeBytes: Math.min(freeBytes, totalBytes) };
-  // Others, such as "[GPU is lost]" and "[Unknown Error]", are faults.
+  // Other values, such as "[GPU is lost]", are faults.
   return ['[N/A]', 'N/A', '[Not Supported]'].includes(total) ? 'unified' : undefined;
 }
 
@@ -62,10 +67,10 @@ export function nvidiaGpu(view: MachineView, pci: PciDevice, host: MemoryAmount 
   };
 }
 
-/** Only its own libraries can use this driver, and images for Vulkan do not have them. */
+/** This driver requires its own libraries, which images for Vulkan do not have. */
 const NO_VULKAN = 'images for Vulkan cannot use the driver of NVIDIA';
 
-/** GPUs that `nvidia-smi` reports and sysfs does not show: those of the Windows host in WSL. */
+/** GPUs of the Windows host in WSL, which sysfs does not show. */
 export function nvidiaGpusOfWsl(view: MachineView, host: MemoryAmount | undefined): readonly Detected[] {
   if (!view.has(WSL_DEVICE)) return [];
   return nvidiaSmiGpus(view).map((reported) => ({

@@ -1,14 +1,17 @@
-/** GPUs of other vendors, and those that are not on the PCI bus, as on ARM boards: whatever has a render node, which programs for Vulkan open. Pure. */
+/**
+ * GPUs of Intel, Apple and other vendors, and GPUs outside the PCI bus, as on ARM boards: anything with a render node.
+ * Pure.
+ */
 import type { MemoryAmount, Device, Cpu } from '../../../schema/status/hardware.ts';
 import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected, type PciDevice } from './pci-devices.ts';
 import { parseNumber, type MachineView } from './machine-view.ts';
 
 export const DRM_DIRECTORY = '/sys/class/drm';
 
-/** Drivers with a render node behind which there is no GPU. */
+/** Drivers with a render node but without a GPU. */
 const NOT_GPUS: ReadonlySet<string> = new Set(['vgem', 'vkms']);
 
-/** Without a render node, it is the graphics chip of a server, which computes nothing. */
+/** A device without a render node is the display chip of a server. */
 export function otherPciGpu(pci: PciDevice): readonly Detected[] {
   if (pci.renderNode === undefined) return [];
   return [{ kind: 'gpu', ...pciFacts(pci, 'other'), ...backendsOf({ vulkan: undefined }), memory: undefined, unified: false }];
@@ -18,7 +21,7 @@ export function platformGpus(view: MachineView, pciNodes: ReadonlySet<string>, h
   const nodes = view.names(DRM_DIRECTORY).filter((name) => name.startsWith('renderD') && !pciNodes.has(name));
   return nodes.flatMap((node) => {
     const driver = view.link(`${DRM_DIRECTORY}/${node}/device/driver`);
-    // The parts into which amdgpu divides a GPU have nodes of their own that are on no bus; the GPU itself is on the PCI bus.
+    // Partitions of an amdgpu GPU have nodes outside any bus; the GPU itself is on the PCI bus.
     if (driver === undefined || NOT_GPUS.has(driver) || driver.startsWith('amdgpu')) return [];
     return [
       {
@@ -34,14 +37,15 @@ export function platformGpus(view: MachineView, pciNodes: ReadonlySet<string>, h
   });
 }
 
-/** GPUs of Intel. Of the drivers, only xe reports the size of the memory that a card has of its own, and none reports to everyone how much is in use. Pure. */
-
-/** In each `tile<n>` of a card. https://gitlab.freedesktop.org/drm/igt-gpu-tools (tests/intel/xe_sysfs_tile.c); later kernels have it below `memory`. */
+/**
+ * Files of each `tile<n>` with the size of dedicated memory, which only xe reports; no driver reports its use to
+ * everyone. https://gitlab.freedesktop.org/drm/igt-gpu-tools (tests/intel/xe_sysfs_tile.c)
+ */
 export const XE_MEMORY_FILES: readonly string[] = ['physical_vram_size_bytes', 'memory/physical_vram_size_bytes'];
 
-/** The address of every GPU that is part of an Intel processor. */
+/** The address of all integrated Intel GPUs. */
 const INTEGRATED = '0000:00:02.0';
-/** Mesa offers this part of the host's memory, unless `ANV_SYS_MEM_LIMIT` is set. https://docs.mesa3d.org/envvars.html */
+/** Share of host memory that Mesa offers, unless `ANV_SYS_MEM_LIMIT` is set. https://docs.mesa3d.org/envvars.html */
 const MESA_SHARE = 0.75;
 
 export function intelGpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Detected {
@@ -67,13 +71,11 @@ function ownMemory(view: MachineView, { directory }: PciDevice): Device['memory'
   return totalBytes === 0 ? undefined : { totalBytes, freeBytes: totalBytes, useUnknown: true };
 }
 
-/** Macs: what `sysctl` and `vm_stat` print. Pure. */
-
 const KEYS = ['hw.memsize', 'hw.physicalcpu', 'hw.logicalcpu', 'machdep.cpu.brand_string', 'iogpu.wired_limit_mb'] as const;
 export const SYSCTL: readonly [string, ...string[]] = ['sysctl', ...KEYS];
 export const VM_STAT: readonly [string, ...string[]] = ['vm_stat'];
 
-/** `sysctl` prints `hw.memsize: 68719476736`, a line for each key that it knows. */
+/** Lines such as `hw.memsize: 68719476736`, one per known key. */
 function sysctl(view: MachineView, key: (typeof KEYS)[number]): string | undefined {
   const line = view
     .tool(SYSCTL)
@@ -93,7 +95,7 @@ export function appleCpu(view: MachineView): Partial<Cpu> {
   };
 }
 
-/** Pages of files that are not in use (inactive, speculative, purgeable) count as available, as the kernel reclaims them first. */
+/** Unused file pages (inactive, speculative, purgeable) count as available, because the kernel reclaims them first. */
 export function appleMemory(view: MachineView): MemoryAmount | undefined {
   const totalBytes = parseNumber(sysctl(view, 'hw.memsize'));
   const text = view.tool(VM_STAT);
@@ -104,10 +106,13 @@ export function appleMemory(view: MachineView): MemoryAmount | undefined {
   return { totalBytes, availableBytes: Math.min(totalBytes, available) };
 }
 
-/** Metal lets a GPU use about this part of the memory, unless `iogpu.wired_limit_mb` says otherwise. https://github.com/gpustack/gpustack/issues/1375 */
+/**
+ * Share of memory that Metal offers, unless `iogpu.wired_limit_mb` is set.
+ * https://github.com/gpustack/gpustack/issues/1375
+ */
 const METAL_SHARE = 0.75;
 
-/** None of the backends runs on it: no container of Linux gets at a GPU of Apple, and its programs compute with Metal. */
+/** No backend runs on it: Linux containers cannot use Apple GPUs, whose programs use Metal. */
 export function appleGpu(view: MachineView, host: MemoryAmount | undefined): readonly Detected[] {
   const name = sysctl(view, 'machdep.cpu.brand_string');
   if (name === undefined || !name.startsWith('Apple ')) return [];

@@ -1,4 +1,4 @@
-/** The GPUs and NPUs on the PCI bus, as sysfs shows them. https://docs.kernel.org/PCI/sysfs-pci.html Pure. */
+/** GPUs and NPUs on the PCI bus, as in sysfs. https://docs.kernel.org/PCI/sysfs-pci.html Pure. */
 import { parseNumber, type MachineView } from './machine-view.ts';
 import type { Device, DeviceVendor, MemoryAmount } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
@@ -19,7 +19,7 @@ export interface PciDevice {
   readonly renderNode: string | undefined;
   /** `accel0` */
   readonly accelNode: string | undefined;
-  /** From the list of PCI ids, where the machine has it. */
+  /** Name in the list of PCI ids, if there is one. */
   readonly name: string | undefined;
 }
 
@@ -28,8 +28,8 @@ const DISPLAY = 0x03;
 const PROCESSING_ACCELERATOR = 0x12;
 
 /**
- * The NPUs of AMD, whose class is that of a signal processor: `0x1502` is XDNA 1 (Phoenix, Hawk Point), `0x17f0` is XDNA 2 (Strix, Strix Halo, Krackan).
- * https://github.com/amd/xdna-driver (amdxdna_pci_drv.c)
+ * AMD NPUs, whose class is signal processor: `0x1502` is XDNA 1 (Phoenix, Hawk Point), `0x17f0` is XDNA 2 (Strix, Strix
+ * Halo, Krackan). https://github.com/amd/xdna-driver (amdxdna_pci_drv.c)
  */
 export const XDNA_OF_DEVICE: ReadonlyMap<number, string> = new Map([
   [0x1502, 'xdna1'],
@@ -38,12 +38,13 @@ export const XDNA_OF_DEVICE: ReadonlyMap<number, string> = new Map([
 
 type PciKind = 'gpu' | 'npu';
 
-/** What a PCI device with this class, vendor and device id is; undefined if models cannot be computed on its kind. */
+/** Undefined if no model can run on this kind of device. */
 export function pciKindOf(classCode: number | undefined, vendor: number | undefined, device: number | undefined): PciKind | undefined {
   if (vendor === PCI_VENDOR.amdProcessor && device !== undefined && XDNA_OF_DEVICE.has(device)) return 'npu';
   const base = classCode === undefined ? undefined : classCode >> 16;
   if (base === DISPLAY) return 'gpu';
-  // Those of AMD and NVIDIA are GPUs without a display, such as MI300X; the one of Intel is its NPU. https://github.com/jaypipes/ghw/issues/383
+  // Accelerators of AMD and NVIDIA are GPUs without a display, such as MI300X; Intel's is its NPU.
+  // https://github.com/jaypipes/ghw/issues/383
   if (base !== PROCESSING_ACCELERATOR) return undefined;
   return vendor === PCI_VENDOR.amd || vendor === PCI_VENDOR.nvidia ? 'gpu' : 'npu';
 }
@@ -62,7 +63,7 @@ export function pciDevices(view: MachineView): readonly (PciDevice & { readonly 
   });
 }
 
-/** Leaves only the lines about these devices of a list of PCI ids, with the line of their vendor. https://pci-ids.ucw.cz/ */
+/** Keeps only lines about these devices and their vendors. https://pci-ids.ucw.cz/ */
 export function pickPciIds(list: string, devices: readonly { readonly vendor: number; readonly device: number }[]): string {
   return devices.map(({ vendor, device }) => `${hex(vendor)}  vendor\n\t${hex(device)}  ${nameIn(list, vendor, device) ?? ''}\n`).join('');
 }
@@ -84,21 +85,20 @@ function hex(id: number): string {
   return id.toString(16).padStart(4, '0');
 }
 
-/** `00000000:0A:00.0`, as tools of NVIDIA write it, is `0000:0a:00.0` in sysfs. */
+/** Converts `00000000:0A:00.0` of NVIDIA tools to `0000:0a:00.0` of sysfs. */
 export function sysfsAddress(text: string): string | undefined {
   const [, domain, rest] = /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text.trim()) ?? [];
   const number = parseNumber(domain === undefined ? undefined : `0x${domain}`);
   return number === undefined || rest === undefined ? undefined : `${number.toString(16).padStart(4, '0')}:${rest.toLowerCase()}`;
 }
 
-/** What one GPU or NPU was found to be, before all of them get their ids. Types, and what all vendors share. Pure. */
+/** A GPU or NPU before it gets its id. */
 
 export type Detected = Omit<Device, 'id'>;
 
-/** Why each backend cannot be used; undefined for one that can. */
+/** Why a backend cannot be used; undefined if it can. */
 type Judged = Readonly<Partial<Record<Backend, string | undefined>>>;
 
-/** The two fields of a device that follow from what was judged of each backend. */
 export function backendsOf(judged: Judged): Pick<Device, 'backends' | 'unavailable'> {
   const entries = BACKENDS_OF_DEVICES.filter((backend) => Object.hasOwn(judged, backend));
   const unavailable = Object.fromEntries(entries.flatMap((backend) => (judged[backend] === undefined ? [] : [[backend, judged[backend]]])));
@@ -121,7 +121,7 @@ export function pciFacts(pci: PciDevice, vendor: DeviceVendor): Pick<Device, 've
   };
 }
 
-/** Why a GPU whose driver should be one of `wanted` cannot be used; undefined if it is. */
+/** Undefined if the driver is one of `wanted`. */
 export function wrongDriver(kind: 'GPU' | 'NPU', driver: string | undefined, wanted: readonly string[]): string | undefined {
   if (driver !== undefined && wanted.includes(driver)) return undefined;
   const names = wanted.map((name) => `"${name}"`).join(' or ');
@@ -130,7 +130,7 @@ export function wrongDriver(kind: 'GPU' | 'NPU', driver: string | undefined, wan
     : `the ${kind} uses the driver "${driver}" instead of ${names}`;
 }
 
-/** Of a device that computes in the memory of the host; `limitBytes` is how much of it the device may use. */
+/** Memory of a unified device; `limitBytes` is its share of host memory. */
 export function sharedMemory(host: MemoryAmount | undefined, limitBytes = Number.POSITIVE_INFINITY): Device['memory'] {
   if (host === undefined) return undefined;
   return { totalBytes: Math.min(host.totalBytes, limitBytes), freeBytes: Math.min(host.availableBytes, limitBytes) };

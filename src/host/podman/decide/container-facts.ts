@@ -1,4 +1,7 @@
-/** Derives from an inspected container the facts in which drift is detected, without what the image, podman and this host add. Pure. */
+/**
+ * Derives the observed workload from `inspect`, without additions of the image, podman and this host. The opposite of
+ * `podman-container.ts`. Pure.
+ */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ContainerFacts, Mount, Workload, ObservedWorkload } from '../../../reconciler/ports.ts';
@@ -21,8 +24,8 @@ function containerFacts(container: ContainerInspect, context: InspectContext): C
 }
 
 /**
- * Returns tokens for everything in a new container's facts that its workload did not request: `containers.conf` added it.
- * The tokens are stored in the ambient label, and from then on the facts omit what they name.
+ * Returns tokens for everything that the workload did not request: additions of `containers.conf`. They are stored in
+ * the ambient label, and later facts omit them.
  */
 export function undeclared(facts: ContainerFacts, workload: Workload): string[] {
   const targets = new Set(workload.mounts.map((mount) => mount.target));
@@ -65,7 +68,10 @@ function mountsOf(container: ContainerInspect, declared: Declared, ambient: Read
   return inOrder(mounts, declared.mounts, (mount) => mount.target);
 }
 
-/** Podman reports the nodes of a directory one by one and no CDI names, so declared devices are matched with the nodes that are present. */
+/**
+ * Podman lists the nodes of a directory one by one, without CDI names: declared devices are matched with existing
+ * nodes.
+ */
 function devicesOf(container: ContainerInspect, declared: Declared, ambient: ReadonlySet<string>): string[] {
   const present = (container.HostConfig.Devices ?? []).map((device) =>
     device.PathOnHost === device.PathInContainer || device.PathInContainer === ''
@@ -74,7 +80,7 @@ function devicesOf(container: ContainerInspect, declared: Declared, ambient: Rea
   );
   const covers = (wanted: string, path: string): boolean => path === wanted || path.startsWith(`${wanted}/`);
   const found = declared.devices.filter((wanted) => isCdiName(wanted) || present.some((path) => covers(wanted, path)));
-  // CDI may add nodes of its own: with a declared CDI name, additional nodes are not drift.
+  // Additional nodes are no drift, because CDI may add them.
   if (declared.devices.some(isCdiName)) return found;
   const added = present.filter((path) => !declared.devices.some((wanted) => covers(wanted, path)) && !ambient.has(deviceToken(path)));
   return [...found, ...added];
@@ -82,7 +88,7 @@ function devicesOf(container: ContainerInspect, declared: Declared, ambient: Rea
 
 const UNEXPECTED_PORT = { host: 0, container: 0 };
 
-/** Several ports, or one that is published elsewhere than on 127.0.0.1, are reported as zeros, which no workload has. */
+/** Several ports, or one published outside 127.0.0.1, are reported as zeros, which no workload has. */
 function portOf(container: ContainerInspect): { readonly host: number; readonly container: number } {
   const bindings = Object.entries(container.HostConfig.PortBindings ?? {}).flatMap(([key, hosts]) =>
     (hosts ?? []).map((host) => ({ key, host: host.HostPort, ip: host.HostIp })),
@@ -92,7 +98,7 @@ function portOf(container: ContainerInspect): { readonly host: number; readonly 
   return { host: Number(first.host), container: Number.parseInt(first.key, 10) };
 }
 
-/** First the declared items in the declared order, then the others as they come. */
+/** Declared items in declared order, then the others. */
 function inOrder<T>(items: readonly T[], order: readonly string[], key: (item: T) => string): T[] {
   const rank = (item: T): number => {
     const index = order.indexOf(key(item));
@@ -100,8 +106,6 @@ function inOrder<T>(items: readonly T[], order: readonly string[], key: (item: T
   };
   return items.toSorted((a, b) => rank(a) - rank(b));
 }
-
-/** The part of podman's answer to `inspect` that is used. Podman 4.3 to 5.8 answer alike. */
 
 const PortBindings = z.record(z.string(), z.array(z.object({ HostIp: z.string(), HostPort: z.string() })).nullable());
 
@@ -140,18 +144,15 @@ export const ContainerInspect = z.object({
 });
 export type ContainerInspect = z.output<typeof ContainerInspect>;
 
-/** What is necessary to interpret the answer, besides the answer itself. */
 interface InspectContext {
   readonly instance: string;
-  /** The image's own environment as `NAME=value`. If it is undefined, the environment of the container is unknown too. */
+  /** The environment of the image as `NAME=value`. If undefined, the environment of the container is unknown too. */
   readonly imageEnv: readonly string[] | undefined;
   /** Rootless podman bind-mounts device nodes and does not report them. */
   readonly rootless: boolean;
 }
 
-/** Derives the observed workload from what podman reports of a container. Pure. `podman-container.ts` is the opposite direction. */
-
-/** Returns undefined if the labels are not those of this installation: the container belongs to something else. */
+/** Undefined if the container does not belong to this installation. */
 export function observedWorkload(container: ContainerInspect, context: InspectContext): ObservedWorkload | undefined {
   const labels = container.Config.Labels ?? {};
   const slot = SlotName.safeParse(labels[LABELS.slot]);
@@ -182,7 +183,7 @@ function phaseOf(status: string): ObservedWorkload['phase'] {
   return 'running';
 }
 
-/** Unix milliseconds. Podman writes the year 1 for "never". */
+/** Unix milliseconds. Podman writes year 1 for "never". */
 function timeOf(text: string): number | undefined {
   const at = Date.parse(text);
   return Number.isFinite(at) && at > 0 ? at : undefined;
@@ -199,7 +200,7 @@ function exitOf(container: ContainerInspect): NonNullable<ObservedWorkload['exit
   };
 }
 
-/** With cgroup v1, podman does not report that the kernel killed a process for its memory; exit code 137 is the only trace. */
+/** Podman does not report kills by the kernel with cgroup v1; exit code 137 is the only trace. */
 function killedMessage(container: ContainerInspect): string | undefined {
   if (container.State.ExitCode !== 137 || container.State.OOMKilled) return undefined;
   return container.HostConfig.Memory > 0

@@ -1,43 +1,43 @@
 /**
- * Converts a workload into podman's container specification (`specgen`). Pure. `observed-workload.ts` is the opposite direction: a new container of a
- * workload is observed as that workload.
+ * Converts a workload into podman's container specification (`specgen`). The opposite of `container-facts.ts`: a new
+ * container is observed as its workload. Pure.
  */
 import { z } from 'zod';
 import type { Workload, ImageReference } from '../../../reconciler/ports.ts';
 import { LABEL_PREFIX, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 
-/** The installation that the container belongs to, so that two of them can share one podman. */
+/** The installation of the container, so that several can share one podman. */
 export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
-/** JSON of `Declared`: what the workload set itself, so that additions of the image and podman are not mistaken for drift. */
+/** JSON of `Declared`: settings of the workload itself, so that additions of the image and podman are no drift. */
 export const DECLARED_LABEL = `${LABEL_PREFIX}/declared`;
-/** JSON list of tokens: what this host's `containers.conf` adds to every container, found by inspecting a new one. */
+/** JSON list of tokens for additions of `containers.conf`, found by inspecting a new container. */
 export const AMBIENT_LABEL = `${LABEL_PREFIX}/ambient`;
 
-/** Names of variables, targets of mounts, and devices. */
+/** Variable names, mount targets and devices. */
 export const Declared = z.object({ env: z.array(z.string()), mounts: z.array(z.string()), devices: z.array(z.string()) });
 export type Declared = z.output<typeof Declared>;
 
-/** What the host adds to the specification. */
+/** Additions of the host. */
 interface ContainerHost {
   readonly instance: string;
   readonly rootless: boolean;
-  /** Ids of the groups that own the workload's device nodes; names would have to exist inside the image. */
+  /** Groups that own the device nodes. Ids, because names would have to exist in the image. */
   readonly deviceGroups: readonly number[];
   /** Tokens of `undeclared()`. */
   readonly ambient: readonly string[];
 }
 
-/** For a manual `podman stop`; the runtime passes its own time. */
+/** Used by a manual `podman stop`; the runtime passes its own time. */
 const STOP_TIMEOUT_S = 30;
-/** When the file is full, conmon starts it again, so that a verbose server cannot fill the disk. */
+/** Conmon restarts a full file, so a verbose server cannot fill the disk. */
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
-/** "Unlimited" for the API: podman before 5.5 refuses -1, and 2^64-1 is not a JavaScript number. */
+/** "Unlimited": podman before 5.5 refuses -1, and 2^64-1 is not a JavaScript number. */
 const MEMLOCK_UNLIMITED = Number.MAX_SAFE_INTEGER;
-/** Setting one limit drops the defaults of `containers.conf`, and the engines open many files. */
+/** One limit drops the defaults of `containers.conf`, and engines open many files. */
 const OPEN_FILES = 16_384;
 
-/** Whether it is a name of the Container Device Interface, such as `nvidia.com/gpu=all`. */
+/** A Container Device Interface name such as `nvidia.com/gpu=all`. */
 export const isCdiName = (device: string): boolean => !device.startsWith('/');
 
 /** The body of `POST /libpod/containers/create`. */
@@ -46,7 +46,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
   return {
     name: workload.name,
     image: imageToRun(workload),
-    // The image may have its own entrypoint: both are set, so that the image adds no arguments.
+    // Both are set, so that the entrypoint of the image adds no arguments.
     entrypoint: [program],
     command: rest,
     env: workload.env,
@@ -69,7 +69,7 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
     cap_drop: ['ALL'],
     no_new_privileges: true,
     read_only_filesystem: true,
-    // Restarts are the reconciler's job: restarts by podman would hide crashes from it.
+    // Only the reconciler restarts: restarts by podman would hide crashes.
     restart_policy: 'no',
     stop_timeout: STOP_TIMEOUT_S,
     log_configuration: { driver: 'k8s-file', size: LOG_LIMIT_BYTES },
@@ -97,7 +97,7 @@ function labels(workload: Workload, { instance, ambient }: ContainerHost): Recor
   };
 }
 
-/** Rootless podman cannot add a group of the host; the container keeps the user's groups instead. */
+/** Rootless podman cannot add host groups; the container keeps the groups of the user. */
 function groups(workload: Workload, host: ContainerHost): Record<string, unknown> {
   if (workload.devices.length === 0) return {};
   if (host.rootless) return { annotations: { 'run.oci.keep_original_groups': '1' } };
@@ -108,7 +108,7 @@ function limits(workload: Workload): Record<string, unknown> {
   const pinsMemory = workload.devices.some((device) => device.startsWith('/dev/accel'));
   return {
     ...(workload.memoryLimitBytes === undefined ? {} : { resource_limits: { memory: { limit: workload.memoryLimitBytes } } }),
-    // Without the prefix `RLIMIT_`, which podman adds.
+    // Podman adds the prefix `RLIMIT_`.
     ...(pinsMemory
       ? {
           r_limits: [
@@ -120,9 +120,7 @@ function limits(workload: Workload): Record<string, unknown> {
   };
 }
 
-/** The container in which a program prints something and ends: it sees nothing of the host. Pure. */
-
-/** The body of `POST /libpod/containers/create`. Pure. */
+/** A container that runs one program and sees nothing of the host. */
 export function printingContainer({ reference, imageId }: ImageReference, program: string, rest: readonly string[]) {
   return {
     image: reference.startsWith('localhost/') ? (imageId ?? reference) : reference,
@@ -141,21 +139,16 @@ export function printingContainer({ reference, imageId }: ImageReference, progra
   };
 }
 
-/** What to do about a container that has the name of a slot's container. Pure. */
-
-/** Of a path in a message. */
+/** Longest path in a message. */
 const LONGEST_PATH = 200;
 
-/**
- * @param name of the container.
- * @param owner the instance in its label, undefined if it has none: svc did not create it, or podman does not show it.
- * @param instance of this service.
- */
+/** `owner`: the instance in its label, undefined if svc did not create it. `instance`: this service. */
 export function nameTakenMessage(name: string, owner: string | undefined, instance: string): string {
   if (owner === undefined) {
-    return `Remove the container "${name}" with "podman rm -f ${name}", or give it another name: the slot needs this name, and another program has taken it`;
+    return `Another program has a container "${name}", a name that the slot needs; rename it, or remove it with "podman rm -f ${name}"`;
   }
-  if (owner === instance) return `Wait until the container "${name}" is removed: it runs an earlier version of this slot`;
+  if (owner === instance) return `The container "${name}" runs an earlier version of this slot; wait until it is removed`;
   const directory = JSON.stringify(shorten(owner, LONGEST_PATH));
-  return `Give the slot another name, because the service with the configuration directory ${directory} has a container "${name}"; if that service is no longer used, remove its container with "podman rm -f ${name}"`;
+  const problem = `The service with the configuration directory ${directory} has a container "${name}"`;
+  return `${problem}; rename the slot, or if that service is no longer used, remove its container with "podman rm -f ${name}"`;
 }

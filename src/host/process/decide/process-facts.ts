@@ -1,19 +1,19 @@
-/** Derives the observed workload from a process's record and what the system reports of the process. Pure. */
+/** Derives the observed workload from the record of a process and its state. Pure. */
 import type { ObservedWorkload } from '../../../reconciler/ports.ts';
 import { WorkloadId } from '../../../schema/words/names.ts';
 import type { ProcessRecord } from '../process-records.ts';
 
-/** What the system reports. `argv` and `env` are undefined if they cannot be read. */
+/** `argv` and `env` are undefined if they cannot be read. */
 export interface ProcessState {
   readonly phase: 'running' | 'stopping' | 'exited';
   readonly argv?: readonly string[] | undefined;
   readonly env?: readonly string[] | undefined;
 }
 
-/** The name of the launcher shell, until it becomes the program. */
+/** Name of the launcher shell before it becomes the program. */
 export const LAUNCHER = 'svc-launch';
 
-/** The variable in the environment of each process by which it is found again if its record was lost. */
+/** Environment variable that identifies a process without a record. */
 export const MARK = 'INFERENCE_SVC_DEV_PROCESS';
 
 export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>): WorkloadId =>
@@ -45,7 +45,7 @@ export function observedProcess(record: ProcessRecord, { phase, argv, env }: Pro
   };
 }
 
-/** A program may be a script after its interpreter, or replace itself, so only the last arguments are compared. */
+/** Programs may be scripts after an interpreter, or replace themselves: only the last arguments are compared. */
 function argvOf(record: ProcessRecord, actual: readonly string[]): readonly string[] {
   const [, ...wanted] = record.argv;
   const tail = actual.slice(Math.max(0, actual.length - wanted.length));
@@ -53,7 +53,7 @@ function argvOf(record: ProcessRecord, actual: readonly string[]): readonly stri
   return same && actual.length > wanted.length ? record.argv : actual;
 }
 
-/** What every child receives, and what shells and wrapper scripts add. */
+/** Inherited by every child, or added by shells. */
 const AMBIENT: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'OLDPWD', 'SHLVL', '_', MARK]);
 
 function envOf(record: ProcessRecord, actual: readonly string[]): Readonly<Record<string, string>> {

@@ -1,4 +1,4 @@
-/** Edits a slot's text as a person would: only the changed keys, with comments and order preserved. Never throws. Pure. */
+/** Edits the text of a slot: only changed keys, with comments and order preserved. Never throws. Pure. */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
 import { mergePatch, type SlotPatch } from '../../../schema/slot/slot-editor.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
@@ -8,17 +8,20 @@ import { formatToml, whyNotToml } from '../../../files/toml/decide/toml-text.ts'
 
 export type EditedText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
-/** Applies a merge patch (RFC 7396, keys in camelCase) to a text; `null` removes a key. */
+/** Applies a merge patch (RFC 7396, camelCase keys); `null` removes a key. */
 export function patchSlotText(text: string, patch: SlotPatch): EditedText {
   const parsed = parseDocument(text);
   if (!parsed.ok) return refused(parsed.message, parsed.position);
   return rewriteSlotText(text, mergePatch(parsed.document, patch));
 }
 
-/** Changes a text, which is empty for a new file, so that it means `document` (keys in camelCase). A text that cannot be edited in place is replaced. */
+/**
+ * Changes a text to mean `document` (camelCase keys); empty for a new file. Replaces a text that cannot be edited in
+ * place.
+ */
 export function rewriteSlotText(text: string, document: unknown): EditedText {
   const table = toSnakeCase(mergePatch({}, document));
-  if (!isTable(table)) return refused('Write a table of keys and values');
+  if (!isTable(table)) return refused('This is not a table; write keys and values');
   const reason = whyNotToml(table);
   if (reason !== undefined) return refused(reason);
   const plain = withoutByteOrderMark(text);

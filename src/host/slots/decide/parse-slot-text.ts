@@ -1,4 +1,4 @@
-/** Parses a slot's TOML text into a spec, or into everything that is wrong with it, each problem with file, line and column. Never throws. Pure. */
+/** Parses the TOML text of a slot into a spec, or problems with file, line and column. Never throws. Pure. */
 import { parseDocument, withoutByteOrderMark, findPositions } from '../../../files/toml/decide/parse-document.ts';
 import { pathToSnakeCase } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -13,14 +13,14 @@ export type ParsedSlotText =
   | {
       readonly ok: false;
       readonly problems: readonly SpecProblem[];
-      /** As written, with keys in camelCase; undefined if the text is not valid TOML. */
+      /** The text with camelCase keys; undefined unless it is valid TOML. */
       readonly document: Table | undefined;
     };
 
 /** Further problems are counted instead of listed, since nobody reads them. */
 const MAX_PROBLEMS = 50;
 
-/** Parses the text of `<name>.toml`; `file` is the file name in problems. */
+/** `file` appears in problems. */
 export function parseSlotText(name: SlotName, text: string, file: string): ParsedSlotText {
   const read = parseDocument(text);
   if (!read.ok) return { ok: false, document: undefined, problems: [{ path: [], message: read.message, file, ...read.position }] };
@@ -36,30 +36,31 @@ export function parseSlotText(name: SlotName, text: string, file: string): Parse
   return { ok: false, document: read.document, problems };
 }
 
-/** Decides which spec of each slot is in force: a valid text replaces the last good spec, an invalid one leaves it in force, a missing one removes it. Pure. */
-
-/** What is remembered of a slot between reads, and across restarts. */
+/** State of a slot between reads and across restarts. */
 export interface AcceptedSlot {
-  /** Grows by one with each change of the slot's meaning. */
+  /** Grows by one with each change of meaning. */
   readonly generation: number;
-  /** Undefined if the slot was deleted, or if this version of the program no longer accepts its last good text. */
+  /** Undefined if the slot was deleted, or this version no longer accepts its last good text. */
   readonly lastGood: { readonly spec: SlotSpec; readonly document: Readonly<Record<string, unknown>> } | undefined;
 }
 
 export type AcceptedSlots = ReadonlyMap<SlotName, AcceptedSlot>;
 
 interface Acceptance extends Pick<DesiredState, 'slots' | 'refused'> {
-  /** Includes deleted slots, without a last good spec, so that their generation never decreases. */
+  /** Includes deleted slots, so that their generation never decreases. */
   readonly accepted: AcceptedSlots;
 }
 
-/** What the last read returned. */
+/** Result of the last read. */
 interface AcceptedBefore {
   readonly accepted: AcceptedSlots;
   readonly slots: DesiredState['slots'];
 }
 
-/** `parsed` contains every slot that has a text now, valid or not. A slot in which nothing changed is the same object as before. */
+/**
+ * Decides the spec in force: a valid text replaces it, an invalid one keeps it, a missing one removes it. `parsed`:
+ * every slot with a text, valid or not. An unchanged slot is the same object as before.
+ */
 export function acceptSlots(last: AcceptedBefore, parsed: ReadonlyMap<SlotName, ParsedSlotText>): Acceptance {
   const before = last.accepted;
   const slots = new Map<SlotName, DesiredSlot>();

@@ -1,4 +1,4 @@
-/** Decides what switching to a profile does with each slot, or why it cannot be done. Pure. */
+/** Plans what a switch to a profile does to each slot, or why it is impossible. Pure. */
 import { createHash } from 'node:crypto';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Profile, ProfileSlot } from '../../../schema/slot/profile-store.ts';
@@ -8,7 +8,7 @@ import type { SlotSpec, SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import { patchSlotText } from './edit-slot.ts';
 import { parseSlotText, type ParsedSlotText } from './parse-slot-text.ts';
 
-/** A file of a slot as it was found, with its path for messages. */
+/** A slot file, with its path for messages. */
 export type FoundText = { readonly path: string } & (
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'unreadable'; readonly message: string; readonly line: number; readonly column: number }
@@ -17,15 +17,15 @@ export type FoundText = { readonly path: string } & (
 export type FoundTexts = ReadonlyMap<SlotName, FoundText>;
 
 export interface PlannedSwitch extends Omit<Profile, 'name'> {
-  /** Empty if nothing is to be changed, or if there are problems. */
+  /** Empty if nothing changes or there are problems. */
   readonly edits: readonly TextEdit[];
 }
 
 type Step = { readonly slot: ProfileSlot; readonly edit: TextEdit | undefined } | { readonly problems: readonly SpecProblem[] };
 
 /**
- * A slot whose text means the same in the profile is not touched, and one that the profile does not have is disabled. `restarted_at` belongs to the slot and not to a
- * profile: it stays as it is, since any other value would restart a workload.
+ * Leaves slots alone whose text means the same, and disables slots that the profile does not have. `restarted_at`
+ * belongs to the slot: any other value would restart its workload.
  */
 export function planSwitch(profile: FoundTexts, present: FoundTexts): PlannedSwitch {
   const names = [...new Set([...profile.keys(), ...present.keys()])].toSorted();
@@ -86,7 +86,7 @@ function problemOf({ path, message, line, column }: Extract<FoundText, { kind: '
   return { path: [], file: path, line, column, message };
 }
 
-/** Of everything that the plan was made from. */
+/** Hash of all inputs of the plan. */
 function versionOf(...texts: readonly FoundTexts[]): string {
   const hash = createHash('sha256');
   for (const found of texts) {

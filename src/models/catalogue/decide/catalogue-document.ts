@@ -1,22 +1,19 @@
-/**
- * The schema of the catalogue: of the shipped `catalogue.toml`, and of `models.toml`, which users write beside it. Keys are in snake_case in both. What an entry
- * says comes from its sources; what they do not say is left out. Pure.
- */
+/** Schema of the shipped `catalogue.toml` and the user's `models.toml`, both with keys in snake_case. Pure. */
 import { z } from 'zod';
 import { MODEL_KINDS, PROVIDER_OF_MODEL_KIND, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import { sizeWithin } from '../../../schema/words/quantity-schemas.ts';
 
 const ID_RULE = 'Write an id of letters, digits and "._-" that begins and ends with a letter or a digit';
 const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
-/** Ids with these endings would be taken for files in the store. */
+/** Ids with these endings look like files in the store. */
 const FILE_ENDING = /\.(?:gguf|safetensors|bin|onnx|part|journal|toml)$/i;
 
-/** Each part of a path begins with a letter, a digit or "_": so no part is hidden, "." or "..". */
+/** Parts of a path begin with a letter, a digit or "_", so none is hidden, "." or "..". */
 const PATH_RULE = 'Write a relative path of letters, digits and "._+-", without "..", whose parts do not begin with a dot';
 const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$/;
 const StorePath = z.string().max(300, 'Use at most 300 characters').regex(PATH, PATH_RULE);
 
-/** As `parse-model-name.ts` accepts them. */
+/** The same rule as in `parse-model-name.ts`. */
 const REPO_RULE = 'Write the repository as "owner/repo"';
 const REPO = /^(?!.*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?\/[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?$/;
 
@@ -41,7 +38,7 @@ const PlainLine = z
   .max(200)
   .regex(/^[^\p{C}]*$/u, 'Write one line without control characters');
 
-/** No file is larger; an estimate with it stays exact. */
+/** No file is larger, and estimates stay exact. */
 const MAX_FILE_BYTES = 2 ** 50;
 
 const CatalogueFile = z
@@ -77,7 +74,7 @@ const CatalogueFile = z
     if (!isOne) context.addIssue({ code: 'custom', message: 'Say where the file is: set either "{repo}" and "{file}", or "{url}"' });
   });
 
-/** Their servers load single files. */
+/** Servers of these providers load single files. */
 const UNARCHIVED: ReadonlySet<ProviderKind> = new Set(['gguf', 'image']);
 
 export const CatalogueRecord = z
@@ -117,34 +114,33 @@ export const CatalogueRecord = z
     for (const [index, { path, archive, unpackedSize }] of record.files.entries()) {
       const file = ['files', index];
       if (archive !== undefined && (index > 0 || UNARCHIVED.has(providerOf(record))))
-        at([...file, 'archive'], 'Remove "{archive}": only the first file of a model for speech may be one');
+        at([...file, 'archive'], 'Only the first file of a model for speech may be an archive; remove "{archive}"');
       if (archive === undefined && unpackedSize !== undefined)
-        at([...file, 'unpackedSize'], 'Remove "{unpackedSize}": only an archive has one');
-      if (names.indexOf(names[index] ?? '') !== index) at(file, `Name each file once: "${names[index]}" occurs twice`);
+        at([...file, 'unpackedSize'], 'Only an archive has an unpacked size; remove "{unpackedSize}"');
+      if (names.indexOf(names[index] ?? '') !== index) at(file, `The file "${names[index]}" occurs twice; name each file once`);
       if (path !== undefined && !(providerOf(record) === 'image' && path.startsWith('image/models/')))
-        at([...file, 'path'], 'Remove "{path}": only the files of image models have one, below "image/models/"');
+        at([...file, 'path'], 'Only files of image models have a path, below "image/models/"; remove "{path}"');
     }
     if (record.pooling !== undefined && record.kind !== 'embed')
-      at(['pooling'], 'Remove "{pooling}": only a model of kind "embed" has one');
+      at(['pooling'], 'Only a model of kind "embed" has a pooling; remove "{pooling}"');
     if (record.kind === 'vision' && !names.some((name) => /mmproj.*\.gguf$/i.test(name)))
-      at(['files'], 'Add the projector of the model, whose name contains "mmproj": a model of kind "vision" needs it');
+      at(['files'], 'A model of kind "vision" needs a projector; add the file whose name contains "mmproj"');
     const [first = ''] = names;
     if (providerOf(record) === 'gguf' && first !== '' && !/\.gguf$/i.test(first))
-      at(['files', 0], 'Name a ".gguf" file first: it is the one that the server loads');
+      at(['files', 0], 'The server loads the first file, which must be a ".gguf" file');
   });
 
-/** An entry as it is written, with keys in camelCase. */
+/** An entry as written, with keys in camelCase. */
 export type CatalogueRecord = z.output<typeof CatalogueRecord>;
 export type CatalogueRecordFile = CatalogueRecord['files'][number];
 
-/** Only the outermost table, so that one wrong entry does not lose the others. */
+/** Only the outermost table, so that an invalid entry does not affect others. */
 export const CatalogueDocument = z.strictObject({ models: z.array(z.unknown()).max(500).default([]) });
 
 export function providerOf({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) {
   return provider ?? PROVIDER_OF_MODEL_KIND[kind];
 }
 
-/** Returns the name of the file at its source. */
 export function nameOfFile({ file, url }: Pick<CatalogueRecordFile, 'file' | 'url'>): string {
   return lastPart(file ?? (url === undefined ? '' : new URL(url).pathname));
 }

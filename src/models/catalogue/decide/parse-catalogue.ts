@@ -1,6 +1,6 @@
 /**
- * Reads the text of a catalogue. An entry with a mistake is refused with file, line and column, and does not affect the others. An entry of users that has the id
- * of a shipped one is refused unless it says `override = true`, so that an update of the program never changes silently what an id means. Pure.
+ * Parses the text of a catalogue. An invalid entry is refused with file, line and column, and does not affect others. A
+ * user entry needs `override = true` to replace a shipped one, so an upgrade never changes what an id means. Pure.
  */
 import { createHash } from 'node:crypto';
 import { parseDocument, withoutByteOrderMark, findPositions } from '../../../files/toml/decide/parse-document.ts';
@@ -17,14 +17,14 @@ export type CatalogueRecords = ReadonlyMap<string, CatalogueRecord>;
 export interface ParsedCatalogue {
   readonly records: CatalogueRecords;
   readonly problems: readonly SpecProblem[];
-  /** The ids of entries that were refused; undefined if nothing of the text could be read. */
+  /** Ids of refused entries; undefined if the text could not be parsed. */
   readonly refused: ReadonlySet<string> | undefined;
 }
 
 /** Further problems are counted instead of listed, since nobody reads them. */
 const MAX_PROBLEMS = 50;
 
-/** `file` is named in problems. `shipped` are the entries of the shipped catalogue, if this is another one. */
+/** `file` appears in problems. `shipped`: the shipped entries, if this is the user's catalogue. */
 export function parseCatalogue(text: string, file: string, shipped: CatalogueRecords = new Map()): ParsedCatalogue {
   const read = parseDocument(text);
   if (!read.ok) return unreadable({ path: [], message: read.message, file, ...read.position });
@@ -45,7 +45,7 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
   return { records, problems: place(text, file, problems), refused };
 }
 
-/** Reads nothing of a file, and says why. */
+/** A file of which nothing could be read. */
 export function unreadable(problem: SpecProblem): ParsedCatalogue {
   return { records: new Map(), problems: [problem], refused: undefined };
 }
@@ -60,13 +60,13 @@ function checkRecord(written: unknown, { records, shipped }: Known): CheckedDocu
   if (!checked.ok) return checked;
   const { id, override } = checked.value;
   const own = shipped.get(id);
-  if (records.has(id)) return refuse(['id'], `Use another id: "${id}" is already the id of an earlier entry`);
+  if (records.has(id)) return refuse(['id'], `An earlier entry has the id "${id}"; use another one`);
   if (own !== undefined && !override)
-    return refuse(['id'], `Use another id: "${id}" is in the shipped catalogue. To replace that entry, add "override = true"`);
+    return refuse(['id'], `The shipped catalogue has the id "${id}"; use another one, or add "override = true" to replace that entry`);
   if (own === undefined && override && shipped.size > 0)
-    return refuse(['override'], `Remove "override": the shipped catalogue has no model "${id}"`);
+    return refuse(['override'], `The shipped catalogue has no model "${id}"; remove "override"`);
   if (own !== undefined && providerOf(own) !== providerOf(checked.value))
-    return refuse(['kind'], `Use another id: "${id}" of the shipped catalogue is served by the provider "${providerOf(own)}"`);
+    return refuse(['kind'], `The shipped model "${id}" has the provider "${providerOf(own)}"; use another id`);
   return refusePath(checked.value, [...shipped.values(), ...records.values()]) ?? checked;
 }
 
@@ -76,7 +76,8 @@ function refusePath({ id, files }: CatalogueRecord, others: readonly CatalogueRe
     const taken = others.find(
       (other) => other.id !== id && other.files.some((file) => path !== undefined && file.path === path && file.sha256 !== sha256),
     );
-    if (taken !== undefined) return refuse(['files', index, 'path'], `Use another path: another file of the model "${taken.id}" has it`);
+    if (taken !== undefined)
+      return refuse(['files', index, 'path'], `Another file of the model "${taken.id}" has this path; use another one`);
   }
   return undefined;
 }
@@ -96,19 +97,16 @@ function place(text: string, file: string, problems: readonly SpecProblem[]): re
   return more === 0 ? placed : [...placed, { path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 }];
 }
 
-/** Turns an entry of the catalogue as it is written into what the store works with: addresses, places in the store, and what follows from the kind. Pure. */
-
 export interface EntryContext {
-  /** Returns the address of a file on the Hub. */
   readonly hubUrl: (repo: string, commit: string, path: string) => string;
-  /** The providers that this version includes. */
+  /** Providers of this version. */
   readonly providers: ReadonlySet<ProviderKind>;
-  /** Whether the entry is from `models.toml`. */
+  /** The entry is from `models.toml`. */
   readonly isOwn: boolean;
 }
 
 const MIB = 2 ** 20;
-/** A model needs its weights, and something for its context and for computing, of which nothing is known before its file is here. */
+/** Weights, plus context and compute buffers, whose size is unknown before the file is here. */
 const LEAST_MEMORY = { share: 0.1, bytes: 256 * MIB };
 
 export function entryOf(record: CatalogueRecord, context: EntryContext): CatalogueEntry {
@@ -146,7 +144,9 @@ function leastMemory(sizeBytes: number): number {
   return Math.ceil((sizeBytes * (1 + LEAST_MEMORY.share) + LEAST_MEMORY.bytes) / MIB) * MIB;
 }
 
-/** Another content has another directory, so an edited entry is a new download, and a server keeps the files that it has open. */
+/**
+ * Different content gets a different directory: an edited entry is a new download, and a server keeps its open files.
+ */
 function contentHash({ files }: CatalogueRecord): string {
   const hash = createHash('sha256');
   for (const { sha256 } of files) hash.update(sha256.toLowerCase());
@@ -164,14 +164,13 @@ function fileOf(file: CatalogueRecordFile, directory: string, hubUrl: EntryConte
   return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo }, ...archive };
 }
 
-/** Completes the sentence "Choose another model than X: …". */
 function whyNot(record: CatalogueRecord, { providers }: EntryContext): string | undefined {
   const provider = providerOf(record);
   if (!providers.has(provider)) return `it needs the provider "${provider}", which this version does not include yet`;
   return record.notSelectable;
 }
 
-/** In the terms of the provider for GGUF. */
+/** Contents in the terms of the GGUF provider. */
 function statedOf({ kind, pooling, architecture, context }: CatalogueRecord): ModelContents {
   const pooled = kind === 'embed' ? { poolingType: POOLING_TYPES[pooling ?? 'mean'] } : {};
   return {

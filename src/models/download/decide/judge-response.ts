@@ -1,11 +1,14 @@
-/** Whether a response is the part of the file that was asked for. Pure: it sees only status and headers, which may lie; the hash has the last word. */
+/**
+ * Judges by status and headers whether a response is the requested part of a file. The checksum has the last word.
+ * Pure.
+ */
 
 export interface ExpectedBytes {
   readonly url: string;
   /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** Offset of the first byte that was asked for. */
+  /** Offset of the first requested byte. */
   readonly from: number;
   /** The `ETag` of an earlier response for the same file. */
   readonly etag?: string | undefined;
@@ -20,15 +23,14 @@ interface Response {
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export type ResponseVerdict =
-  /** `whole`: the response is the complete file, whatever was asked for. */
+  /** `whole`: the response is the complete file, whatever was requested. */
   | { readonly kind: 'accept'; readonly whole: boolean; readonly etag: string | undefined }
-  /** What is there already cannot be continued. */
+  /** The part cannot be resumed. */
   | { readonly kind: 'restart'; readonly message: string }
-  /** The server has another file: its size or its hash differs. */
+  /** The checksum of the file differs. */
   | { readonly kind: 'other-file'; readonly message: string }
-  /** The response is of no use now; a later one may be. */
+  /** The response is useless; a later one may not be. */
   | { readonly kind: 'broken'; readonly message: string }
-  /** The status says that there is no file. */
   | { readonly kind: 'refused' };
 
 export function judgeResponse({ status, headers, firstHeaders }: Response, expected: ExpectedBytes): ResponseVerdict {
@@ -38,7 +40,7 @@ export function judgeResponse({ status, headers, firstHeaders }: Response, expec
   if (other !== undefined) return { kind: 'other-file', message: other };
   const encoding = header(headers, 'content-encoding') ?? 'identity';
   if (encoding !== 'identity') return { kind: 'broken', message: `The server sent "${url}" as "${encoding}" instead of unchanged` };
-  // Behind a redirect of the Hub, each server may have its own ETag; the hash of the file was compared above.
+  // Behind a redirect of the Hub, each server may have its own ETag; the checksum was compared above.
   const etag = header(firstHeaders, 'x-linked-etag') === undefined ? header(headers, 'etag') : undefined;
   const changed = etag !== undefined && expected.etag !== undefined && etag !== expected.etag;
   if (changed) return { kind: 'restart', message: `The file "${url}" changed on its server during the download` };
@@ -54,7 +56,7 @@ export function judgeResponse({ status, headers, firstHeaders }: Response, expec
   return from === 0 ? { kind: 'accept', whole: true, etag } : cannotResume(url);
 }
 
-/** The Hub names hash and size of a large file: `X-Linked-Etag` is its SHA-256. */
+/** The Hub sends the SHA-256 of a large file as `X-Linked-Etag`. */
 function otherFile(headers: Headers, { url, sha256 }: ExpectedBytes): string | undefined {
   const etag = header(headers, 'x-linked-etag')?.replace(/^W\//, '').replaceAll('"', '').toLowerCase();
   if (etag === undefined || !/^[0-9a-f]{64}$/.test(etag) || etag === sha256.toLowerCase()) return undefined;

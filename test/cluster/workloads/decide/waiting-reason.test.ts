@@ -102,11 +102,11 @@ describe('what keeps a recorded pod from running', () => {
   });
 
   test.each([
-    ['DiskFull: Free disk space in "/models": it is full', 'DiskFull', 'Free disk space in "/models": it is full'],
+    ['DiskFull: The disk of "/models" is full; free disk space', 'DiskFull', 'The disk of "/models" is full; free disk space'],
     [
-      'ModelGated: Open "https://huggingface.co/o/r" and accept its terms',
+      'ModelGated: "https://huggingface.co/o/r" is gated; accept its terms',
       'ModelGated',
-      'Open "https://huggingface.co/o/r" and accept its terms',
+      '"https://huggingface.co/o/r" is gated; accept its terms',
     ],
     ['Nonsense: it is not a reason', 'ModelPullFailed', 'Nonsense: it is not a reason'],
     ['', 'ModelPullFailed', 'it exited with code 1'],
@@ -122,7 +122,7 @@ describe('what keeps a recorded pod from running', () => {
     [{ hostPath: { path: '/srv/models' } }, '"/models" is the directory "/srv/models" of node "node1"'],
     [{ emptyDir: {} }, 'set "storage" of the slot'],
   ])('a missing file belongs to the volume of the models: %j', (volume, where) => {
-    const message = 'Put the file "/models/own.gguf" into the model store';
+    const message = 'The file "/models/own.gguf" does not exist; put it into the model store';
     const fetcher = { name: 'model', state: { terminated: { exitCode: 1, reason: 'Error', message } } };
     const pod = podWith({ initContainerStatuses: [fetcher] }, { volumes: [{ name: 'models', ...volume }] });
     expect(reasonOf([pod])?.message).toMatch(message);

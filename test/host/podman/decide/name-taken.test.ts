@@ -5,13 +5,13 @@ test.each([
   [
     'of another program',
     undefined,
-    'Remove the container "svc-slot-a" with "podman rm -f svc-slot-a", or give it another name: the slot needs this name, and another program has taken it',
+    'Another program has a container "svc-slot-a", a name that the slot needs; rename it, or remove it with "podman rm -f svc-slot-a"',
   ],
-  ['of this service', '/etc/svc', 'Wait until the container "svc-slot-a" is removed: it runs an earlier version of this slot'],
+  ['of this service', '/etc/svc', 'The container "svc-slot-a" runs an earlier version of this slot; wait until it is removed'],
   [
     'of another service',
     '/srv/"x"',
-    String.raw`Give the slot another name, because the service with the configuration directory "/srv/\"x\"" has a container "svc-slot-a"; if that service is no longer used, remove its container with "podman rm -f svc-slot-a"`,
+    String.raw`The service with the configuration directory "/srv/\"x\"" has a container "svc-slot-a"; rename the slot, or if that service is no longer used, remove its container with "podman rm -f svc-slot-a"`,
   ],
 ])('a container %s', (_what, owner, expected) => {
   expect(nameTakenMessage('svc-slot-a', owner, '/etc/svc')).toBe(expected);

@@ -32,13 +32,15 @@ function checkReading(text: string): void {
 describe('parseSlotText()', () => {
   test('asks for quotes around a text that has none, without repeating what may be a secret', () => {
     expect(problemsOf('enabled = true\nbackend = cpu # fast\n')).toEqual([
-      'img.toml:2:11: Write backend = "cpu", with quotes: a text without them is not TOML',
+      'img.toml:2:11: The value of "backend" has no quotes; write backend = "cpu"',
     ]);
-    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain('Write default = "hf:owner/repo", with quotes');
+    expect(problemsOf('[model]\ndefault = hf:owner/repo\n')[0]).toContain(
+      'The value of "default" has no quotes; write default = "hf:owner/repo"',
+    );
     expect(problemsOf('[env]\nHF_TOKEN = hunter2\n')).toEqual([
-      'img.toml:2:12: Put the value of "HF_TOKEN" in quotes, as in HF_TOKEN = "…": a text without quotes is not TOML',
+      'img.toml:2:12: The value of "HF_TOKEN" has no quotes; write HF_TOKEN = "…"',
     ]);
-    expect(problemsOf('enabled = True\n')[0]).toContain('Write enabled = true: TOML knows true and false in lower case only');
+    expect(problemsOf('enabled = True\n')[0]).toContain('Booleans in TOML are lower case; write enabled = true');
   });
 
   test('reports file, line and column of every problem, in the order of the text', () => {
@@ -73,9 +75,9 @@ describe('parseSlotText()', () => {
 
   test.each([
     ['', 'img.toml:1:1: model: Add the table "model": it is required'],
-    ['enabled = true\n[model\ndefault = "x"\n', 'img.toml:2:7: Correct the TOML syntax: illegal character in key'],
-    ['[model]\ndefault = "x\n', /^img\.toml:2:1[0-9]: Correct the TOML syntax/],
-    ['[model]\ndefault = "a"\ndefault = "b"\n', /^img\.toml:3:1: Correct the TOML syntax: .*redefine/],
+    ['enabled = true\n[model\ndefault = "x"\n', 'img.toml:2:7: Invalid TOML: illegal character in key'],
+    ['[model]\ndefault = "x\n', /^img\.toml:2:1[0-9]: Invalid TOML/],
+    ['[model]\ndefault = "a"\ndefault = "b"\n', /^img\.toml:3:1: Invalid TOML: .*redefine/],
     ['model.default = "a"\nenv.__proto__ = "x"\n', /^img\.toml:2:.*"__proto__" and "constructor" are not allowed/],
     ['model.default = 1979-05-27\n', 'img.toml:1:7: model.default: Write a string in quotes, not a date or time without quotes'],
     ['[model.default.x]\n', 'img.toml:1:8: model.default: Write a string in quotes, not a table'],

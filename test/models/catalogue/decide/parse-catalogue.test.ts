@@ -46,7 +46,11 @@ describe('parseCatalogue() of an entry with a mistake', () => {
     ['a context of nothing', inEntry('context = 0'), '4:1: models.0.context: Use at least 1, not 0'],
     ['a licence with a control character', inEntry('license = "a\\u001bb"'), '4:1: models.0.license: Write one line without control'],
     ['a licence over http', inEntry('license_url = "http://a.test"'), '4:1: models.0.license_url: Write an address that begins with'],
-    ['pooling of a chat model', inEntry('pooling = "cls"'), '4:1: models.0.pooling: Remove "pooling"'],
+    [
+      'pooling of a chat model',
+      inEntry('pooling = "cls"'),
+      '4:1: models.0.pooling: Only a model of kind "embed" has a pooling; remove "pooling"',
+    ],
     ['an absolute path', ENTRY.replace('"m-Q4', '"/etc/m-Q4'), 'models.0.files.0.file: Write a relative path'],
     ['a path with ".."', ENTRY.replace('"m-Q4', '"a/../../m-Q4'), 'models.0.files.0.file: Write a relative path'],
     ['a hidden file', ENTRY.replace('"m-Q4', '".svc/m-Q4'), 'models.0.files.0.file: Write a relative path'],
@@ -61,10 +65,14 @@ describe('parseCatalogue() of an entry with a mistake', () => {
     ['an address without a file', ENTRY.replace(/repo.*\nfile.*/, 'url = "https://a.test/"'), 'whose path ends in a file name'],
     ['two places', ENTRY.replace('size', 'url = "https://a.test/m.gguf"\nsize'), 'models.0.files.0: Say where the file is'],
     ['no place', ENTRY.replace(/repo.*\nfile.*\n/, ''), 'models.0.files.0: Say where the file is'],
-    ['a file twice', ENTRY + FILE, 'models.0.files.1: Name each file once: "m-Q4_K_M.gguf" occurs twice'],
-    ['a path of its own', ENTRY.replace('size', 'path = "hf/m.gguf"\nsize'), 'models.0.files.0.path: Remove "path"'],
-    ['no GGUF file', ENTRY.replace('.gguf', '.onnx'), 'models.0.files.0: Name a ".gguf" file first'],
-    ['vision without a projector', ENTRY.replace('"chat"', '"vision"'), 'models.0.files: Add the projector'],
+    ['a file twice', ENTRY + FILE, 'models.0.files.1: The file "m-Q4_K_M.gguf" occurs twice; name each file once'],
+    [
+      'a path of its own',
+      ENTRY.replace('size', 'path = "hf/m.gguf"\nsize'),
+      'models.0.files.0.path: Only files of image models have a path',
+    ],
+    ['no GGUF file', ENTRY.replace('.gguf', '.onnx'), 'models.0.files.0: The server loads the first file, which must be a ".gguf" file'],
+    ['vision without a projector', ENTRY.replace('"chat"', '"vision"'), 'models.0.files: A model of kind "vision" needs a projector'],
     ['no files', '[[models]]\nid = "own"\nkind = "chat"\nfiles = []\n', 'models.0.files: Use at least 1 entries, not 0'],
     ['a text as an entry', 'models = ["own"]\n', 'models.0: Write a table, not "own"'],
   ])('%s is refused with its position', (_name, text, message) => {
@@ -83,7 +91,7 @@ describe('parseCatalogue() of an entry with a mistake', () => {
   test('the second entry with an id is refused, and the first one stays', () => {
     const { ids, problems, refused } = read(ENTRY + ENTRY);
     expect({ ids, refused }).toEqual({ ids: ['own'], refused: new Set() });
-    expect(problems).toEqual(['models.toml:10:1: models.1.id: Use another id: "own" is already the id of an earlier entry']);
+    expect(problems).toEqual(['models.toml:10:1: models.1.id: An earlier entry has the id "own"; use another one']);
   });
 
   test('of thousands of problems only some are listed', () => {
@@ -99,8 +107,8 @@ describe('parseCatalogue() of a text that is no catalogue', () => {
     ['an unknown table', '[model]\nid = "a"\n', 'models.toml:1:2: model: Unknown key "model"; did you mean "models"?'],
     ['a table instead of a list', '[models]\nid = "a"\n', 'models.toml:1:2: models: Write a list in brackets'],
     ['NUL', 'a = "\0"\n', 'models.toml:1:'],
-    ['a key of objects', '[__proto__]\na = 1\n', 'Use another key'],
-    ['deep nesting', `models = ${'['.repeat(500)}${']'.repeat(500)}\n`, 'Nest tables and lists at most'],
+    ['a key of objects', '[__proto__]\na = 1\n', '; use another key'],
+    ['deep nesting', `models = ${'['.repeat(500)}${']'.repeat(500)}\n`, 'Tables and lists are nested more than'],
     ['too many entries', '[[models]]\n'.repeat(501), 'Use at most 500 entries, not 501'],
   ])('%s leaves nothing, and says so', (_name, text, message) => {
     const { ids, problems, refused } = read(text);
@@ -116,7 +124,7 @@ describe('an id of the shipped catalogue', () => {
     expect(read(ENTRY + GOOD, shipped)).toMatchObject({
       ids: ['good'],
       problems: [
-        'models.toml:2:1: models.0.id: Use another id: "own" is in the shipped catalogue. To replace that entry, add "override = true"',
+        'models.toml:2:1: models.0.id: The shipped catalogue has the id "own"; use another one, or add "override = true" to replace that entry',
       ],
     });
   });
@@ -126,8 +134,8 @@ describe('an id of the shipped catalogue', () => {
   });
 
   test.each([
-    ['another provider', ENTRY.replace('kind = "chat"', 'override = true\nkind = "image"'), 'is served by the provider "gguf"'],
-    ['an id that is not there', GOOD.replace('kind', 'override = true\nkind'), 'the shipped catalogue has no model "good"'],
+    ['another provider', ENTRY.replace('kind = "chat"', 'override = true\nkind = "image"'), 'has the provider "gguf"; use another id'],
+    ['an id that is not there', GOOD.replace('kind', 'override = true\nkind'), 'The shipped catalogue has no model "good"'],
   ])('is not overridden by %s', (_name, text, message) => {
     expect(read(text, shipped)).toMatchObject({ ids: [], problems: [expect.stringContaining(message)] });
   });
@@ -136,7 +144,7 @@ describe('an id of the shipped catalogue', () => {
     const image = (id: string, sha: string) =>
       `[[models]]\nid = "${id}"\nkind = "image"\n${FILE.replace(SHA, sha).replace('size', 'path = "image/models/vae/ae.safetensors"\nsize')}`;
     const images = parseCatalogue(image('a', SHA), 'catalogue.toml').records;
-    expect(read(image('b', 'b'.repeat(64)), images).problems[0]).toContain('another file of the model "a" has it');
+    expect(read(image('b', 'b'.repeat(64)), images).problems[0]).toContain('Another file of the model "a" has this path');
     expect(read(image('b', SHA), images).problems).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addSample, bytesPerSecond, type RateSample } from '../../../../src/models/download/decide/transfer-blocks.ts';
+import { addSample, bytesPerSecond, type RateSample } from '../../../../src/models/download/decide/transfer-pace.ts';
 
 const samplesOf = (...samples: readonly [number, number][]): readonly RateSample[] =>
   samples.reduce<readonly RateSample[]>((all, [at, bytes]) => addSample(all, { at, bytes }), []);

@@ -17,7 +17,7 @@ import {
 import { serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
 import { ggufFormat } from '../../../../src/providers/gguf/gguf-format.ts';
 import type { ModelFiles, ModelReading } from '../../../../src/providers/provider.ts';
-import { bool, encodeGguf, f32, f32s, i32s, text, texts, u32 } from '../../../../src/models/demo/encode-gguf.ts';
+import { bool, encodeGguf, f32, f32s, i32s, text, texts, u32 } from '../../../../toolboxes/demo/encode-gguf.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { specOf } from '../slot-context.ts';
 

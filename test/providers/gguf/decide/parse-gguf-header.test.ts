@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { ggufContents, projectorFor } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
 import { shardNames } from '../../../../src/schema/slot/model-providers.ts';
-import { encodeEmbedder } from '../../../../src/models/demo/demo-embedder.ts';
-import { encodeDemoModel } from '../../../../src/models/demo/demo-models.ts';
-import { encodeGguf, i32s, text, texts, u32 } from '../../../../src/models/demo/encode-gguf.ts';
+import { encodeEmbedder } from '../../../../toolboxes/demo/demo-embedder.ts';
+import { encodeDemoModel } from '../../../../toolboxes/demo/demo-models.ts';
+import { encodeGguf, i32s, text, texts, u32 } from '../../../../toolboxes/demo/encode-gguf.ts';
 
 const facts = (bytes: Uint8Array) => {
   const read = parseGgufHeader(bytes);

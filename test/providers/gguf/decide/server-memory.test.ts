@@ -3,7 +3,7 @@ import { ggufContents, type GgufModel } from '../../../../src/providers/gguf/dec
 import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
 import { chooseLayout, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
 import { serverParts, type ServerParts } from '../../../../src/providers/gguf/decide/gguf-memory.ts';
-import { encodeGguf, i32s, text, u32, type GgufValue } from '../../../../src/models/demo/encode-gguf.ts';
+import { encodeGguf, i32s, text, u32, type GgufValue } from '../../../../toolboxes/demo/encode-gguf.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import { specOf } from '../slot-context.ts';

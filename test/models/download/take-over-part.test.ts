@@ -3,8 +3,8 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { journalOf } from '../../../src/models/download/part-blocks.ts';
-import { createPartFiles } from '../../../src/models/download/part-files.ts';
+import { journalOf } from '../../../src/models/download/resume-part.ts';
+import { createPartFiles } from '../../../src/models/download/take-over-part.ts';
 
 let directory = '';
 beforeEach(async () => {

@@ -4,17 +4,19 @@ import {
   BLOCK_BYTES,
   blockCount,
   blockLength,
+  journalHead,
+  journalLine,
+  parseJournal,
+  recordsOfPrefix,
+} from '../../../../src/models/download/decide/part-journal.ts';
+import {
   connectionsFor,
   FAST_BYTES_PER_SECOND,
   isFast,
-  journalHead,
-  journalLine,
   nextStretch,
-  type BlockState,
-  parseJournal,
-  recordsOfPrefix,
   stretchBlocks,
-} from '../../../../src/models/download/decide/transfer-blocks.ts';
+  type BlockState,
+} from '../../../../src/models/download/decide/transfer-pace.ts';
 
 const part = { sizeBytes: 5 * BLOCK_BYTES + 100, sha256: 'AB'.repeat(32) };
 const lines = (...records: readonly [number, number, number][]): string =>

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { gguf as parseIndependently } from '@huggingface/gguf';
-import { encodeSentenceModel } from '../../../src/models/demo/demo-chat.ts';
-import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../src/models/demo/demo-models.ts';
+import { DEMO_CATALOGUE } from '../../../src/models/catalogue/catalogue.ts';
+import { loadDemoToolbox } from '../../../src/models/demo-toolbox.ts';
+import { encodeSentenceModel } from '../../../toolboxes/demo/demo-chat.ts';
+import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 
 test('the sentences are those in the documentation', () => {
   expect(DEMO_SENTENCES).toEqual({
@@ -62,4 +64,23 @@ test('encodeSentenceModel() refuses a sentence that the table cannot represent',
     (_, index) => `▁${String.fromCharCode(97 + (index % 26))}${String.fromCharCode(97 + Math.floor(index / 26))}`,
   );
   expect(() => encodeSentenceModel({ name: 'long', words: many, then: 'end' })).toThrow('more than 63 words');
+});
+
+test('the catalogue lists exactly the files that are generated, and loads the generators by their path', async () => {
+  const root = await mkdtemp(path.join(tmpdir(), 'svc-demo-'));
+  try {
+    const toolbox = await loadDemoToolbox();
+    const listed = [...DEMO_CATALOGUE.values()].flatMap(({ files }) => files.map((file) => file.path));
+    for (const file of listed) {
+      await toolbox.writeDemoFile(file, path.join(root, file));
+      expect(Buffer.compare(await readFile(path.join(root, file)), toolbox.encodeDemoFile(file))).toBe(0);
+    }
+    await writeDemoModels(root, DEMO_MODEL_IDS);
+    await toolbox.writeDemoSpeech(root);
+    const written = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+    expect(written.map((entry) => path.relative(root, path.join(entry.parentPath, entry.name))).toSorted()).toEqual(listed.toSorted());
+    expect(() => toolbox.encodeDemoFile('demo/none.gguf')).toThrow('There is no demo model with the file "demo/none.gguf"');
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
 });

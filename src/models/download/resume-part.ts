@@ -1,50 +1,37 @@
 /**
- * The part file of one download, with the journal beside it that says which of its blocks are complete. Data is written before its line in the journal, so
- * after a crash at any moment the journal claims nothing that the part does not have. After a power failure it may; the CRC of each block shows that
- * when the part is read for its SHA-256, and only that block is fetched again.
+ * The part file of a download and its journal of complete blocks, from which the next attempt resumes. Data is written
+ * before its line in the journal, so a crash leaves no false claim. A power failure may; then the CRC of the block
+ * differs when the part is hashed, and only that block is fetched again.
  */
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../platform/error-text.ts';
-import {
-  BLOCK_BYTES,
-  blockCount,
-  blockLength,
-  journalHead,
-  journalLine,
-  nextStretch,
-  parseJournal,
-  recordsOfPrefix,
-  type BlockRecord,
-  type BlockRecords,
-  type BlockState,
-  type PartOf,
-  type Stretch,
-} from './decide/transfer-blocks.ts';
+import { BLOCK_BYTES, blockCount, blockLength, type BlockRecord, type BlockRecords, type PartOf } from './decide/part-journal.ts';
+import { journalHead, journalLine, parseJournal, recordsOfPrefix } from './decide/part-journal.ts';
+import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pace.ts';
 
 export interface PartBlocks {
   readonly handle: FileHandle;
   /** Valid bytes in the part. */
   doneBytes(): number;
-  /** What the part has of a block. */
   record(block: number): BlockRecord;
   isComplete(block: number): boolean;
-  /** Whether an earlier process has written some of the block, so that its CRC must be compared. */
+  /** An earlier process wrote some of the block, so its CRC must be compared. */
   isInherited(block: number): boolean;
-  /** Reserves the next run of blocks for a connection, which releases it when it ends. */
+  /** Reserves the next run of blocks for a connection, which releases it at its end. */
   take(maxBlocks: number): Stretch | undefined;
   release(stretch: Stretch): void;
-  /** Writes buffers to the place after what the block has. They end within the block. A complete block is recorded in the journal. */
+  /** Appends to a block; throws if the buffers do not fit. Records a complete block in the journal. */
   append(block: number, buffers: readonly Buffer[]): Promise<void>;
-  /** Forgets what the part has of a block, because it is damaged. */
+  /** Drops a damaged block. */
   forget(block: number): void;
-  /** Whether the part still has its name: another writer may have taken it over, or removed it. */
+  /** False if another writer has taken over or removed the part. */
   isOwn(): Promise<boolean>;
-  /** Records the incomplete blocks as well, and closes the files. */
+  /** Records incomplete blocks and closes the files. */
   close(): Promise<void>;
 }
 
-/** Connections so slow that a block takes longer record what they have of it meanwhile. */
+/** Slow connections record an incomplete block this often. */
 const RECORD_EVERY_MS = 1000;
 const NOTHING: BlockRecord = { bytes: 0, crc: 0 };
 
@@ -55,7 +42,7 @@ export async function removePart(part: string): Promise<void> {
   await rm(journalOf(part), { force: true });
 }
 
-/** Opens the part that an earlier attempt left, or a new one. `fresh`: nothing of an earlier attempt is used. */
+/** Opens the part of an earlier attempt, or a new one. `fresh`: ignores earlier attempts. */
 export async function openPart(part: string, file: PartOf, fresh: boolean): Promise<PartBlocks> {
   const known = fresh ? undefined : await readRecords(part, file);
   if (known === undefined) await removePart(part);
@@ -74,7 +61,7 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   }
 }
 
-/** Returns undefined if there is no part, or if it is not of this file. */
+/** Undefined if there is no part, or if it belongs to another file. */
 async function readRecords(part: string, file: PartOf): Promise<BlockRecords | undefined> {
   const size = await stat(part).then(
     (facts) => facts.size,
@@ -86,7 +73,7 @@ async function readRecords(part: string, file: PartOf): Promise<BlockRecords | u
   return size <= file.sizeBytes ? recordsOfPrefix(size, file.sizeBytes) : undefined;
 }
 
-/** A block without a known CRC is not recorded: it would be taken for a damaged one. */
+/** A block without a known CRC is not recorded, because it would count as damaged. */
 function lineOf(block: number, record: BlockRecord): string {
   return record.crc === undefined ? '' : journalLine(block, record);
 }
@@ -101,7 +88,7 @@ interface OpenPart {
 
 function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
   const records = new Map(known);
-  /** Blocks that have grown since they were last recorded, and when that was. */
+  /** Blocks that have grown since they were recorded, with the time of that. */
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
   const inherited = new Set(known.keys());
@@ -136,7 +123,6 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
       if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than fit into it`);
       const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
-      // Meanwhile.
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);
       await written;
       records.set(block, { bytes: before.bytes + bytes, crc });
@@ -151,7 +137,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
       inherited.delete(block);
       unrecorded.delete(block);
     },
-    // Inode numbers are not compared: those of some network file systems change.
+    // Inode numbers are not compared, because they change on some network file systems.
     isOwn: async () =>
       stat(part).then(
         () => true,
@@ -168,7 +154,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   };
 }
 
-/** `writev` may write less than it was given: near the end of a full disk, for example. */
+/** `writev` may write less than it was given, for example on a nearly full disk. */
 async function writeAll(handle: FileHandle, buffers: readonly Buffer[], position: number): Promise<void> {
   const expected = buffers.reduce((sum, { length }) => sum + length, 0);
   const { bytesWritten } = await handle.writev([...buffers], position);

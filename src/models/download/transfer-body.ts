@@ -1,21 +1,20 @@
 /**
- * Writes what one response brings to the part, and hashes it where the hash stands there. While one batch is being written, the next one is received, so a connection has at most two
- * batches in memory.
+ * Writes the body of one response to the part and hashes data in order. One batch is written while the next is
+ * received.
  */
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import { BLOCK_BYTES } from './decide/transfer-blocks.ts';
+import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import { discard } from './open-url.ts';
-import type { OrderedHash } from './ordered-hash.ts';
-import type { PartBlocks } from './part-blocks.ts';
+import type { OrderedHash } from './verify-hash.ts';
+import type { PartBlocks } from './resume-part.ts';
 import { storageFailure } from './disk-room.ts';
 import type { Throttle } from '../../platform/throttle.ts';
 
 export type Broken = { readonly kind: 'broken'; readonly message: string; readonly waitMs?: number };
 
-/** What it needs of a transfer. */
 export interface Receiver {
   readonly transfer: {
     readonly source: { readonly url: string; readonly sizeBytes: number };
@@ -26,19 +25,21 @@ export interface Receiver {
     readonly onBytes: () => void;
   };
   readonly signal: AbortSignal;
-  /** What the body arrives in. */
   readonly memory: ReadMemory;
   readonly end: (end: { readonly kind: 'failed'; readonly failure: Failure }) => void;
 }
 
 export const RESUMES = 'the next attempt resumes it';
 
-/** Larger writes are faster than one for each chunk of a socket. */
+/** One write per chunk would be slower. */
 const WRITE_BYTES = 2 ** 20;
-/** On a slow connection, what has arrived is written earlier than that. */
+/** Slow connections write earlier. */
 const WRITE_EVERY_MS = 500;
 
-/** Throws if the part cannot be written to, or if the connection breaks. What was received before is in the part then. Undefined: everything from `from` to `end` is there. */
+/**
+ * Throws if a write or the connection fails; earlier data is in the part. Undefined: everything from `from` to `end` is
+ * there.
+ */
 export async function receiveBody(
   receiver: Receiver,
   body: Readable,
@@ -56,7 +57,7 @@ export async function receiveBody(
     await writing;
     if (bytes === 0) return;
     writing = write(receiver, position - bytes, buffers);
-    // A failure is thrown where it is awaited.
+    // Failures are thrown where the promise is awaited.
     writing.catch(() => undefined);
   };
   try {
@@ -89,7 +90,7 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   const block = Math.floor(offset / BLOCK_BYTES);
   const failed = (error: unknown): void => end({ kind: 'failed', failure: storageFailure(directory, error) });
   const appended = blocks.append(block, buffers);
-  // Meanwhile: if writing fails, the transfer ends, and its hash with it.
+  // Concurrently: if writing fails, the transfer ends, and its hash with it.
   hash.feed(offset, buffers);
   try {
     await appended;
@@ -100,16 +101,17 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   const last = buffers.at(-1);
   if (last !== undefined) memory.release(last);
   onBytes();
-  // Does not wait: after a restart, the hash may have to read everything that an earlier attempt left.
+  // Not awaited: after a restart, this may read everything that an earlier attempt left.
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
 }
 
-/** The chunks of a body, each as it was received. The iterator of a stream joins those that wait, and copies each byte for that. */
-
-/** So many chunks wait before the stream is paused. */
+/** Pending chunks before the stream is paused. */
 const AHEAD = 2;
 
-/** Throws the error of the body after everything that was received before it. A caller that stops earlier must destroy the body. */
+/**
+ * Yields chunks as they were received; the iterator of a stream would join and copy them. Throws the error of the body
+ * after the chunks before it. A caller that stops earlier must destroy the body.
+ */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
   const waiting: Buffer[] = [];
   let end: { readonly error?: Error } | undefined;
@@ -120,7 +122,7 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
     wake();
   };
   const finish = (how: { readonly error?: Error }): void => {
-    // A stream that has failed passes nothing on by itself, but still has what arrived while it was paused.
+    // A failed stream emits nothing more, but may still hold data that arrived while it was paused.
     body.off('data', take);
     take(body.read());
     end ??= how;
@@ -147,23 +149,22 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
 }
 
 /**
- * Memory that the sockets of one download read into again and again. Without it, each read of a socket allocates 64 KiB: receiving then takes twice the processor time, and much more memory until the
- * garbage is collected. A socket fills one slab after another; a slab is free again when what it held was written.
- *
- * A body must be read to its end, and written, before the next request begins: only then is the order of slabs the order in which they are written.
+ * Memory that the sockets of one download reuse. Otherwise each read allocates 64 KiB, which doubles processor time and
+ * leaves garbage. A socket fills one slab after another; a slab is free again once its data was written. A body must be
+ * read and written completely before the next request begins, so that slabs are written in the order in which they were
+ * filled.
  */
-
 export interface ReadMemory {
-  /** Opens connections for a dispatcher that has one request at a time. */
+  /** For a dispatcher with one request at a time. */
   readonly connect: buildConnector.connector;
-  /** Says that a piece of a body was written, and everything that was received before it. Pieces in other memory are ignored. */
+  /** Frees memory up to this piece, which was written. Ignores pieces in other memory. */
   release(piece: Buffer): void;
 }
 
 const SLAB_BYTES = 512 * 1024;
-/** A connection needs up to ten: two are being written, two collect the next write, some wait, and one is being filled. What is beyond this is left to the garbage collector. */
+/** A connection needs up to ten; more are left to the garbage collector. */
 const MAX_SLABS = 16;
-/** With less room than this in a slab, the next one begins: reads of a few bytes would take longer. */
+/** A slab with less space is full: reads of a few bytes would be slow. */
 const LEAST_READ_BYTES = 64 * 1024;
 
 export function createReadMemory(): ReadMemory {
@@ -173,7 +174,7 @@ export function createReadMemory(): ReadMemory {
       const slabs = createSlabs((slab) => owners.set(slab.buffer, slabs));
       const onread = {
         buffer: () => slabs.room(),
-        /** Called as a method of the socket. False makes the socket wait until what it has is read. */
+        /** Called as a method of the socket. False pauses the socket until its data is read. */
         callback(this: Socket, bytes: number): boolean {
           return this.push(slabs.take(bytes));
         },
@@ -186,15 +187,15 @@ export function createReadMemory(): ReadMemory {
 }
 
 interface Slabs {
-  /** The memory for the next read. Asking again without having taken anything returns the same. */
+  /** Returns memory for the next read; the same until something is taken. */
   room(): Buffer;
-  /** Returns what the last read brought. */
+  /** Returns the data of the last read. */
   take(bytes: number): Buffer;
   release(memory: ArrayBufferLike): void;
 }
 
 function createSlabs(onNew: (slab: Buffer) => void): Slabs {
-  /** In the order in which they were filled; the last one is being filled. */
+  /** Oldest first; the last one is being filled. */
   const inUse: Buffer[] = [];
   const free: Buffer[] = [];
   let filled = SLAB_BYTES;
@@ -218,7 +219,7 @@ function createSlabs(onNew: (slab: Buffer) => void): Slabs {
       return piece;
     },
     release(memory) {
-      // A slab that is free already, or left to the garbage collector, says nothing about the others.
+      // A slab that is free or left to the garbage collector says nothing about the others.
       if (!inUse.some(({ buffer }) => buffer === memory)) return;
       while (inUse[0] !== undefined && inUse[0].buffer !== memory) free.push(...inUse.splice(0, 1));
     },

@@ -1,13 +1,14 @@
 /**
- * Partial downloads of one file on a volume that several pods share. Each writer has its own part, `<target>.<writer>.part`, so that
- * writers cannot damage each other's data. The parts also show who is downloading, so that others can wait; two writers that do not see
- * each other download the file twice. What a writer leaves when it fails or is killed, another one takes over. The clocks of nodes differ: file times are compared only with the time that the volume gives to
- * a new file, and otherwise only with earlier values of themselves.
+ * Partial downloads of one file on a volume that several pods share. Each writer has its own part,
+ * `<target>.<writer>.part`, so writers cannot damage each other's data. Parts also show who is downloading, so that
+ * others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the time
+ * that the volume gives a new file, or with earlier values.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { journalOf, removePart } from './part-blocks.ts';
+import { succeeds } from '../../files/write-file.ts';
+import { journalOf, removePart } from './resume-part.ts';
 
 export interface Part {
   readonly name: string;
@@ -17,13 +18,16 @@ export interface Part {
 export interface PartFiles {
   /** Absolute path of this writer's part. */
   readonly own: string;
-  /** Marks this writer as active and returns the part of the active writer that is furthest ahead of it. Throws if the volume is not writable. */
+  /**
+   * Marks this writer as active. Returns the longest part of an active writer that is ahead. Throws if the volume is
+   * read-only.
+   */
   ahead(): Promise<Part | undefined>;
-  /** Takes over the longest part that nobody writes any more, if this writer has none. Its writer notices it before its next request. */
+  /** Takes over the longest abandoned part if this writer has none. Its writer notices before its next request. */
   takeOver(): Promise<void>;
-  /** Ends this writer without the file: others need not wait for it, and may take over its part. Nothing is left of an empty one. */
+  /** Gives up: others need not wait and may take over the part. Removes an empty part. */
   release(): Promise<void>;
-  /** Removes this writer's part, and parts that were abandoned. */
+  /** Removes this writer's part and abandoned parts. */
   clear(): Promise<void>;
 }
 
@@ -31,7 +35,7 @@ export interface PartFilesOptions {
   /** Absolute path. */
   readonly target: string;
   readonly writer: string;
-  /** A writer whose part has not changed for this long no longer counts as active. */
+  /** A writer is inactive once its part has not changed for this long. */
   readonly stillMs?: number | undefined;
 }
 
@@ -39,16 +43,16 @@ export interface PartFilesOptions {
 const STILL_MS = 90_000;
 /** No writer resumes its part after an hour without changes. */
 const ABANDONED_MS = 3_600_000;
-/** A part that was released is made to look this old. Writing makes a file younger only, so the others see the difference. */
+/** Released parts are dated back by this much. Writing only makes files younger, so others notice. */
 const RELEASED_MS = 600_000;
-/** Suffix of the files that are created only to learn the time of the volume. */
+/** Suffix of files that are created only to read the time of the volume. */
 const CLOCK = '.clock.part';
 
 interface OtherPart extends Part {
   readonly mtimeMs: number;
-  /** Time since the last change, by the clock of the volume. */
+  /** Milliseconds since the last change, by the clock of the volume. */
   readonly ageMs: number;
-  /** Time when a change was last noticed, by the monotonic clock of this process. Undefined if none was, and the part was old at first sight. */
+  /** When a change was last noticed, on the monotonic clock. Undefined if the part was old when first seen. */
   readonly changedAt: number | undefined;
 }
 
@@ -99,12 +103,8 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       if (longest === undefined) return;
       const from = path.join(directory, longest.name);
       // The journal first: only one of several writers gets it, and a journal without its part does no harm.
-      const isFirst = await rename(journalOf(from), journalOf(own)).then(
-        () => true,
-        () => false,
-      );
-      if (!isFirst) return;
-      // Younger than the empty part that it replaces: an older one would look as if this writer had released it, and another one would take it.
+      if (!(await succeeds(rename(journalOf(from), journalOf(own))))) return;
+      // An older file than the empty part it replaces would look released, and another writer would take it.
       await touch(from, 'r+');
       await rename(from, own);
     },
@@ -120,12 +120,12 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
   };
 }
 
-/** Sorts longer parts first; equal ones by name, so that all writers agree on the order. */
+/** Longer parts first; equal ones by name, so that all writers agree. */
 function compare(a: Part, b: Part): number {
   return b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
 }
 
-/** Lets the volume update the time of the file, and keeps its content. Returns its size. `a` creates a file that is not there, with `r+` that throws. */
+/** Lets the volume update the file's time. Returns its size. `a` creates a missing file; `r+` throws. */
 async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
   const handle = await open(file, flags);
   try {

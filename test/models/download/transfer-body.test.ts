@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { bodyChunks } from '../../../src/models/download/receive-body.ts';
+import { bodyChunks } from '../../../src/models/download/transfer-body.ts';
 
 const pieces = (count: number): readonly Buffer[] => Array.from({ length: count }, (_, index) => Buffer.alloc(1000, index));
 

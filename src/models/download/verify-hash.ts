@@ -1,31 +1,33 @@
 /**
- * Computes the SHA-256 of a download while its blocks arrive in any order. What arrives exactly where the hash stands is hashed directly; the rest is read
- * again from the part as soon as everything before it is complete, mostly from the page cache. Blocks of an earlier attempt are compared with their CRC.
+ * Computes the SHA-256 of a download while its blocks arrive in any order. Data that arrives in order is hashed
+ * directly; other data is read back from the part once everything before it is complete. Blocks of an earlier attempt
+ * are compared with their CRC.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
 import { createReadStream } from 'node:fs';
-import { BLOCK_BYTES } from './decide/transfer-blocks.ts';
-import type { PartBlocks } from './part-blocks.ts';
+import { stat } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { BLOCK_BYTES } from './decide/part-journal.ts';
+import type { PartBlocks } from './resume-part.ts';
 
 export interface OrderedHash {
-  /** Takes what has just been written at `offset` of the file. */
+  /** Takes data that was just written at `offset`. Ignores data that is out of order. */
   feed(offset: number, buffers: readonly Buffer[]): void;
   /**
-   * Reads the complete blocks that are not yet hashed. A call while another one is at work joins it. `begins`: no connection is open yet, so what there is
-   * of an incomplete block is read as well, and the first connection continues exactly there.
+   * Hashes complete blocks that were not hashed yet. Concurrent calls share one run. `begins`: no connection is open
+   * yet, so an incomplete block is hashed as well, and the first connection continues exactly there.
    */
   catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void>;
-  /** Resolves when no call is at work. */
+  /** Resolves when no `catchUp` is running. */
   idle(): Promise<void>;
   isFinished(): boolean;
-  /** Hexadecimal. Call it once, when everything is hashed. */
+  /** Hexadecimal. Call it once, at the end. */
   digest(): string;
 }
 
 export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): OrderedHash {
   const hash = createHash('sha256');
-  /** One for all blocks, since a new one for each would be garbage of the size of the file. */
+  /** Reused for all blocks to spare the garbage collector. */
   const memory = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, sizeBytes));
   let position = 0;
   let running: Promise<void> | undefined;
@@ -72,9 +74,7 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): Ordere
   };
 }
 
-/** Hashes a file. */
-
-/** Large reads: the default of 64 KiB makes hashing of large files noticeably slower. */
+/** The default of 64 KiB makes hashing large files noticeably slower. */
 const READ_BYTES = 2 ** 20;
 
 /** Returns a SHA-256 hash that has been updated with the whole file and can be updated further. */
@@ -82,4 +82,15 @@ export async function hashFile(file: string, signal: AbortSignal): Promise<Hash>
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(file, { signal, highWaterMark: READ_BYTES })) if (Buffer.isBuffer(chunk)) hash.update(chunk);
   return hash;
+}
+
+/** Whether this is a regular file with this size and SHA-256. */
+export async function isFileWith(
+  file: string,
+  { sizeBytes, sha256 }: { readonly sizeBytes: number; readonly sha256: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const facts = await stat(file).catch(() => undefined);
+  if (facts?.isFile() !== true || facts.size !== sizeBytes) return false;
+  return (await hashFile(file, signal)).digest('hex') === sha256.toLowerCase();
 }
