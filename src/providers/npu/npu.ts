@@ -1,4 +1,4 @@
-/** The provider for AMD's NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
+/** Provider for AMD NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
@@ -59,7 +59,7 @@ function planRequest({ path, capability }: InferRequest, capabilities: readonly 
   return { kind: 'refuse', message };
 }
 
-/** Images are sent within chats. */
+/** Chats contain images. */
 const MAX_JSON_BYTES = 64 * 2 ** 20;
 
 function translationOf(path: string, capability: Capability, model: string): Translate | undefined {

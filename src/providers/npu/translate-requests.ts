@@ -1,6 +1,6 @@
 /**
- * How FastFlowLM serves chats, embeddings and transcriptions. The server computes one request after the other, in the order in which they came, and must not lose the client of
- * one meanwhile: it may crash. So every request must finish, also if the client of the gateway has left.
+ * Serves chats, embeddings and transcriptions with FastFlowLM. The server computes one request after the other and may
+ * crash if it loses the client of one: every request must finish, even if the client of the gateway has left.
  */
 import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
@@ -17,7 +17,7 @@ import {
 } from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 
-/** How often a request is sent again while others fill the queue of the server, and how long it waits each time: five minutes in all, as requests may be parked. */
+/** Retries while others fill the queue of the server: five minutes in all, as long as requests may be parked. */
 const TRIES = 600;
 const TRY_AGAIN_MS = 500;
 /** 2048 vectors of 768 numbers. */
@@ -65,7 +65,7 @@ function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdic
   }
 }
 
-/** An error comes as JSON with the status 200, in place of a stream. */
+/** Errors come as JSON with status 200, in place of a stream. */
 function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
   for (let tries = 1; ; tries += 1) {
     const head = yield* open(request);

@@ -1,4 +1,4 @@
-/** The provider for speech-to-text. It computes with the CPU and nothing else. */
+/** Provider for speech-to-text, which computes with the CPU only. */
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
@@ -13,8 +13,6 @@ async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<Slot
   const form = { body: probeForm(spec.model.default), contentType: PROBE_FORM_TYPE };
   return await askSpeech(endpoint, io, { path: '/v1/audio/transcriptions', ...form, judge: judgeTranscription }, signal);
 }
-
-/** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
 
 const CAPABILITY_OF: Readonly<Partial<Record<string, Capability>>> = {
   '/v1/audio/transcriptions': 'transcription',

@@ -1,6 +1,7 @@
 /**
- * What an answer of FastFlowLM means. It answers most errors with status 200, either as `{"error": "text"}` or as an object with a code of its own, and requests for a model
- * that it did not load with `null`. Nothing of it is trusted. Pure.
+ * Requests to FastFlowLM, and the meaning of its answers. It answers most errors with status 200, as `{"error":
+ * "text"}` or as an object with a code, and requests for a model that it did not load with `null`. Nothing of it is
+ * trusted. Pure.
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -9,7 +10,7 @@ import { EMBEDDER } from './npu-models.ts';
 
 export type Verdict =
   | { readonly kind: 'answer'; readonly value: Readonly<Record<string, unknown>> }
-  /** Others wait already, as many as the server takes. It did not look at the request. */
+  /** The queue of the server is full. It did not look at the request. */
   | { readonly kind: 'queue-full' }
   | { readonly kind: 'end'; readonly end: TranslationEnd };
 
@@ -23,7 +24,7 @@ const Table = z.record(z.string(), z.unknown());
 
 const QUEUE_FULL = /^NPU is in use and request queue is full/;
 const TOO_LONG = /^Max length reached/;
-/** What a client can change, as far as the words tell; anything else is a failure of the server. */
+/** Wording of errors that a client can fix; any other is a failure of the server. */
 const REQUEST_AT_FAULT = /not supported|only supports|is required|invalid|type must be|not allowed|parse error|key .* not found/i;
 
 export function judgeAnswer(answer: UpstreamAnswer): Verdict {
@@ -54,15 +55,14 @@ function judgeError(answer: UpstreamAnswer, { message, type, code }: z.output<ty
   return { kind: 'end', end: { kind: 'upstream-error', answer: { status, headers: new Map(), body } } };
 }
 
-/** The code in the body says more than the status, but it is 500 for whatever was thrown, so the words have the last say. */
+/** The code in the body says more than the status, but is 500 for every exception: the wording decides first. */
 function statusOf(status: number, isRequestAtFault: boolean, code: number | undefined): number {
   if (isRequestAtFault) return 400;
   if (status >= 400 && status < 600) return status;
   return code !== undefined && code >= 400 && code < 600 ? code : 500;
 }
 
-/** Turns a request for embeddings into one for FastFlowLM, and its answer into OpenAI's. The server knows texts and numbers only: no tokens, no base64. Pure. */
-
+/** FastFlowLM takes strings only: no tokens, no base64. */
 interface AskedVectors {
   readonly ok: true;
   readonly texts: readonly string[];
@@ -111,14 +111,12 @@ export function embeddingAnswer(value: unknown, { texts, isBase64 }: AskedVector
   return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify(body) };
 }
 
-/** Numbers of 32 bits, the lowest byte first, as OpenAI's clients ask for by default. */
+/** Little-endian 32-bit floats: the default of OpenAI's clients. */
 function base64Of(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
   vector.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
   return bytes.toString('base64');
 }
-
-/** Turns a request for a transcription into one for FastFlowLM, and its answer into OpenAI's. The server takes a file and nothing else, and answers with a text only. Pure. */
 
 type Shape = 'json' | 'text' | 'stream';
 
@@ -126,7 +124,7 @@ type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: S
 
 const Text = z.object({ text: z.string() });
 
-/** `language`, `prompt` and `temperature` have no effect. */
+/** `language`, `prompt` and `temperature` have no effect: the server takes a file and nothing else. */
 export function askedText(body: TranslatableBody): AskedText {
   const file = body.kind === 'form' ? body.files.find(({ name }) => name === 'file') : undefined;
   if (body.kind !== 'form' || file === undefined) return { ok: false, refusal: refuse('Send a form with the recording as "file"', 'file') };
@@ -152,8 +150,6 @@ export function transcriptionAnswer(value: unknown, shape: Shape): TranslationEn
   return { kind: 'answer', status: 200, contentType: 'text/event-stream', body };
 }
 
-/** Turns a chat of a client into one for FastFlowLM. Pure. */
-
 type Refusal = Extract<TranslationEnd, { kind: 'refuse' }>;
 
 type JsonRequest =
@@ -161,12 +157,15 @@ type JsonRequest =
   | { readonly ok: false; readonly refusal: Refusal };
 
 /**
- * `request_id` names the request at the server, where another client could cancel it, and ends a thread of the server if it is no text. The others are of Ollama's API: they
- * would change what the server keeps loaded.
+ * `request_id` would let other clients cancel the request, and ends a thread of the server if it is not a string. The
+ * others belong to Ollama's API: they would change which models stay loaded.
  */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'keep_alive']);
 
-/** `model` always takes the name that the server was started with: for any other one, it would unload its model, and download the other one. */
+/**
+ * `model` is always the name at the start of the server: for any other it would unload its model and download the
+ * other.
+ */
 export function chatRequest(body: TranslatableBody, model: string): JsonRequest {
   const table = tableOf(body);
   if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };
