@@ -1,4 +1,4 @@
-/** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
+/** Provider for GGUF models, which llama-server of llama.cpp serves. */
 import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { askHealth, askReadiness } from './gguf-health.ts';
 import { ggufModel } from './decide/gguf-model.ts';
@@ -10,17 +10,10 @@ import { ggufFormat } from './gguf-format.ts';
 import { openLlamaServer } from './gguf-program.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
-/** Maps a request to the path of llama-server that serves it. Pure. */
-
-/** Canonical paths that llama-server serves under the same path. */
-const SAME_PATHS: ReadonlySet<string> = new Set([
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/v1/responses',
-  '/v1/messages',
-  '/v1/messages/count_tokens',
-]);
+/** Paths that llama-server serves unchanged. */
+const SAME_PATHS: ReadonlySet<string> = new Set(
+  ['chat/completions', 'completions', 'embeddings', 'responses', 'messages', 'messages/count_tokens'].map((name) => `/v1/${name}`),
+);
 
 const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
   chat: 'Send the request to a slot with a chat model: this model only makes embeddings or scores',
@@ -40,9 +33,10 @@ function inferPath(request: InferRequest, capabilities: readonly Capability[]): 
 }
 
 /**
- * The flags of llama-server that anyone who may edit a slot through the API may set: they decide how the model computes, how it answers and how much memory it
- * uses. All others are refused there, also those of later versions: llama-server has flags that load other models, adapters and libraries, serve directories, write logs and
- * caches, listen on other addresses, and run tools. Compared with `llama-server --help` of Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
+ * Flags that may be set through the API: they decide about computing, responses and memory. All others are refused,
+ * also those of later versions: llama-server has flags that load other models, adapters and libraries, serve
+ * directories, write logs and caches, listen on other addresses, and run tools. Compared with `llama-server --help` of
+ * Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
  */
 const COMPUTING =
   '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +

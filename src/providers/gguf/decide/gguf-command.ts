@@ -1,4 +1,4 @@
-/** The command line, environment and devices of llama-server for a slot. Pure. */
+/** Command line, environment and devices of llama-server for a slot. Pure. */
 import { dirname, join } from 'node:path';
 import { serverAliases } from '../../decide/server-aliases.ts';
 import type { SlotContext } from '../../provider.ts';
@@ -11,13 +11,16 @@ import type { ServerLayout } from './gguf-memory.ts';
 
 export const PROGRAM = 'llama-server';
 
-/** Everything the command line depends on, with what the files of the model say. */
+/** Input of the command line, with the contents of the model's files. */
 export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel };
 
 /** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
 const ONE_THREAD_BYTES = 32 * 2 ** 20;
 
-/** Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the stream. */
+/**
+ * Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the
+ * stream.
+ */
 const PING_SECONDS = '2';
 
 const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
@@ -51,7 +54,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     ...deviceArguments(spec),
     ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
-    // Without these it serves a web page and the prompts of all users, and may download models.
+    // Otherwise it serves a web page and the prompts of all users, and may download models.
     '--no-ui',
     '--no-slots',
     '--offline',
@@ -60,8 +63,8 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
 }
 
 /**
- * Options that not all builds know are passed in the environment, where unknown names are ignored. The `[env]` of the slot takes
- * precedence over these.
+ * Options that not all builds know are set in the environment, where unknown names are ignored. The `[env]` of the slot
+ * wins.
  */
 export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
   const { spec, model } = slot;
@@ -78,17 +81,16 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
   };
 }
 
-/** What of its copies the memory of the slot was computed with. */
+/** Limits of checkpoints that the memory of the slot was computed with. */
 function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> {
   return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
 }
 
-/** Returns the device nodes or CDI names that a container needs. */
 export function devicesOf(backend: Backend): readonly string[] {
   return DEVICES[backend];
 }
 
-/** An embedding server must process its longest input as one batch, so its context is always set. */
+/** Embedding servers process their longest input as one batch, so their context is always set. */
 function contextArguments(slot: GgufSlot): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
   const { context, parallel } = chooseLayout(slot.name, slot.spec, slot.model);
@@ -109,7 +111,7 @@ function roleArguments(slot: GgufSlot): readonly string[] {
   return projector === undefined || isEncoder(slot.model) ? [] : ['--mmproj', join(dirname(slot.modelPath), projector)];
 }
 
-/** If the slot sets a number of GPUs, only the first ones are visible; otherwise all. */
+/** Only the first GPUs are visible if the slot sets their number. */
 function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const variable = VISIBLE_DEVICES[spec.backend];

@@ -1,5 +1,5 @@
 /**
- * Decides from the metadata of a model how llama-server is started and what it serves. The server itself accepts every request, even if
+ * Decides from metadata how llama-server is started, and its capabilities. The server accepts every request, even if
  * the model then returns uninitialised memory or the process crashes. Pure.
  */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
@@ -7,14 +7,13 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
 
-/** How the server is started and what it then serves. */
 export interface Role {
   readonly start: 'generate' | 'embed' | 'rerank';
   readonly pooling: Pooling;
   readonly capabilities: readonly Capability[];
 }
 
-/** Architectures of encoders, which make vectors and cannot generate text. */
+/** Architectures that make vectors and cannot generate text. */
 const ENCODERS =
   /^(bert|modern-bert|nomic-bert|nomic-bert-moe|neo-bert|jina-bert-v2|jina-bert-v3|eurobert|gemma-embedding|llama-embed|t5encoder)$/;
 
@@ -24,7 +23,7 @@ export function isEncoder(model: GgufModel): boolean {
   return model.architecture !== undefined && ENCODERS.test(model.architecture);
 }
 
-/** A reranker needs a classifier head: without one, its scores are uninitialised memory. What a header says counts only where its tensors are not known. */
+/** Without a classifier head, scores are uninitialised memory. The header counts only where tensors are unknown. */
 function isReranker({ poolingType, hasClassifier }: GgufModel): boolean {
   return hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
 }
@@ -50,8 +49,8 @@ function pooled(pooling: Pooling): readonly Capability[] {
 }
 
 /**
- * Returns why the server must not be started for this slot, and what to do; undefined if it may be. llama-server accepts all of these: it would answer with numbers that
- * mean nothing, or end with the first request.
+ * Returns why the server must not be started for this slot, and the fix; undefined: it may. llama-server accepts all of
+ * these, and then answers with meaningless numbers or exits with the first request.
  */
 export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
   const { rerank, embeddings, pooling } = serverOptions(spec);
