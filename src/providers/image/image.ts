@@ -1,4 +1,4 @@
-/** The provider for image models, which ComfyUI draws with. */
+/** Provider for image models, which ComfyUI draws with. */
 import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';

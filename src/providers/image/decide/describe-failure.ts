@@ -1,23 +1,21 @@
-/** Turns what ComfyUI says about a failure into what the client, or the operator of the service, can do about it. Pure. */
+/** Turns failures of ComfyUI into advice for the client or the operator. Pure. */
 import type { TranslationEnd } from '../../translation.ts';
 import type { ExecutionError, ValidationError } from './comfy-answers.ts';
 import { SIDES } from './image-families.ts';
 import type { UserWorkflow } from './user-workflow.ts';
 import { isFileInput } from './workflow-parameters.ts';
 
-/** What was to be drawn. */
 export interface Drawing {
-  /** Name of the model of the slot. */
   readonly model: string;
-  /** Undefined: a workflow of a user decides. */
+  /** Undefined: the workflow decides. */
   readonly size: { readonly width: number; readonly height: number } | undefined;
   readonly multiple: number;
   readonly n: number;
-  /** Of a user; undefined: a template of the service. */
+  /** Workflow of a user; undefined: a template. */
   readonly workflow?: Pick<UserWorkflow, 'name' | 'parameters'> | undefined;
 }
 
-/** Inputs of loaders: a value that is not in their list is a file that the server does not have. */
+/** Inputs of loaders: a value outside their list is a missing file. */
 const FILE_INPUTS: ReadonlySet<string> = new Set(['ckpt_name', 'unet_name', 'clip_name', 'clip_name1', 'clip_name2', 'vae_name']);
 
 export function imageFailed(message: string): TranslationEnd {
@@ -38,7 +36,7 @@ export function describeRefusal(error: ValidationError | undefined, { model, wor
   return imageFailed(`Read the log of the slot: "${nodeType}" of the image server does not accept the workflow: ${message}`);
 }
 
-/** What the author of a workflow, or the client that has set a parameter of it, can do. */
+/** Advice for the author of a workflow, or the client that has set a parameter of it. */
 function describeForWorkflow(
   { type, input, nodeType, node, message }: ValidationError,
   { name, parameters }: Pick<UserWorkflow, 'name' | 'parameters'>,

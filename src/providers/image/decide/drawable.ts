@@ -1,7 +1,7 @@
-/** What a slot draws with: a template of the family of its model, or a workflow of its user. Both are read from a request and built in the same way. Pure. */
+/** The two things a slot draws with: the template of a family, or the workflow of a user. Pure. */
 import type { ModelFacts } from '../../provider.ts';
 import type { TranslatableBody } from '../../translation.ts';
-import { buildWorkflow, type BuiltWorkflow, type ImageSource } from './build-workflow.ts';
+import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
 import {
@@ -32,12 +32,8 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** What is known only after the request has been read. */
-interface BuildWith {
+interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
   readonly parameters: ImageParameters;
-  readonly seed: bigint;
-  readonly filenamePrefix: string;
-  readonly source: ImageSource | undefined;
 }
 
 type DrawableRead =
@@ -46,21 +42,18 @@ type DrawableRead =
 
 export interface Drawable {
   readonly rules: RequestRules;
-  /** Name of the file that the server loads first; empty if there is none. */
+  /** File that the server loads first; may be empty. */
   readonly checkpoint: string;
-  /** Undefined for a family. */
   readonly workflow: UserWorkflow | undefined;
   read(body: TranslatableBody): DrawableRead;
-  /** Undefined: the workflow decides, and does not let requests say it. */
+  /** Undefined: the workflow decides, and requests cannot set it. */
   sizeOf(parameters: ImageParameters): ImageSize | undefined;
-  /** Which files it takes. */
   readonly image: FileUse;
   readonly mask: FileUse;
 }
 
 type FileUse = 'never' | 'optional' | 'always';
 
-/** Undefined if it is not known what the model is. */
 export function drawableOf(model: ModelFacts | undefined): Drawable | undefined {
   if (model === undefined) return undefined;
   const known = imageModel(model);
@@ -103,7 +96,7 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
   };
 }
 
-/** Why a path does not fit what is drawn with; undefined if it does. */
+/** Problem of a path that does not fit; undefined: it fits. */
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
@@ -116,7 +109,7 @@ export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): Param
     : undefined;
 }
 
-/** Whether a mask is there that is not used, or the other way round. */
+/** Problem of an unused or missing mask. */
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
@@ -132,28 +125,23 @@ function baseOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Puts what a request asks for into a user's workflow. Pure. */
+/** `values` are set by the request; other parameters stay as saved. */
+type ReadForWorkflow =
+  | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
+  | { readonly ok: false; readonly problem: ParameterProblem };
 
-interface WorkflowRead {
-  readonly parameters: ImageParameters;
-  /** What the request sets, by the name of the parameter. Anything else stays as it was saved. */
-  readonly values: ReadonlyMap<string, Scalar>;
-}
-
-type ReadForWorkflow = ({ readonly ok: true } & WorkflowRead) | { readonly ok: false; readonly problem: ParameterProblem };
-
-/** Of a model that no family is known of. */
+/** Rules for models of no known family. */
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
 function rulesOf({ family }: Pick<UserWorkflow, 'family'>): RequestRules {
   return family === undefined ? ANY_FAMILY : FAMILIES[family];
 }
 
-/** A field that the workflow has no parameter for is refused, as it would be ignored otherwise. */
+/** Fields without a parameter are refused: they would be ignored otherwise. */
 function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
   const { field, names } = requestFields(body);
   try {
-    // `strength` and `steps` of a workflow may mean anything, within the limits of every model.
+    // `strength` and `steps` of a workflow may mean anything within the limits of every model.
     const parameters = parametersOf(field, { ...rulesOf(workflow), mostSteps: FAMILIES.sdxl.mostSteps });
     for (const name of names) requireParameter(name, parameters, workflow);
     return { ok: true, parameters, values: new Map([...standardValues(parameters, field), ...ownValues(workflow, graph, field)]) };
@@ -186,7 +174,7 @@ function standardValues(parameters: ImageParameters, field: Field): readonly (re
   ];
 }
 
-/** The author's own parameters: each takes values of the type that it was saved with. */
+/** Parameters of the author take values of the saved type. */
 function ownValues({ parameters }: UserWorkflow, graph: Workflow, field: Field): readonly (readonly [string, Scalar])[] {
   return Object.entries(parameters).flatMap(([name, [at]]) => {
     if (isStandardParameter(name) || at === undefined || field(name) === undefined) return [];
@@ -202,13 +190,13 @@ function ownValue(name: string, saved: unknown, field: Field): Scalar {
     if (value === false || value === 'false') return false;
     throw invalid(name, `Set "${name}" to true or false`);
   }
-  // Forms have texts only.
+  // Forms have strings only.
   const number = typeof value === 'string' && /^-?\d{1,19}(?:\.\d{1,15})?$/.test(value) ? parseExactJson(value) : value;
   if (typeof number === 'bigint' || (typeof number === 'number' && Number.isFinite(number))) return number;
   throw invalid(name, `Set "${name}" to a number`);
 }
 
-/** The size of its images as it was saved; undefined where requests cannot set it. */
+/** Saved size of the images; undefined if requests cannot set it. */
 function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly width: number; readonly height: number } | undefined {
   const [width, height] = ['width', 'height'].map((side) => {
     const [at] = hasParameter(parameters, side) ? (parameters[side] ?? []) : [];
@@ -217,7 +205,7 @@ function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly wi
   return typeof width === 'number' && typeof height === 'number' ? { width, height } : undefined;
 }
 
-/** The workflow as it was read; undefined if it is none, which its reading excludes. */
+/** Undefined if it is not a workflow, which its reading excludes. */
 function graphOf({ graph }: UserWorkflow): Workflow | undefined {
   const parsed = parseExactJson(graph);
   return isWorkflow(parsed) ? parsed : undefined;
@@ -231,14 +219,10 @@ function isWorkflow(value: unknown): value is Workflow {
   );
 }
 
-interface BindRequest {
+interface BindRequest extends Omit<BuildWith, 'parameters'> {
   readonly workflow: UserWorkflow;
   readonly graph: Workflow;
   readonly values: ReadonlyMap<string, Scalar>;
-  readonly seed: bigint;
-  /** Unique for each request: an image with a name that exists would be one of an earlier request. */
-  readonly filenamePrefix: string;
-  readonly source: ImageSource | undefined;
 }
 
 function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }: BindRequest): BuiltWorkflow {
@@ -252,7 +236,7 @@ function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }:
       set.set(node, [...(set.get(node) ?? []), [input, value]]);
   }
   const bound = Object.entries(graph).map(([id, node]): [string, WorkflowNode] => {
-    // What it saves besides is named after the job as well, so that it is removed with it.
+    // Other saved files are named after the job as well, and removed with it.
     const prefix = isScalar(node.inputs['filename_prefix'])
       ? [['filename_prefix', id === workflow.output ? filenamePrefix : `${filenamePrefix}-${id}`]]
       : [];
