@@ -40,9 +40,7 @@ const LOCK_POLL_MS = 200;
 const QUOTED_CHARACTERS = 600;
 
 /** Absolute path of a folder of `toolboxes/`. */
-export function toolboxSources(folder: string): string {
-  return path.resolve(import.meta.dirname, '../../toolboxes', folder);
-}
+export const toolboxSources = (folder: string): string => path.resolve(import.meta.dirname, '../../toolboxes', folder);
 
 /** Returns the start of a command line for the flags of the engine. Fast if already installed. */
 export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
@@ -78,7 +76,6 @@ export async function isEngineInstalled({ sources }: Engine, dir: string): Promi
 
 /** Releases contain the packages beside the source code; checkouts do not. */
 const shippedWith = (sources: string): string => path.join(sources, 'shipped');
-
 const stampOf = (dir: string): string => path.join(dir, 'installed');
 const lockOf = (dir: string): string => path.join(dir, 'install.lock');
 
@@ -88,9 +85,7 @@ async function fingerprint(sources: string): Promise<string> {
   return hash.digest('hex');
 }
 
-async function installed(dir: string): Promise<string | undefined> {
-  return readFile(stampOf(dir), 'utf8').catch(() => undefined);
-}
+const installed = async (dir: string): Promise<string | undefined> => readFile(stampOf(dir), 'utf8').catch(() => undefined);
 
 /** The lock file contains the process id of its owner, so that the lock of a crashed process can be removed. */
 async function acquireLock(options: EngineOptions, signal: AbortSignal): Promise<void> {
@@ -148,6 +143,4 @@ function forNpm(env: EngineOptions['env']): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
 }
 
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-}
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

@@ -9,7 +9,6 @@ export const PASSING: Health = { kind: 'passing' };
 
 /** The message of an error body; undefined if there is none. */
 export const errorIn = (body: string): string | undefined => ErrorBody.safeParse(parseJson(body)).data?.error;
-
 export const quoteError = (body: string): string => JSON.stringify((errorIn(body) ?? body).slice(0, MAX_QUOTED_CHARACTERS));
 const detail = (body: string): string => (body === '' ? '' : `: ${quoteError(body)}`);
 

@@ -28,9 +28,7 @@ function whyMissing(kind: ProviderKind, backend: Backend, hardware: Machine | un
   return reasons.length === 0 ? NOTHING_FOR[backend] : reasons.join('; ');
 }
 
-function labelOf({ id, name }: MachineDevice): string {
-  return name === undefined ? id : `${id}: ${name}`;
-}
+const labelOf = ({ id, name }: MachineDevice): string => (name === undefined ? id : `${id}: ${name}`);
 
 const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   vulkan: 'this machine has no GPU',

@@ -105,6 +105,4 @@ function checkComplete(header: GgufHeader, sizeBytes: number): Shard {
   return refuse(`is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; ${WAIT_OR_RETRY}`);
 }
 
-function refuse(problem: string): Shard {
-  return { ok: false, problem };
-}
+const refuse = (problem: string): Shard => ({ ok: false, problem });

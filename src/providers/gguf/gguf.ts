@@ -77,6 +77,4 @@ export const gguf: Provider = {
   infer: inferPath,
 };
 
-function ggufSlot(slot: SlotContext): GgufSlot {
-  return { ...slot, model: ggufModel(slot.model) };
-}
+const ggufSlot = (slot: SlotContext): GgufSlot => ({ ...slot, model: ggufModel(slot.model) });

@@ -61,9 +61,7 @@ export const imageFormat: ModelFormat = {
   },
 };
 
-function unusable(message: string): ModelReading {
-  return { kind: 'unusable', message };
-}
+const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 
 async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsHeader | undefined> {
   const length = headerBytesOf(await files.read(name, 0, LENGTH_BYTES));
@@ -111,9 +109,7 @@ async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): 
 }
 
 /** Directory below the model store, for messages. */
-function rootOf(id: ModelId): string {
-  return placeOf(`/${id}`).directory.slice(1);
-}
+const rootOf = (id: ModelId): string => placeOf(`/${id}`).directory.slice(1);
 
 async function findFile(id: ModelId, file: NamedFile, files: ModelFiles): Promise<FoundFile | undefined> {
   const own = placeOf(`/${id}`).name;

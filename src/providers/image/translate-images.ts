@@ -23,9 +23,10 @@ export function translateGeneration(model: ModelFacts | undefined): Translate {
   return (request) => translateImages(request, model, 'image_generation');
 }
 
-export function translateEdit(model: ModelFacts | undefined): Translate {
-  return (request) => translateImages(request, model, 'image_edit');
-}
+export const translateEdit =
+  (model: ModelFacts | undefined): Translate =>
+  (request) =>
+    translateImages(request, model, 'image_edit');
 
 function* translateImages(
   request: TranslatableRequest,

@@ -82,9 +82,7 @@ async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
   return hasGraph ? { ok: true, sizeBytes, metadata } : damaged();
 }
 
-function damaged(): OnnxReading {
-  return { ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` };
-}
+const damaged = (): OnnxReading => ({ ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` });
 
 interface FieldHead {
   readonly field: number;

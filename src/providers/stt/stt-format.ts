@@ -53,6 +53,8 @@ async function readFile(id: string, name: string, files: ModelFiles): Promise<Mo
 
 const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
 
+const exactly = (name: string): RegExp => new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
+
 const STT_BUNDLES: readonly BundleShape[] = [
   {
     family: 'moonshine',
@@ -65,10 +67,6 @@ const STT_BUNDLES: readonly BundleShape[] = [
   // Text-to-speech models have files of these names as well.
   { family: 'ctc', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS], without: /^(?:voices\.bin|espeak-ng-data|lexicon.*\.txt)$/ },
 ];
-
-function exactly(name: string): RegExp {
-  return new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
-}
 
 type GgmlHead =
   | { readonly ok: true; readonly model: { readonly multilingual: boolean; readonly translates: boolean } }

@@ -44,13 +44,8 @@ function rankTtsBackends(hardware: Machine | undefined): readonly BackendVerdict
   });
 }
 
-function devicesOf(backend: Backend): readonly string[] {
-  return backend === 'vulkan' ? ['/dev/dri'] : [];
-}
-
-function usesDevice({ backend, resources }: SlotSpec): boolean {
-  return backend !== 'cpu' && resources.gpus !== 0;
-}
+const devicesOf = (backend: Backend): readonly string[] => (backend === 'vulkan' ? ['/dev/dri'] : []);
+const usesDevice = ({ backend, resources }: SlotSpec): boolean => backend !== 'cpu' && resources.gpus !== 0;
 
 export const tts: Provider = {
   kind: 'tts',

@@ -124,10 +124,7 @@ export class ByteCursor {
 }
 
 export const isText = (type: number): boolean => type === STRING;
-
-export function sizeOf(type: number): number {
-  return scalarOf(type)[0];
-}
+export const sizeOf = (type: number): number => scalarOf(type)[0];
 
 function scalarOf(type: number): (typeof SCALARS)[number] {
   const scalar = SCALARS[type];

@@ -66,9 +66,7 @@ function inRerank(answer: z.infer<typeof Rerank> | undefined): string | undefine
     : undefined;
 }
 
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, QUOTED_CHARACTERS));
-}
+const quote = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS));
 
 export interface ProbeRequest {
   readonly path: string;

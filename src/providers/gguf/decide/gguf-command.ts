@@ -86,9 +86,7 @@ function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Rea
   return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
 }
 
-export function devicesOf(backend: Backend): readonly string[] {
-  return DEVICES[backend];
-}
+export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 
 /** Embedding servers process their longest input as one batch, so their context is always set. */
 function contextArguments(slot: GgufSlot): readonly string[] {
@@ -99,9 +97,7 @@ function contextArguments(slot: GgufSlot): readonly string[] {
   return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
-function deviceArguments(spec: SlotSpec): readonly string[] {
-  return usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0'];
-}
+const deviceArguments = (spec: SlotSpec): readonly string[] => (usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0']);
 
 function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);

@@ -111,9 +111,7 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
 }
 
 /** Size of a saved conversation of the whole context. */
-export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
-  return serverParts(model, layout).cache;
-}
+export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
 
 /** Possible checkpoints of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
 export function mostCheckpoints({ context, parallel, unified, checkpointSpacing }: ServerLayout): number {
@@ -150,9 +148,8 @@ function numberBytes({ keys, values }: LayerMemory['whole'], { keyType, valueTyp
   return keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
 }
 
-function windowNumberBytes({ window }: LayerMemory, layout: ServerLayout): number {
-  return window === undefined ? 0 : numberBytes(window, layout);
-}
+const windowNumberBytes = ({ window }: LayerMemory, layout: ServerLayout): number =>
+  window === undefined ? 0 : numberBytes(window, layout);
 
 function layersOf(model: GgufModel): LayerMemory {
   if (model.layers !== undefined) return { ...model.layers, window: model.layers.window };
@@ -227,6 +224,4 @@ const BLOCK_NUMBERS = 32;
 const DEFAULT_TYPE = 'f16';
 
 /** Bytes per number. Unknown types count as the default. */
-function cacheNumberBytes(type: string = DEFAULT_TYPE): number {
-  return (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;
-}
+const cacheNumberBytes = (type: string = DEFAULT_TYPE): number => (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;

@@ -93,9 +93,7 @@ const QUANTIZATIONS: ReadonlyMap<number, string> = new Map(
 /** Architecture of vision projectors, which are not models of their own. */
 const PROJECTOR = 'clip';
 
-export function isProjector(header: GgufHeader): boolean {
-  return header.values.get('general.architecture') === PROJECTOR;
-}
+export const isProjector = (header: GgufHeader): boolean => header.values.get('general.architecture') === PROJECTOR;
 
 /** `headers` of all shards in order: the first has the metadata. */
 export function ggufContents(
@@ -168,9 +166,7 @@ export function withListedProjector(
 
 const IS_PROJECTOR = /mmproj[^/]*\.gguf$/i;
 
-export function isProjectorName(name: string): boolean {
-  return /mmproj/i.test(name);
-}
+export const isProjectorName = (name: string): boolean => /mmproj/i.test(name);
 
 /**
  * Vision projector of a model: `mmproj*.gguf` in its directory. Beside several models, it carries the model's name:

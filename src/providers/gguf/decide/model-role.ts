@@ -19,14 +19,9 @@ const ENCODERS =
 
 const GENERATES: readonly Capability[] = ['chat', 'completion'];
 
-export function isEncoder(model: GgufModel): boolean {
-  return model.architecture !== undefined && ENCODERS.test(model.architecture);
-}
-
+export const isEncoder = (model: GgufModel): boolean => model.architecture !== undefined && ENCODERS.test(model.architecture);
 /** Without a classifier head, scores are uninitialised memory. The header counts only where tensors are unknown. */
-function isReranker({ poolingType, hasClassifier }: GgufModel): boolean {
-  return hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
-}
+const isReranker = ({ poolingType, hasClassifier }: GgufModel): boolean => hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
 
 export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   const options = serverOptions(spec);
@@ -44,9 +39,7 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   return { start: 'embed', pooling, capabilities };
 }
 
-function pooled(pooling: Pooling): readonly Capability[] {
-  return pooling === 'none' || pooling === 'rank' ? [] : ['embedding'];
-}
+const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' || pooling === 'rank' ? [] : ['embedding']);
 
 /**
  * Returns why the server must not be started for this slot, and the fix; undefined: it may. llama-server accepts all of

@@ -200,9 +200,7 @@ function parseArray(progress: Progress, cursor: ByteCursor, key: string): number
 }
 
 /** The tokenizer has the longest values. */
-function isNeeded(key: string): boolean {
-  return !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
-}
+const isNeeded = (key: string): boolean => !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
 
 function keepValue(progress: Progress, key: string, value: Scalar): void {
   countKept(progress, key, typeof value === 'string' ? value.length : NUMBER_BYTES);

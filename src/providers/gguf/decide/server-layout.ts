@@ -117,9 +117,7 @@ function embeddingContext(spec: SlotSpec, model: GgufModel): number {
   return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
 }
 
-function demandOf(model: GgufModel, layout: ServerLayout): MemoryDemand {
-  return splitMemory(serverParts(model, layout), model, layout);
-}
+const demandOf = (model: GgufModel, layout: ServerLayout): MemoryDemand => splitMemory(serverParts(model, layout), model, layout);
 
 function totalBytes(model: GgufModel, layout: ServerLayout): number {
   const { hostBytes, deviceBytes } = demandOf(model, layout);
@@ -144,6 +142,4 @@ function largestFitting(
 }
 
 /** llama-server computes with a GPU for this slot. */
-export function usesGpu(spec: SlotSpec): boolean {
-  return spec.backend !== 'cpu' && spec.resources.gpus !== 0;
-}
+export const usesGpu = (spec: SlotSpec): boolean => spec.backend !== 'cpu' && spec.resources.gpus !== 0;

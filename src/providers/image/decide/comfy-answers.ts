@@ -118,14 +118,9 @@ export function parseUploaded({ status, body }: UpstreamAnswer): { readonly name
   return status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
 }
 
-function jsonOf(body: Uint8Array): unknown {
-  return parseJson(new TextDecoder().decode(body));
-}
-
+const jsonOf = (body: Uint8Array): unknown => parseJson(new TextDecoder().decode(body));
 /** One line without a period. */
-function shown(text: string): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
-}
+const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
 
 type ComfyEvent =
   | { readonly kind: 'progress'; readonly progress: RequestProgress }

@@ -18,9 +18,7 @@ export interface Drawing {
 /** Inputs of loaders: a value outside their list is a missing file. */
 const FILE_INPUTS: ReadonlySet<string> = new Set(['ckpt_name', 'unet_name', 'clip_name', 'clip_name1', 'clip_name2', 'vae_name']);
 
-export function imageFailed(message: string): TranslationEnd {
-  return { kind: 'refuse', code: 'image.failed', message };
-}
+export const imageFailed = (message: string): TranslationEnd => ({ kind: 'refuse', code: 'image.failed', message });
 
 export function describeRefusal(error: ValidationError | undefined, { model, workflow }: Drawing): TranslationEnd {
   if (error === undefined)

@@ -7,6 +7,7 @@ import { imageModel, placeOf, type ImageModel } from './image-model.ts';
 import {
   readParameters,
   parametersOf,
+  flagOf,
   textOf,
   invalid,
   problemOfField,
@@ -117,13 +118,8 @@ export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): Param
   return !hasMask && mask === 'always' ? refuse('mask', `Send a "mask": the workflow "${name}" needs one`) : undefined;
 }
 
-function refuse(param: string, message: string): ParameterProblem {
-  return { code: 'request.invalid', message, param };
-}
-
-function baseOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
+const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** `values` are set by the request; other parameters stay as saved. */
 type ReadForWorkflow =
@@ -133,9 +129,7 @@ type ReadForWorkflow =
 /** Rules for models of no known family. */
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
-function rulesOf({ family }: Pick<UserWorkflow, 'family'>): RequestRules {
-  return family === undefined ? ANY_FAMILY : FAMILIES[family];
-}
+const rulesOf = ({ family }: Pick<UserWorkflow, 'family'>): RequestRules => (family === undefined ? ANY_FAMILY : FAMILIES[family]);
 
 /** Fields without a parameter are refused: they would be ignored otherwise. */
 function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
@@ -159,9 +153,7 @@ function requireParameter(name: string, { n, size, negativePrompt }: ImageParame
   throw invalid(name, `Leave out "${name.slice(0, 50)}": the workflow "${title}" has the parameters ${listed}`);
 }
 
-function hasParameter(parameters: UserWorkflow['parameters'], name: string): boolean {
-  return Object.hasOwn(parameters, name);
-}
+const hasParameter = (parameters: UserWorkflow['parameters'], name: string): boolean => Object.hasOwn(parameters, name);
 
 function standardValues(parameters: ImageParameters, field: Field): readonly (readonly [string, Scalar])[] {
   const { prompt, negativePrompt, n, steps, cfg, strength, size } = parameters;
@@ -185,11 +177,7 @@ function ownValues({ parameters }: UserWorkflow, graph: Workflow, field: Field):
 function ownValue(name: string, saved: unknown, field: Field): Scalar {
   const value = field(name);
   if (typeof saved === 'string') return textOf(field, name, '');
-  if (typeof saved === 'boolean') {
-    if (value === true || value === 'true') return true;
-    if (value === false || value === 'false') return false;
-    throw invalid(name, `Set "${name}" to true or false`);
-  }
+  if (typeof saved === 'boolean') return flagOf(field, name);
   // Forms have strings only.
   const number = typeof value === 'string' && /^-?\d{1,19}(?:\.\d{1,15})?$/.test(value) ? parseExactJson(value) : value;
   if (typeof number === 'bigint' || (typeof number === 'number' && Number.isFinite(number))) return number;

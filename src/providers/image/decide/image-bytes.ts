@@ -20,9 +20,7 @@ export function endsAs(format: Format, bytes: Uint8Array): boolean {
   return format === 'jpeg' ? latin1(bytes.subarray(-2)) === '\u00ff\u00d9' : bytes.length > MAGIC_BYTES;
 }
 
-function latin1(bytes: Uint8Array): string {
-  return String.fromCharCode(...bytes);
-}
+const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes);
 
 /** Bytes that do not fill a group of three wait for the next piece. */
 interface Base64Piece {
@@ -36,9 +34,7 @@ export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
   return { text: base64(all.subarray(0, whole)), rest: all.slice(whole) };
 }
 
-export function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
-}
+export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 
 /** A multiple of three, so that the pieces join to one base64 string. */
 const PIECE_BYTES = 768 * 1024;

@@ -31,9 +31,7 @@ export const MODEL_PATHS_YAML = [
   '',
 ].join('\n');
 
-export function devicesOf(backend: Backend): readonly string[] {
-  return backend === 'rocm' ? ['/dev/kfd', '/dev/dri'] : [];
-}
+export const devicesOf = (backend: Backend): readonly string[] => (backend === 'rocm' ? ['/dev/kfd', '/dev/dri'] : []);
 
 export function serverCommand({ listen, spec }: SlotContext): readonly [string, ...string[]] {
   return [
@@ -129,6 +127,4 @@ export function leastDeviceBytes(spec: SlotSpec, model: ModelFacts): number | un
 }
 
 /** Family of the model, or of the largest model of a workflow. */
-function familyOf(model: ModelFacts): FamilyName | undefined {
-  return imageModel(model)?.family ?? userWorkflow(model)?.family;
-}
+const familyOf = (model: ModelFacts): FamilyName | undefined => imageModel(model)?.family ?? userWorkflow(model)?.family;

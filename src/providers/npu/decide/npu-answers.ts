@@ -41,9 +41,7 @@ export function judgeAnswer(answer: UpstreamAnswer): Verdict {
   return table === undefined ? { kind: 'end', end: unusable() } : { kind: 'answer', value: table };
 }
 
-export function unusable(): TranslationEnd {
-  return { kind: 'failed', message: 'The NPU server answered in a form that cannot be translated' };
-}
+export const unusable = (): TranslationEnd => ({ kind: 'failed', message: 'The NPU server answered in a form that cannot be translated' });
 
 function judgeError(answer: UpstreamAnswer, { message, type, code }: z.output<typeof ErrorObject>): Verdict {
   if (QUEUE_FULL.test(message)) return { kind: 'queue-full' };
@@ -94,9 +92,7 @@ export function askedVectors(body: TranslatableBody): AskedVectors | { readonly 
   return { ok: true, texts, isBase64: format.data === 'base64' };
 }
 
-export function embeddingRequest({ texts }: AskedVectors): string {
-  return JSON.stringify({ model: EMBEDDER, input: texts });
-}
+export const embeddingRequest = ({ texts }: AskedVectors): string => JSON.stringify({ model: EMBEDDER, input: texts });
 
 /** The server counts no tokens: `usage` is always 0. */
 export function embeddingAnswer(value: unknown, { texts, isBase64 }: AskedVectors): TranslationEnd {
@@ -180,6 +176,4 @@ function tableOf(body: TranslatableBody): Readonly<Record<string, unknown>> | un
   return Object.fromEntries(Object.entries(body.value));
 }
 
-function refuse(message: string, param: string): Refusal {
-  return { kind: 'refuse', code: 'request.invalid', message, param };
-}
+const refuse = (message: string, param: string): Refusal => ({ kind: 'refuse', code: 'request.invalid', message, param });

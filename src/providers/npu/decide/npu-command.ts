@@ -33,9 +33,7 @@ const SHORT: Readonly<Record<string, string>> = {
 };
 
 /** All NPUs: accelerators of other kinds are numbered with them. */
-export function devicesOf(backend: Backend): readonly string[] {
-  return backend === 'npu' ? ['/dev/accel'] : [];
-}
+export const devicesOf = (backend: Backend): readonly string[] => (backend === 'npu' ? ['/dev/accel'] : []);
 
 /**
  * The server loads the models beside the chat model at its start and downloads missing ones: only present ones are

@@ -27,9 +27,7 @@ export function findBundle(shapes: readonly BundleShape[], names: readonly strin
 }
 
 /** Network of a role, with the model name before it or the precision after it: `base.en-encoder.int8.onnx`. */
-export function network(role: string): RegExp {
-  return new RegExp(`^(?:.*[-_.])?${role}(?:[-_.].*)?\\.(?:onnx|ort)$`);
-}
+export const network = (role: string): RegExp => new RegExp(`^(?:.*[-_.])?${role}(?:[-_.].*)?\\.(?:onnx|ort)$`);
 
 /** Releases often have each network twice. The quantised one is faster on a CPU. */
 function pick(pattern: RegExp, names: readonly string[]): string | undefined {
@@ -37,6 +35,4 @@ function pick(pattern: RegExp, names: readonly string[]): string | undefined {
   return matching.find((name) => name.includes('int8')) ?? matching[0];
 }
 
-function listOf(name: string | undefined): readonly string[] {
-  return name === undefined ? [] : [name];
-}
+const listOf = (name: string | undefined): readonly string[] => (name === undefined ? [] : [name]);

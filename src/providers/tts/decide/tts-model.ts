@@ -48,9 +48,7 @@ export function voicesOf({ provider, contents }: Pick<ModelFacts, 'provider' | '
   return (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
 }
 
-export function needsSample({ contents }: Pick<ModelFacts, 'contents'>): boolean {
-  return Contents.safeParse(contents).data?.clones === true;
-}
+export const needsSample = ({ contents }: Pick<ModelFacts, 'contents'>): boolean => Contents.safeParse(contents).data?.clones === true;
 
 /** Checks the file of voices, which the engine reads unchecked. The problem continues "The file …"; undefined: none. */
 export function voicesProblem(metadata: ReadonlyMap<string, string>, sizeBytes: number): string | undefined {
