@@ -1,7 +1,4 @@
-/**
- * Installs the packages of an engine in `toolboxes/` on demand: up to 100 MB, which machines with containers do not
- * need. Versions are those of the engine's `package-lock.json`; scripts do not run.
- */
+/** Installs the locked packages of an engine in `toolboxes/` on demand, without running their scripts. */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -31,9 +28,7 @@ export interface EngineOptions {
 }
 
 const LOCKED = ['package.json', 'package-lock.json'] as const;
-/**
- * Three attempts without a network end within a minute. Slow downloads are unaffected: the timeout is one of silence.
- */
+/** Three attempts without a network end within a minute. Slow downloads are unaffected. */
 const FETCH_LIMITS = ['--fetch-timeout=15000', '--fetch-retries=2', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=3000'];
 const NPM_ARGUMENTS = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', ...FETCH_LIMITS];
 const LOCK_POLL_MS = 200;

@@ -91,17 +91,11 @@ export interface ModelFormat {
   filesOf(name: string): readonly string[];
   /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
-  /**
-   * Returns the contents of a model that cannot be read from here: those stated by the catalogue, completed by the file
-   * names, which are relative to the store; the server loads the first. Pure.
-   */
+  /** Contents stated by the catalogue, completed by file names relative to the store; the first is loaded. Pure. */
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
   /** Whether only a gateway that has read the file can serve the model. Default: never. Pure. */
   mustBeRead?(name: string): boolean;
-  /**
-   * Returns the properties for users. Contents may come from another version: anything may be missing or odd. Default:
-   * nothing. Pure.
-   */
+  /** Returns properties for users. Contents may be of another version. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
 }
 
@@ -210,10 +204,7 @@ export interface ProgramHost {
 
 /** Program of a provider on a machine where it runs without a container. */
 export interface HostProgram {
-  /**
-   * Returns its path and first arguments. May install it, which takes minutes. Fails with `ProgramMissing` and says
-   * what to install.
-   */
+  /** Returns its path and first arguments. May install it. Fails with `ProgramMissing`, which says what to install. */
   resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
   /** Describes the result of `resolve` without installing anything. Fails as `resolve` would. */
   describe(): Promise<
@@ -224,10 +215,7 @@ export interface HostProgram {
       readonly installs?: string;
     }>
   >;
-  /**
-   * Asks the program for its backends; undefined if it does not say. `devices` changes whenever the devices of the
-   * machine do.
-   */
+  /** Returns the program's backends; undefined: unknown. `devices` changes with the devices of the machine. */
   reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
 }
 
@@ -237,28 +225,16 @@ export interface Provider {
   readonly program: string;
   /** Port inside the container. */
   readonly containerPort: number;
-  /**
-   * `GET` returns 200 once the server accepts requests, also while busy: no response means frozen or gone. Used by
-   * probes of Kubernetes and of gateways that do not lead.
-   */
+  /** `GET` returns 200 once the server accepts requests, also while busy: no response means frozen or gone. */
   readonly readyPath: string;
-  /**
-   * Arguments that may be set through the API: with them the server cannot load code or use other files. All others can
-   * only be set where slots are declared. Default: none.
-   */
+  /** Arguments that cannot load code or use other files, and may be set through the API. Default: none. */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
-  /**
-   * Set if the program brings its models itself: its image contains them, its containers do not see the store, and it
-   * is advertised only where its image is present.
-   */
+  /** Set if the program brings its models. Advertised only where its image is present. */
   readonly ownModels?: OwnModels;
   /** Called once if workloads run without containers. Only the result looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
-  /**
-   * Judges each backend on this machine; the default of a slot comes first. Unknown hardware counts as present;
-   * `hardware.programs` has the results of `reportBackends`. Pure.
-   */
+  /** Judges each backend on this machine, the default first. Unknown hardware counts as present. Pure. */
   rankBackends(hardware: Machine | undefined): readonly BackendVerdict[];
   /** Returns device paths or CDI names of a backend. Pure. */
   devices(backend: Backend): readonly string[];
@@ -268,15 +244,9 @@ export interface Provider {
   startCmd(slot: SlotContext): readonly [string, ...string[]];
   /** Estimates the memory demand before the start. Deterministic. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
-  /**
-   * Returns the least total memory of a discrete device for this model, used or not; undefined: any. Devices that share
-   * the memory of the host have no minimum. Default: any. Pure.
-   */
+  /** Least total memory of a discrete device; undefined: any. Shared memory has no minimum. Default: any. Pure. */
   leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
-  /**
-   * Returns why the model must not be served with these settings although the server accepts them, and what to do;
-   * undefined: it may. Default: it may. Pure.
-   */
+  /** Reason not to serve the model with settings that its server accepts, and the fix. Default: none. Pure. */
   objection?(name: SlotName, spec: SlotSpec, model: ModelFacts): string | undefined;
   /** Returns the capabilities in this slot, which may be fewer than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];

@@ -77,10 +77,7 @@ export function translateOnce(
   };
 }
 
-/**
- * Returns body and headers of a form. Header names are spelt as in RFC 7578, since some servers compare them by case.
- * File names of clients are not passed on.
- */
+/** Header names are spelt as in RFC 7578: some servers compare them by case. Clients' file names are dropped. */
 export function formBody(
   boundary: string,
   fields: readonly FormField[],

@@ -70,10 +70,7 @@ export interface UpstreamAnswer extends UpstreamHead {
 }
 
 export type TranslationStep =
-  /**
-   * Sends a request and collects the response, up to `limitBytes` (default 1 MiB). Its memory counts until the request
-   * ends; with `brief`, until the next step, after which the translation keeps nothing of it. Result: `answer`.
-   */
+  /** Collects up to `limitBytes` (default 1 MiB), kept until the end; with `brief`, until the next step. */
   | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number; readonly brief?: true }
   /** Sends a request and waits for the head of its response. Ends a response that is still open. Result: `head`. */
   | { readonly kind: 'open'; readonly request: UpstreamRequest }
@@ -83,10 +80,7 @@ export type TranslationStep =
   | { readonly kind: 'read'; readonly file: FormFile; readonly from: number; readonly bytes: number }
   /** Waits, at least 1 ms. Result: `done`. */
   | { readonly kind: 'wait'; readonly ms: number }
-  /**
-   * Opens a WebSocket to the server, replacing an open one, until the request ends. Cannot fail: the first message of
-   * one that did not open is `closed`. Result: `done`.
-   */
+  /** Opens the WebSocket. Cannot fail: one that did not open gives `closed` as first message. Result: `done`. */
   | { readonly kind: 'listen'; readonly path: string }
   /** Waits up to `withinMs` for the next message, whose memory counts until the next step. Result: `message`. */
   | { readonly kind: 'message'; readonly withinMs: number }
@@ -98,15 +92,9 @@ export type TranslationStep =
   | { readonly kind: 'begin'; readonly head: AnswerHead }
   /** Writes to the client with back-pressure. Result: `done`. */
   | { readonly kind: 'write'; readonly bytes: string | Uint8Array }
-  /**
-   * Replaces the requests sent if the request ends first: the client leaves, a timeout, or an exception. Result:
-   * `done`.
-   */
+  /** Replaces the requests sent if the client leaves, a timeout passes or the run throws. Result: `done`. */
   | { readonly kind: 'on-leave'; readonly requests: readonly UpstreamRequest[] }
-  /**
-   * Replaces the requests sent after the request ended in any way. Nobody waits for them or reads responses. Result:
-   * `done`.
-   */
+  /** Replaces the requests sent after the end of the request; nobody waits for them. Result: `done`. */
   | { readonly kind: 'on-end'; readonly requests: readonly UpstreamRequest[] };
 
 export type StepResult =

@@ -30,10 +30,7 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlo
   return (await askAlive(endpoint, io, signal)) ?? judgeProbe(probe, await post(endpoint, io, PROBES[probe], signal));
 }
 
-/**
- * Sends one request per capability at the same time. Only the one of later probes must pass: a causal reranker may lack
- * what generates text, and ranks all the same. Of the others, only nonsense counts.
- */
+/** One request per capability. Only the probe's own must pass: a causal reranker may not generate text. */
 export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
   const notAlive = await askAlive(endpoint, io, signal);
   if (notAlive !== undefined) return notAlive;

@@ -1,7 +1,4 @@
-/**
- * Waits for a job of ComfyUI. Its WebSocket reports progress and the end at once; history has the outcome. History is
- * polled without the WebSocket, and every few seconds in any case: a WebSocket may be silent.
- */
+/** Waits for a job of ComfyUI: its WebSocket reports events, history the outcome. Either may be late. */
 import { askBriefly, nextMessage, reportProgress, wait, begin, write } from '../translation-steps.ts';
 import type { RequestProgress, Steps, TranslationEnd } from '../translation.ts';
 import {
@@ -20,10 +17,7 @@ import type { ImageParameters } from './decide/image-parameters.ts';
 
 /** `/queue` contains every waiting workflow. */
 const MOST_QUEUE_BYTES = 64 * 1024 * 1024;
-/**
- * Polling without a WebSocket, by age of the request: an image of two seconds is noticed within 50 ms, and a long queue
- * is polled rarely.
- */
+/** Polling without a WebSocket, by age of the request: an image of two seconds is noticed within 50 ms. */
 const PACE = [
   { untilMs: 4000, everyMs: 40 },
   { untilMs: 30_000, everyMs: 200 },

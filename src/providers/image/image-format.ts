@@ -1,7 +1,4 @@
-/**
- * Format of image models: a safetensors file, for FLUX with text encoders and decoder beside it, or a workflow that a
- * user has saved. Files that can contain programs (`.ckpt`) are not read.
- */
+/** Format of image models: safetensors with companions, or a workflow. `.ckpt`, which can run code, is not read. */
 import type { ModelFormat, ModelReading, ModelFiles } from '../provider.ts';
 import { FAMILIES, type FamilyName } from './decide/image-families.ts';
 import {

@@ -1,7 +1,4 @@
-/**
- * Health of ComfyUI: whether it responds, and whether its loader lists the model of the slot. Drawing an image would take
- * seconds, and wait behind those of clients.
- */
+/** Health of ComfyUI: whether it responds and lists the model. Drawing an image would take seconds. */
 import { judgeAlive, PASSING } from '../decide/judge-status.ts';
 import type { Endpoint, Health, ProbeIo, ProbeResponse, SlotContext } from '../provider.ts';
 import { describesClass, listsFile, loaderOf } from './decide/image-command.ts';

@@ -1,6 +1,4 @@
-/**
- * Runs ComfyUI without containers, if it is installed: with its own directories, and a file that names the model paths.
- */
+/** Runs ComfyUI without containers, if it is installed. */
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ok } from '../../schema/words/failure.ts';

@@ -1,7 +1,4 @@
-/**
- * Serves chats, embeddings and transcriptions with FastFlowLM. The server computes one request after the other and may
- * crash if it loses the client of one: every request must finish, even if the client of the gateway has left.
- */
+/** Serves requests with FastFlowLM, which may crash if it loses a client: every request must finish. */
 import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
 import {

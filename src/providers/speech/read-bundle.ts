@@ -1,6 +1,4 @@
-/**
- * Reads the files of a model for sherpa-onnx as far as they can be checked: each network to its end, with its metadata.
- */
+/** Reads the files of a model for sherpa-onnx as far as they can be checked. */
 import type { ModelFiles } from '../provider.ts';
 import type { Bundle } from './decide/bundle.ts';
 
@@ -53,10 +51,7 @@ const ORT_IDENTIFIER = 'ORTM';
 const RUNTIME_HEAD_BYTES = 8;
 const GET_AGAIN = 'wait until it is copied, or get it again';
 
-/**
- * Reads the metadata of an ONNX file and skips its graph. ONNX Runtime files (`.ort`) are only recognised. Field numbers:
- * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, message `ModelProto`.
- */
+/** Reads metadata: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, `ModelProto`. Skips the graph. */
 async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
   const sizeBytes = await files.sizeOf(name);
   const metadata = new Map<string, string>();
@@ -98,10 +93,7 @@ const LONGEST_HEAD_BYTES = 20;
 const LONGEST_NUMBER_BYTES = 10;
 const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
 
-/**
- * Parses the head of a field in the wire format (https://protobuf.dev/programming-guides/encoding/). Undefined: not a
- * field, or the bytes end too early.
- */
+/** Head of a field; undefined: none. https://protobuf.dev/programming-guides/encoding/ */
 function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
   const tag = readNumber(bytes, at);
   if (tag === undefined || tag.value < 8) return undefined;

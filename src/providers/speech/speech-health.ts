@@ -23,10 +23,7 @@ const Transcription = z.object({ text: z.string() });
 /** The header of a WAV file has 44 bytes, or a few more. */
 const WAV_HEADER_CHARACTERS = 128;
 
-/**
- * Later probes ask for nothing that is computed: a recording of an hour occupies the engine for minutes. The server
- * restarts an engine that crashes or exceeds its time, and says so at `/health`.
- */
+/** Asks for nothing that is computed: a recording of an hour occupies the engine for minutes. */
 export async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown, signal: AbortSignal): Promise<Health> {
   const response = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
   const failed = judgeBusy(response) ?? judgeAlive(response);

@@ -1,7 +1,4 @@
-/**
- * Format of speech-to-text models: a directory with the networks of one model, unpacked as sherpa-onnx releases them,
- * or a Whisper in one file for whisper.cpp.
- */
+/** Format of speech-to-text models: a directory for sherpa-onnx, or a Whisper in one file for whisper.cpp. */
 import { z } from 'zod';
 import type { ModelFiles, ModelFormat, ModelReading, ModelFacts } from '../provider.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
@@ -84,10 +81,7 @@ const ENGLISH_VOCABULARY = 51_864;
 const MOST_VOCABULARY = 60_000;
 const MOST_LAYERS = 256;
 
-/**
- * Parses the head of a Whisper for whisper.cpp, a magic number and eleven numbers. `size` is that of the file.
- * https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py
- */
+/** https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py; `size` of the file. */
 export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   if (view.byteLength < 4 || view.getUint32(0, true) !== MAGIC) return { ok: false, why: 'it is not a model for whisper.cpp' };

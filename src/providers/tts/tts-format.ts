@@ -1,6 +1,4 @@
-/**
- * Format of text-to-speech models: a directory with one network and its files, unpacked as sherpa-onnx releases them.
- */
+/** Format of text-to-speech models: a directory, unpacked as sherpa-onnx releases them. */
 import type { ModelFormat, ModelReading } from '../provider.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';

@@ -13,10 +13,7 @@ import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 /** Every model reads these letters in some way. */
 const TEXT = 'Hello.';
 
-/**
- * A short text must be spoken, and not as silence. A model that imitates voices is only asked whether it is loaded: a
- * result without a recording of a voice says nothing about it.
- */
+/** A short text must not be silence. Models that imitate voices are only asked whether they are loaded. */
 async function askReadiness(
   endpoint: Endpoint,
   io: ProbeIo,

@@ -1,7 +1,4 @@
-/**
- * Reads little-endian values of GGUF from a window of the file. Throws for the header parser. Pure except for its
- * position.
- */
+/** Reads GGUF values from a window of the file. Throws for the header parser. Pure except for its position. */
 export type Scalar = number | string | boolean;
 
 /** The value goes on beyond the window. */
@@ -80,10 +77,7 @@ export class ByteCursor {
     this.skip(this.u64('characters in one text', MAX_TEXT_BYTES));
   }
 
-  /**
-   * Skips up to `count` strings that begin in the window, and returns how many. This loop decides how long a header
-   * takes: a vocabulary has several hundred thousand strings.
-   */
+  /** Skips up to `count` strings in the window and returns how many. The hot loop: vocabularies are large. */
   skipTexts(count: number): number {
     const view = this.#view;
     const last = this.#bytes.length - LENGTH_BYTES;

@@ -73,10 +73,7 @@ export interface ProbeRequest {
   readonly body: string;
 }
 
-/**
- * Cheapest requests that prove that the model answers. 4,096 numbers as text would exceed the bytes that are read:
- * base64 takes a quarter.
- */
+/** Cheapest requests that prove that the model answers. Base64 takes a quarter of the bytes of numbers. */
 export const PROBES: Readonly<Record<Check, ProbeRequest>> = {
   completion: { path: '/v1/completions', body: JSON.stringify({ prompt: 'Hi', max_tokens: 1, temperature: 0, cache_prompt: false }) },
   embedding: { path: '/v1/embeddings', body: JSON.stringify({ input: 'Hi', encoding_format: 'base64' }) },
@@ -145,10 +142,7 @@ export function deriveHealth(probe: Check, response: ProbeResponse): Health {
   return { kind: 'failing', message: 'The response to a health probe is a vector of zeros: the model file may be damaged' };
 }
 
-/**
- * Decodes an array of numbers, or little-endian 32-bit floats in base64. `null` stands for numbers that JSON cannot
- * express, and becomes NaN.
- */
+/** Decodes numbers, or little-endian floats in base64. `null`, a number that JSON cannot express, becomes NaN. */
 function decodeVector(embedding: unknown): readonly number[] | undefined {
   if (typeof embedding !== 'string') return Vector.safeParse(embedding).data?.map((value) => value ?? Number.NaN);
   const bytes = Buffer.from(embedding, 'base64');

@@ -17,10 +17,7 @@ export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel 
 /** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
 const ONE_THREAD_BYTES = 32 * 2 ** 20;
 
-/**
- * Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the
- * stream.
- */
+/** Seconds between pings of a stream. A stopping server ends streams only at the next ping. */
 const PING_SECONDS = '2';
 
 const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
@@ -62,10 +59,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
   ];
 }
 
-/**
- * Options that not all builds know are set in the environment, where unknown names are ignored. The `[env]` of the slot
- * wins.
- */
+/** Not all builds know these: the environment ignores unknown names. The `[env]` of the slot wins. */
 export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
   const { spec, model } = slot;
   const { layout } = chooseLayout(slot.name, spec, model);

@@ -34,10 +34,7 @@ export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType
 
 /** Process and libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
 const BASE_BYTES = 32 * MIB;
-/**
- * Checkpoints near the end: the first one, and up to three per request: before the last message of the user, at the end
- * of the prompt, and a batch before the end if that message is longer than a batch.
- */
+/** The first one, and per request: before the last message, at the prompt's end, and a batch before it. */
 const NEAR_CHECKPOINTS = 4;
 /** Strings and tables per token of the vocabulary. Measured: 150 bytes without merges. */
 const VOCABULARY_BYTES = 320;
@@ -91,10 +88,7 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   };
 }
 
-/**
- * On a GPU, layers, cache and batch buffers are in its memory. The process, its prompts and the embedding table stay on
- * the host.
- */
+/** On a GPU, layers, cache and batch buffers are in its memory; process, prompts and embedding table are not. */
 export function splitMemory(parts: ServerParts, model: GgufModel, layout: ServerLayout): MemoryDemand {
   const { weights, cache, compute, inputs, projector, checkpoints, promptCache, base } = parts;
   const ofProcess = base + promptCache + checkpoints;
@@ -135,9 +129,7 @@ function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatc
 
 const spacedCheckpoints = (tokens: number, spacing: number): number => (spacing === 0 ? Infinity : Math.floor(tokens / spacing));
 
-/**
- * Size of one checkpoint: windows and states of a sequence, which cannot be computed back, averaged over all sequences.
- */
+/** Size of one checkpoint: windows and states of a sequence, averaged over all sequences. */
 export function checkpointBytes(model: GgufModel, layout: ServerLayout): number {
   const layers = layersOf(model);
   if (layout.encoder) return 0;

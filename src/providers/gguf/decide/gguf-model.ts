@@ -65,10 +65,7 @@ export function parseContents(contents: ModelContents | undefined): GgufContents
   return Contents.safeParse(withoutOddValues(contents)).data;
 }
 
-/**
- * A header may state impossible numbers: computed sizes must stay numbers of bytes. A projector outside the directory
- * of the model is ignored.
- */
+/** Headers may state impossible numbers. A projector outside the directory of the model is ignored. */
 function withoutOddValues(contents: ModelContents | undefined): ModelContents {
   const isOdd = (key: string, value: unknown): boolean => {
     if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
@@ -168,10 +165,7 @@ const IS_PROJECTOR = /mmproj[^/]*\.gguf$/i;
 
 export const isProjectorName = (name: string): boolean => /mmproj/i.test(name);
 
-/**
- * Vision projector of a model: `mmproj*.gguf` in its directory. Beside several models, it carries the model's name:
- * `mmproj-<model>*.gguf` or `<model>.mmproj*.gguf`.
- */
+/** Vision projector in the directory of a model, or, beside other models, the one with its name. */
 export function projectorFor(name: string, siblings: readonly string[]): string | undefined {
   const projectors = siblings.filter((sibling) => IS_PROJECTOR.test(sibling) && sibling !== name).toSorted();
   const stem = ggufStem(name);

@@ -20,10 +20,7 @@ export interface LayerMemory {
   readonly stateBytes: number;
 }
 
-/**
- * Period of the pattern of windows where the header has none: all but one layer have a window. Other architectures
- * ignore `attention.sliding_window` without a pattern in the header.
- */
+/** Default period of windows: all but one layer have one. Others need a pattern in the header. */
 const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   ...{ gemma2: 2, gemma3: 6, gemma3n: 5, 'gpt-oss': 2, cohere2: 4 },
   ...{ olmo2: 4, exaone4: 4, afmoe: 4, smallthinker: 4, plamo3: 8 },

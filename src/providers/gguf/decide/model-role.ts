@@ -1,7 +1,4 @@
-/**
- * Decides from metadata how llama-server is started, and its capabilities. The server accepts every request, even if
- * the model then returns uninitialised memory or the process crashes. Pure.
- */
+/** Role of llama-server. It accepts any request, even if the model then returns garbage or crashes. Pure. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
@@ -41,10 +38,7 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
 
 const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' || pooling === 'rank' ? [] : ['embedding']);
 
-/**
- * Returns why the server must not be started for this slot, and the fix; undefined: it may. llama-server accepts all of
- * these, and then answers with meaningless numbers or exits with the first request.
- */
+/** Problem of settings that llama-server accepts, and then returns garbage or exits with the first request. */
 export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
   const { rerank, embeddings, pooling } = serverOptions(spec);
   const ranks = isReranker(model);

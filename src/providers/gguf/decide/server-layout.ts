@@ -1,7 +1,4 @@
-/**
- * Divides the memory of llama-server: context, concurrent sequences and batch. Arguments of the slot apply; the rest
- * follows from its model and `resources.memory`. Pure.
- */
+/** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
 import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';

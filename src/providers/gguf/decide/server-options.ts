@@ -1,7 +1,4 @@
-/**
- * Options of llama-server that decide about its memory and role, from the arguments of a slot and, with lower
- * precedence, its environment. They take precedence over what the provider sets. Pure.
- */
+/** Options of llama-server in the arguments of a slot, or else in its environment. Pure. */
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 
 /** Order of the values of `<arch>.pooling_type` in a GGUF file. */

@@ -1,7 +1,4 @@
-/**
- * Builds the workflow of a request: a template per family, and for FLUX one per division of weights into files. Names,
- * inputs and ranges of nodes are those of `/object_info` of ComfyUI 0.3.64. Pure.
- */
+/** Builds the workflow of a request from templates. Nodes are those of ComfyUI 0.3.64. Pure. */
 import { FAMILIES, type FamilyName } from './image-families.ts';
 import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
 import type { ImageParameters } from './image-parameters.ts';

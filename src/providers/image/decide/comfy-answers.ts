@@ -1,7 +1,4 @@
-/**
- * Parses responses and events of ComfyUI. Nothing is trusted: strings are shortened, and file names are only used as
- * parameters of a request. Pure.
- */
+/** Parses ComfyUI's responses and events. Untrusted: strings are cut, file names only used in requests. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { UpstreamAnswer, RequestProgress, SocketMessage } from '../../translation.ts';
@@ -181,9 +178,7 @@ function parsePreview(bytes: Uint8Array): ComfyEvent {
   return beginsAs(format, image) && endsAs(format, image) ? { kind: 'preview', preview: { format, bytes: image } } : OTHER;
 }
 
-/**
- * A preview is due: `wanted` previews are spread evenly over the steps, none for the last step, as the image follows.
- */
+/** A preview is due: `wanted` previews are spread evenly over the steps, none for the last step. */
 export function isPartialDue({ done, total }: RequestProgress, wanted: number, sent: number): boolean {
   return sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;
 }

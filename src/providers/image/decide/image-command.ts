@@ -1,7 +1,4 @@
-/**
- * Command line, environment, devices and memory of ComfyUI for a slot. The file `model-paths.yaml` names the variables
- * below. Pure.
- */
+/** Command line, environment, devices and memory of ComfyUI for a slot. Pure. */
 import type { SlotContext, ModelFacts, MemoryDemand } from '../../provider.ts';
 import type { Backend, Capability } from '../../../schema/slot/provider-kinds.ts';
 import { placeOf, imageModel, missingCompanions } from './image-model.ts';
@@ -18,10 +15,7 @@ const MODELS_VARIABLE = 'COMFYUI_MODELS';
 /** Model of the slot at the start of the server. The server loads the model of each request. */
 const MODEL_VARIABLE = 'COMFYUI_MODEL';
 
-/**
- * ComfyUI expands variables in `base_path` (`utils/extra_config.py`). Files of all kinds are in one directory, as each
- * entry of the catalogue has its own.
- */
+/** ComfyUI expands variables in `base_path` (`utils/extra_config.py`). One directory has files of all kinds. */
 export const MODEL_PATHS_YAML = [
   'svc:',
   `  base_path: \${${MODELS_VARIABLE}}`,
@@ -108,10 +102,7 @@ const PROGRAM_BYTES = 2e9;
 /** Usable share of a device: driver and screen need the rest. */
 const SHARE_OF_DEVICE = 0.93;
 
-/**
- * ComfyUI keeps the overflow of the device in host memory, so a model runs with the least memory of its family, and
- * never counts with more on the device.
- */
+/** ComfyUI keeps the overflow of the device in host memory: the minimum of the family is enough. */
 export function imageMemory(spec: SlotSpec, model: ModelFacts): MemoryDemand {
   const family = FAMILIES[familyOf(model) ?? 'sdxl'];
   const drawing = model.sizeBytes + family.workBytes;

@@ -72,10 +72,7 @@ const FLUX_GUIDANCE = 'guidance_in.in_layer.weight';
 const SD15_CONTEXT = 768;
 const SDXL_CONTEXT = 2048;
 
-/**
- * Undefined: no workflow for the model. `name` tells turbo models among those of SDXL. `beside`: names in its
- * directory.
- */
+/** Undefined: no workflow. `name` tells turbo models among those of SDXL. `beside`: names in its directory. */
 export function readImageModel({ tensors }: SafetensorsHeader, name: string, beside: readonly string[]): ImageModel | undefined {
   const shapeOf = (key: string) => (tensors.get(PREFIX + key) ?? tensors.get(key))?.shape;
   const isWhole = tensors.has(PREFIX + FLUX_BLOCK) && tensors.keys().some((key) => key.startsWith('text_encoders.'));

@@ -1,7 +1,4 @@
-/**
- * Parameters of a request, checked against the limits of the API and of the family. Fields are accepted at top level
- * and in `extra_body`. Pure.
- */
+/** Parameters of a request, at top level or in `extra_body`, checked against API and family. Pure. */
 import { z } from 'zod';
 import type { TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';

@@ -1,7 +1,4 @@
-/**
- * A workflow that a user has saved in ComfyUI's editor in its API format, as a model of a slot. Nothing of it is
- * trusted to be right, but only the operator of the service can put it into the model store. Pure.
- */
+/** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
 import type { ModelFacts } from '../../provider.ts';
 import {

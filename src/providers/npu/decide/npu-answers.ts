@@ -152,16 +152,10 @@ type JsonRequest =
   | { readonly ok: true; readonly text: string; readonly isStream: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/**
- * `request_id` would let other clients cancel the request, and ends a thread of the server if it is not a string. The
- * others belong to Ollama's API: they would change which models stay loaded.
- */
+/** `request_id` lets others cancel, and crashes a thread if not a string. Ollama's fields would unload models. */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'keep_alive']);
 
-/**
- * `model` is always the name at the start of the server: for any other it would unload its model and download the
- * other.
- */
+/** `model` is always the one of the start: for others the server would unload it and download the other. */
 export function chatRequest(body: TranslatableBody, model: string): JsonRequest {
   const table = tableOf(body);
   if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };

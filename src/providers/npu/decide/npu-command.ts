@@ -1,7 +1,4 @@
-/**
- * Command line, environment, devices and memory of FastFlowLM (`flm serve`). Its parser refuses a flag that is given
- * twice, so a flag of the slot replaces ours. Pure.
- */
+/** Command line and memory of `flm serve`. It refuses repeated flags: those of the slot replace ours. Pure. */
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { Backend, Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { ModelFacts, SlotContext, MemoryDemand } from '../../provider.ts';
@@ -11,10 +8,7 @@ export const PROGRAM = 'flm';
 /** Lists the known models without touching the NPU. */
 export const LIST_ARGUMENTS: readonly string[] = ['list', '--json', '--quiet'];
 
-/**
- * By default the server closes connections beyond ten and refuses more than ten queued requests. The gateway limits
- * both.
- */
+/** Both are 10 by default. The gateway limits connections and requests itself. */
 const CONNECTIONS = '256';
 const WAITING_REQUESTS = '128';
 
@@ -35,10 +29,7 @@ const SHORT: Readonly<Record<string, string>> = {
 /** All NPUs: accelerators of other kinds are numbered with them. */
 export const devicesOf = (backend: Backend): readonly string[] => (backend === 'npu' ? ['/dev/accel'] : []);
 
-/**
- * The server loads the models beside the chat model at its start and downloads missing ones: only present ones are
- * named.
- */
+/** The server downloads missing models beside the chat model: only present ones are named. */
 export function serverCommand({ listen, model, modelPath, spec }: SlotContext): readonly [string, ...string[]] {
   const { args, context } = spec.model;
   const serves = capabilitiesOf(spec, model);
@@ -59,18 +50,12 @@ export function serverCommand({ listen, model, modelPath, spec }: SlotContext): 
   return [PROGRAM, 'serve', ...name, ...own.flat(), ...args];
 }
 
-/**
- * `FLM_DISABLE_UPDATE_CHECK`: otherwise the server asks the internet for its newest version. `FLM_SLOT_MODEL` names the
- * model of the slot even if the command does not.
- */
+/** Without the first, the server asks the internet for its newest version. */
 export function serverEnvironment({ modelPath }: SlotContext): Readonly<Record<string, string>> {
   return { FLM_DISABLE_UPDATE_CHECK: '1', FLM_SLOT_MODEL: modelPath };
 }
 
-/**
- * Capabilities of one process: the model of the slot, and beside a chat model the two others if their weights are
- * present.
- */
+/** The model of the slot, and beside a chat model the two others if their weights are present. */
 export function capabilitiesOf({ model: { args } }: Pick<SlotSpec, 'model'>, model: ModelFacts): readonly Capability[] {
   const known = npuContents(model);
   if (known === undefined) return [];

@@ -7,9 +7,7 @@ export type SpeechTask = 'stt' | 'tts';
 /** One name per task, so that workloads show what they do. */
 export const PROGRAMS = { stt: 'svc-stt', tts: 'svc-tts' } as const satisfies Record<SpeechTask, string>;
 
-/**
- * The gateway's own limits apply first (`SVC_AUDIO_LIMIT`, `SVC_SPEECH_LIMIT`); these protect against other clients.
- */
+/** The gateway applies its own limits first; these protect against other clients. */
 const AUDIO_LIMIT_BYTES = String(2 ** 30);
 const INPUT_LIMIT_CHARACTERS = String(2 ** 20);
 

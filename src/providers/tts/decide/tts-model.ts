@@ -1,7 +1,4 @@
-/**
- * Properties of a text-to-speech model. Contents may come from the catalogue or another version: checked each time.
- * Pure.
- */
+/** Properties of a text-to-speech model, maybe of another version: checked each time. Pure. */
 import { z } from 'zod';
 import type { ModelFacts, Voice } from '../../provider.ts';
 
@@ -22,10 +19,7 @@ const KOKORO_LANGUAGES: ReadonlyMap<string, string> = new Map(
 );
 const FLOAT_BYTES = 4;
 
-/**
- * Names of voices in the order of the metadata: the speech server passes the position to the engine, and names unnamed
- * voices in the same way.
- */
+/** Names of voices in the order of the metadata: the speech server counts and names them in the same way. */
 export function ttsContents(family: string, metadata: ReadonlyMap<string, string>): TtsContents {
   // It has no voices of its own.
   if (family === 'pocket') return { voices: [], clones: true };
