@@ -31,7 +31,7 @@ export function installedProgram(program: string, env: ProgramHost['env'], advic
   };
 }
 
-/** The program if the user installed it; otherwise an engine that is installed on demand into `folder` of the state directory. */
+/** The program if installed, otherwise an engine that is installed into `folder` of the state directory. */
 export function programOrEngine(
   program: string,
   engine: Engine,

@@ -124,7 +124,7 @@ async function install({ engine, dir, env, onProgress }: EngineOptions, signal: 
   return new Promise((resolve) => {
     execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: forNpm(env), signal }, (error, stdout, stderr) => {
       const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
-      const message = `Make the npm registry reachable, or ${instead}: npm could not install ${name} ${why}`;
+      const message = `npm could not install ${name} ${why}; make the npm registry reachable, or ${instead}`;
       resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
     });
   });

@@ -13,7 +13,7 @@ export interface OwnModel {
 }
 
 export interface OwnModels {
-  /** With these arguments the program prints its list and exits, also on a machine without its device. */
+  /** Arguments with which the program prints its list and exits, also on a machine without its device. */
   readonly listArguments: readonly string[];
   /** Undefined if the output is not a list. Pure. */
   parse(output: string): readonly OwnModel[] | undefined;

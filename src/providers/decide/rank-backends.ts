@@ -46,7 +46,7 @@ interface BackendAvailability {
 
 interface Availability {
   readonly available: boolean;
-  /** What it runs in, or how to make it run. */
+  /** Place where it runs, or how to make it run. */
   readonly reason: string;
   /** In order of preference. */
   readonly backends: readonly BackendAvailability[];
@@ -67,13 +67,13 @@ export function describeAvailability(provider: Provider, runsIn: RunsIn, hardwar
   if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
     return {
       available: false,
-      reason: 'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      reason: 'No toolbox image exists; build one with "svcctl toolbox build", or name one in "toolboxes.toml"',
       backends,
     };
   }
   if (usable.length === 0) {
-    const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';
-    return { available: false, reason: `${advice}: ${whyNot(unusable)}`, backends };
+    const advice = runsIn.kind === 'images' ? 'make a device available, or build a toolbox image' : 'make a device available';
+    return { available: false, reason: `${whyNot(unusable)}; ${advice}`, backends };
   }
   const others = unusable.length === 0 ? '' : `; ${whyNot(unusable)}`;
   return { available: true, reason: `${where(runsIn, usable)}${others}`, backends };

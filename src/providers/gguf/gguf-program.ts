@@ -19,7 +19,7 @@ export function openLlamaServer(host: ProgramHost): HostProgram {
   return { ...programOrEngine(PROGRAM, EMBEDDED_ENGINE, 'engine', host), reportBackends: createDeviceLister(host.env) };
 }
 
-/** Returns the backends of the program that would be started now. `fingerprint` changes with the devices of the machine. */
+/** Returns the backends of the program to be started. `fingerprint` changes with the devices. */
 export function createDeviceLister(env: ProgramHost['env']): (fingerprint: string) => Promise<ProgramBackends | undefined> {
   const listDevices = rememberBackends(async (program) => {
     const { stdout, stderr } = await outputOf(program, ['--list-devices'], env);

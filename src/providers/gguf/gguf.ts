@@ -16,10 +16,11 @@ const SAME_PATHS: ReadonlySet<string> = new Set(
 );
 
 const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
-  chat: 'Send the request to a slot with a chat model: this model only makes embeddings or scores',
-  completion: 'Send the request to a slot with a text model: this model only makes embeddings or scores',
-  embedding: 'Send the request to the slot "embed", or set an embedding model in this slot: its model does not make embeddings',
-  rerank: 'Set a reranker model in this slot: its model has no classifier head',
+  chat: 'The model of this slot only makes embeddings or scores; send the request to a slot with a chat model',
+  completion: 'The model of this slot only makes embeddings or scores; send the request to a slot with a text model',
+  embedding:
+    'The model of this slot does not make embeddings; send the request to the slot "embed", or set an embedding model in this slot',
+  rerank: 'The model of this slot has no classifier head; set a reranker model',
 };
 
 function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {

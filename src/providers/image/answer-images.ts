@@ -32,7 +32,7 @@ function* answerWithUrls(images: readonly SavedImage[], { created, hal0 }: Answe
   return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify({ created, data, _hal0: hal0 }) };
 }
 
-export const NOT_AN_IMAGE = 'Read the log of the slot: the image server did not send an image that is complete';
+export const NOT_AN_IMAGE = 'The image server did not send a complete image; read the log of the slot';
 
 /** Errors are possible until the image is complete. */
 function* answerWithOne(image: SavedImage, parameters: ImageParameters, { created, hal0 }: AnswerFacts): Steps<TranslationEnd> {

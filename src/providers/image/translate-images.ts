@@ -35,7 +35,7 @@ function* translateImages(
 ): Steps<TranslationEnd> {
   const drawable = drawableOf(model);
   if (model === undefined || drawable === undefined)
-    return imageFailed('Send the request again in a moment: the model of the slot is not known yet');
+    return imageFailed('The model of the slot is not known yet; send the request again in a moment');
   const misfit = wrongPath(drawable, events === 'image_edit');
   if (misfit !== undefined) return { kind: 'refuse', ...misfit };
   const read = drawable.read(request.body);
@@ -84,11 +84,11 @@ function* drawImages(
     case 'failed':
       return describeExecutionError(outcome.error, drawing);
     case 'interrupted':
-      return imageFailed('Send the request again: somebody interrupted it at the image server');
+      return imageFailed('The request was interrupted at the image server; send it again');
     case 'unknown':
-      return imageFailed('Send the request again: the image server was restarted, and has lost it');
+      return imageFailed('The image server was restarted and lost the request; send it again');
     case 'broken':
-      return imageFailed('Read the log of the slot: the image server does not say what became of the request');
+      return imageFailed('The image server has no result of the request; read the log of the slot');
     default:
       return outcome satisfies never;
   }

@@ -55,7 +55,7 @@ export function* uploadImages(
   return { source, size: size ?? (drawable.workflow === undefined ? editSize(facts.facts, drawable.rules) : undefined) };
 }
 
-const NOT_TAKEN = imageFailed('Read the log of the slot: the image server did not take the image that is to be changed');
+const NOT_TAKEN = imageFailed('The image server did not accept the image to be changed; read the log of the slot');
 
 function refusal(problem: ReturnType<typeof judgeImage>): TranslationEnd {
   return problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };

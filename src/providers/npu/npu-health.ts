@@ -1,6 +1,6 @@
 /**
- * Health of FastFlowLM. The server computes one request after the other and must not lose a client meanwhile: probes ask
- * for nothing that is computed, and the first one only while nobody else is served. Errors have status 200, too.
+ * Health of FastFlowLM, which must not lose a client while it computes: probes ask for nothing that is computed, and
+ * the first one only while nobody else is served. Errors have status 200, too.
  */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';

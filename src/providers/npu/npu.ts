@@ -26,7 +26,7 @@ const npuFormat: ModelFormat = {
   contentsFrom: (stated) => stated,
   read: async ({ id }) => ({
     kind: 'unusable',
-    message: `Choose a model that FastFlowLM lists: the NPU cannot run "${id}", nor any other file of the store`,
+    message: `The NPU cannot run "${id}", nor any other file of the store; choose a model that FastFlowLM lists`,
   }),
   describe: describeContents,
 };
@@ -55,7 +55,7 @@ function planRequest({ path, capability }: InferRequest, capabilities: readonly 
   const model = slot?.model?.id ?? slot?.spec.model.default;
   const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
   if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
-  const message = `Send this request to another slot: the model of this one does not answer "${path}", or the weights for it are not there`;
+  const message = `The model of this slot does not serve "${path}", or the weights for it are missing; send the request to another slot`;
   return { kind: 'refuse', message };
 }
 

@@ -89,7 +89,7 @@ function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
 
 function endOf(verdict: Exclude<Verdict, { kind: 'answer' }>): TranslationEnd {
   if (verdict.kind === 'end') return verdict.end;
-  const message = 'Try again later: the NPU computes one request after the other, and too many wait';
+  const message = 'Too many requests wait for the NPU, which computes one after the other; try again later';
   const body = new TextEncoder().encode(JSON.stringify({ error: { message, type: 'server_error' } }));
   return { kind: 'upstream-error', answer: { status: 503, headers: new Map(), body } };
 }

@@ -1,4 +1,4 @@
-/** Runs speech models without containers: with an installed program of that name, otherwise with the speech server of this project. */
+/** Runs speech models without containers: with an installed program, otherwise with the speech server here. */
 import { findProgram } from '../../platform/find-program.ts';
 import { programOrEngine } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';

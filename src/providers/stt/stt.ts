@@ -24,8 +24,8 @@ function inferPath({ capability, path }: InferRequest, capabilities: readonly Ca
   if (needed === capability && capabilities.includes(capability)) return { kind: 'forward', path };
   const message =
     capability === 'translation'
-      ? 'Use a model that translates, such as a Whisper of several languages: the model of this slot only writes down what is said'
-      : `Send this request to another slot: a slot for speech-to-text does not serve "${path}"`;
+      ? 'The model of this slot only transcribes; use one that translates, such as a multilingual Whisper'
+      : `A slot for speech-to-text does not serve "${path}"; send the request to another slot`;
   return { kind: 'refuse', message };
 }
 

@@ -27,7 +27,7 @@ async function askReadiness(
 
 function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
   if (capability === 'speech' && capabilities.includes('speech') && path === '/v1/audio/speech') return { kind: 'forward', path };
-  return { kind: 'refuse', message: `Send this request to another slot: a slot for text-to-speech does not serve "${path}"` };
+  return { kind: 'refuse', message: `A slot for text-to-speech does not serve "${path}"; send the request to another slot` };
 }
 
 const NO_VULKAN = 'the speech engine computes with the CPU only: sherpa-onnx is not built for Vulkan';

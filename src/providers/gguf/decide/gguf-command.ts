@@ -64,7 +64,7 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
   const { spec, model } = slot;
   const { layout } = chooseLayout(slot.name, spec, model);
   return {
-    // By default, any web page may read responses from a loopback port.
+    // Otherwise any web page may read responses from a loopback port.
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
     LLAMA_ARG_CACHE_RAM: String(layout.cacheRamMiB),

@@ -88,7 +88,7 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   };
 }
 
-/** On a GPU, layers, cache and batch buffers are in its memory; process, prompts and embedding table are not. */
+/** GPUs hold layers, cache and batch buffers; the host holds process, prompts and embedding table. */
 export function splitMemory(parts: ServerParts, model: GgufModel, layout: ServerLayout): MemoryDemand {
   const { weights, cache, compute, inputs, projector, checkpoints, promptCache, base } = parts;
   const ofProcess = base + promptCache + checkpoints;
@@ -119,7 +119,7 @@ function keptCheckpoints(windowTokens: number, layout: ServerLayout): number {
   return Math.min(each, parallel * nearCheckpoints(windowTokens, layout) + spacedCheckpoints(context, checkpointSpacing));
 }
 
-/** In sequences little longer than the window, checkpoints before the last batch have less than a window. */
+/** Sequences little longer than the window have smaller checkpoints before the last batch. */
 function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatch }: ServerLayout): number {
   const tokens = context / parallel;
   const beforeBatch = Math.max(0, tokens - physicalBatch) / Math.max(1, Math.min(windowTokens, tokens));

@@ -22,8 +22,16 @@ export interface LayerMemory {
 
 /** Default period of windows: all but one layer have one. Others need a pattern in the header. */
 const WINDOW_PERIODS: Readonly<Record<string, number>> = {
-  ...{ gemma2: 2, gemma3: 6, gemma3n: 5, 'gpt-oss': 2, cohere2: 4 },
-  ...{ olmo2: 4, exaone4: 4, afmoe: 4, smallthinker: 4, plamo3: 8 },
+  gemma2: 2,
+  gemma3: 6,
+  gemma3n: 5,
+  'gpt-oss': 2,
+  cohere2: 4,
+  olmo2: 4,
+  exaone4: 4,
+  afmoe: 4,
+  smallthinker: 4,
+  plamo3: 8,
 };
 const STATE_NUMBER_BYTES = 4;
 /** Bounds the work that a file can cause. */
@@ -82,7 +90,7 @@ function keysAndValues(
   const lengthOf = (key: 'key_length' | 'value_length'): number =>
     (inWindow ? header.count(`attention.${key}_swa`) : undefined) ?? header.count(`attention.${key}`) ?? headLength;
   const keys = headsKv * lengthOf('key_length');
-  // With latent attention, values are computed from the keys.
+  // Latent attention computes values from the keys.
   if ((header.count('attention.key_length_mla') ?? 0) > 0) return { keys, values: 0 };
   return { keys, values: headsKv * lengthOf('value_length') };
 }

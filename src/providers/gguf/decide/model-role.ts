@@ -42,15 +42,15 @@ const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' 
 export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
   const { rerank, embeddings, pooling } = serverOptions(spec);
   const ranks = isReranker(model);
-  const noHead = `model "${model.id}" has no classifier head, so its scores would mean nothing`;
-  if (rerank && !ranks) return `Remove "--rerank" from the arguments of the slot, or set a reranker model: ${noHead}`;
-  if (pooling === 'rank' && !ranks) return `Set "--pooling" to "mean", "cls" or "last", or set a reranker model: ${noHead}`;
+  const noHead = `Model "${model.id}" has no classifier head, so its scores would mean nothing`;
+  if (rerank && !ranks) return `${noHead}; remove "--rerank" from the arguments of the slot, or set a reranker model`;
+  if (pooling === 'rank' && !ranks) return `${noHead}; set "--pooling" to "mean", "cls" or "last", or set a reranker model`;
   if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks) {
-    return `Get another file of the reranker: ${noHead}; its header says that it ranks, but the tensors for it were not converted`;
+    return `${noHead}: its header says that it ranks, but the tensors for it were not converted; get another file of the reranker`;
   }
   if (pooling !== 'none' || ranks || !(embeddings || isEncoder(model))) return undefined;
   const what = isEncoder(model)
     ? 'there would be no embedding of a text, only one for each token'
     : 'the first chat request would end the server';
-  return `Set "--pooling" to "mean", "cls" or "last" in the arguments of the slot: with "--pooling none", ${what}`;
+  return `With "--pooling none", ${what}; set "--pooling" to "mean", "cls" or "last" in the arguments of the slot`;
 }

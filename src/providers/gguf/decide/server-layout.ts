@@ -76,8 +76,9 @@ function completeLayout(
   const role = roleOf(slot, spec, model);
   const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
   const { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost } = options;
+  const chosen = { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost };
   const layout: ServerLayout = {
-    ...{ keyType, valueType, fullWindows, cacheOnHost, expertsOnHost },
+    ...chosen,
     context,
     parallel: parallel ?? AUTOMATIC_PARALLEL,
     unified: options.unified ?? parallel === undefined,

@@ -145,16 +145,14 @@ function sampleCheckpoint(inputs: TemplateInputs, sampler: Sampler, nodes: Workf
 /** Turbo models have a node for their schedule. */
 function turbo(inputs: TemplateInputs): Drawn {
   const { seed, steps, cfg } = inputs;
+  const links = { positive: ['6', 0], negative: ['7', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
   return {
     nodes: {
       ...checkpointNodes(inputs),
       ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
       '10': node('KSamplerSelect', { sampler_name: 'euler_ancestral' }),
       '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustom', {
-        ...{ model: ['4', 0], add_noise: true, noise_seed: seed, cfg, positive: ['6', 0], negative: ['7', 0] },
-        ...{ sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] },
-      }),
+      '3': node('SamplerCustom', { model: ['4', 0], add_noise: true, noise_seed: seed, cfg, ...links }),
     },
     samples: ['3', 0],
     vae: ['4', 2],
@@ -165,6 +163,7 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
   const { checkpoint, companions, prompt, negativePrompt, seed, steps, cfg } = inputs;
   const plain = guided || cfg === 1;
   const conditioning: Link = guided ? ['12', 0] : ['6', 0];
+  const links = { noise: ['16', 0], guider: ['15', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
   const guider = plain
     ? node('BasicGuider', { model: ['4', 0], conditioning })
     : node('CFGGuider', { model: ['4', 0], positive: conditioning, negative: ['7', 0], cfg });
@@ -181,9 +180,7 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
       '16': node('RandomNoise', { noise_seed: seed }),
       '10': node('KSamplerSelect', { sampler_name: 'euler' }),
       '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustomAdvanced', {
-        ...{ noise: ['16', 0], guider: ['15', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] },
-      }),
+      '3': node('SamplerCustomAdvanced', links),
     },
     samples: ['3', 0],
     vae: ['14', 0],

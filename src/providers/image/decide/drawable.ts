@@ -101,21 +101,16 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
-    return refuse(
-      'image',
-      `Use "/v1/images/generations": the workflow "${name}" takes no image, as no node of it has the title "svc: image"`,
-    );
-  return !isEdit && image === 'always'
-    ? refuse('image', `Use "/v1/images/edits" and send an image: the workflow "${name}" changes one`)
-    : undefined;
+    return refuse('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
+  return !isEdit && image === 'always' ? refuse('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
 }
 
 /** Problem of an unused or missing mask. */
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
-    return refuse('mask', `Leave out "mask": the workflow "${name}" takes none, as no node of it has the title "svc: mask"`);
-  return !hasMask && mask === 'always' ? refuse('mask', `Send a "mask": the workflow "${name}" needs one`) : undefined;
+    return refuse('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
+  return !hasMask && mask === 'always' ? refuse('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
 
 const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
@@ -150,7 +145,7 @@ function requireParameter(name: string, { n, size, negativePrompt }: ImageParame
   if (name === 'size' && hasParameter(parameters, 'width')) return;
   const known = Object.keys(parameters).filter((each) => !['width', 'height', 'image', 'mask'].includes(each));
   const listed = [...known, ...(hasParameter(parameters, 'width') ? ['size'] : [])].map((each) => `"${each}"`).join(', ');
-  throw invalid(name, `Leave out "${name.slice(0, 50)}": the workflow "${title}" has the parameters ${listed}`);
+  throw invalid(name, `Workflow "${title}" has no parameter "${name.slice(0, 50)}", only ${listed}; leave it out`);
 }
 
 const hasParameter = (parameters: UserWorkflow['parameters'], name: string): boolean => Object.hasOwn(parameters, name);

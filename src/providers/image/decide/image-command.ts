@@ -69,11 +69,11 @@ export function objectionTo(model: ModelFacts): string | undefined {
   const known = imageModel(model);
   if (known === undefined) {
     const titles = Object.values(FAMILIES).map(({ title }) => title);
-    return `Choose a model of ${titles.join(', ')}: this version has no workflow for "${model.id}"`;
+    return `This version has no workflow for "${model.id}"; choose a model of ${titles.join(', ')}`;
   }
   const missing = missingCompanions(known);
   if (missing.length === 0) return undefined;
-  return `Put ${missing.join(' and ')} into the directory of "${model.id}": its file has no text encoders and no decoder`;
+  return `The file of "${model.id}" has no text encoders and no decoder; put ${missing.join(' and ')} into its directory`;
 }
 
 /** Node class that loads the model; its input lists all files of the server. Undefined: the workflow loads no model. */

@@ -75,7 +75,7 @@ function readJpeg(view: DataView): ImageFacts | undefined {
 }
 
 const ORIENTATION_TAG = 0x01_12;
-/** From this orientation on, width and height are swapped. */
+/** Orientations from here on swap width and height. */
 const TURNED_FROM = 5;
 
 function isTurnedBy(view: DataView, from: number): boolean {
@@ -129,11 +129,11 @@ export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles 
   const [image, ...others] = named('image', 'image[]');
   const [mask, ...masks] = named('mask');
   if (image === undefined) return refuse('image', 'Send the image to be changed as the file "image" of a form');
-  if (others.length > 0) return refuse('image', `Send one image: models of ${title} cannot join ${others.length + 1} images`);
+  if (others.length > 0) return refuse('image', `Models of ${title} cannot join ${others.length + 1} images; send one`);
   if (masks.length > 0) return refuse('mask', 'Send one "mask"');
   for (const file of [image, ...(mask === undefined ? [] : [mask])]) {
     if (file.bytes === 0 || file.bytes > MOST_FILE_BYTES)
-      return refuse(file.name, `Send a file "${file.name}" of 1 to ${MOST_FILE_BYTES} bytes: this one has ${file.bytes}`);
+      return refuse(file.name, `File "${file.name}" has ${file.bytes} bytes; send 1 to ${MOST_FILE_BYTES}`);
   }
   return { ok: true, files: { image, mask } };
 }
@@ -143,9 +143,9 @@ export function judgeImage(facts: ImageFacts | undefined, isWhole: boolean, para
   if (facts === undefined) return problem(param, `Send a PNG, JPEG or WebP image as "${param}"`);
   const { width, height, isAnimated } = facts;
   if (width > MOST_SIDE || height > MOST_SIDE)
-    return problem(param, `Send an image of at most ${MOST_SIDE}x${MOST_SIDE} pixels as "${param}": this one has ${width}x${height}`);
-  if (isAnimated) return problem(param, `Send a single image as "${param}", not an animation`);
-  return isWhole ? undefined : problem(param, `Send the whole file as "${param}": this one ends too early`);
+    return problem(param, `Image "${param}" has ${width}x${height} pixels; send at most ${MOST_SIDE}x${MOST_SIDE}`);
+  if (isAnimated) return problem(param, `Image "${param}" is an animation; send a single image`);
+  return isWhole ? undefined : problem(param, `Image "${param}" is cut off; send the whole file`);
 }
 
 export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image: ImageFacts): ParameterProblem | undefined {
@@ -154,7 +154,7 @@ export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image:
   if (mask.format !== 'png' || !mask.hasAlpha)
     return problem('mask', 'Send a PNG image with an alpha channel as "mask": where it is transparent, the image is changed');
   if (mask.width === image.width && mask.height === image.height) return undefined;
-  const message = `Send a "mask" as large as the image, which has ${image.width}x${image.height} pixels: this one has ${mask.width}x${mask.height}`;
+  const message = `The mask has ${mask.width}x${mask.height} pixels; send one as large as the image, which has ${image.width}x${image.height}`;
   return problem('mask', message);
 }
 

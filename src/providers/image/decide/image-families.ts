@@ -24,21 +24,15 @@ const MOST_STEPS = 150;
 /** Limit of `SDTurboScheduler`. */
 const MOST_TURBO_STEPS = 10;
 
+const SDXL = { side: 1024, multiple: 8, steps: 25, mostSteps: MOST_STEPS, cfg: 7, minDeviceBytes: 8 * GB, workBytes: 2 * GB };
+const FLUX = { side: 1024, multiple: 16, mostSteps: MOST_STEPS, minDeviceBytes: 24 * GB, workBytes: 3 * GB };
+
 export const FAMILIES: Readonly<Record<FamilyName, ImageFamily>> = {
-  'sd-1.5': { title: 'SD 1.5', side: 512, multiple: 8, steps: 25, mostSteps: MOST_STEPS, cfg: 7, minDeviceBytes: 4 * GB, workBytes: GB },
-  sdxl: { title: 'SDXL', side: 1024, multiple: 8, steps: 25, mostSteps: MOST_STEPS, cfg: 7, minDeviceBytes: 8 * GB, workBytes: 2 * GB },
-  'sdxl-turbo': {
-    ...{ title: 'SDXL turbo', side: 512, multiple: 8, steps: 1, mostSteps: MOST_TURBO_STEPS, cfg: 1 },
-    ...{ minDeviceBytes: 8 * GB, workBytes: 2 * GB },
-  },
-  'flux-schnell': {
-    ...{ title: 'FLUX.1 schnell', side: 1024, multiple: 16, steps: 4, mostSteps: MOST_STEPS, cfg: 1 },
-    ...{ minDeviceBytes: 24 * GB, workBytes: 3 * GB },
-  },
-  'flux-dev': {
-    ...{ title: 'FLUX.1 dev', side: 1024, multiple: 16, steps: 20, mostSteps: MOST_STEPS, cfg: 3.5 },
-    ...{ minDeviceBytes: 24 * GB, workBytes: 3 * GB },
-  },
+  'sd-1.5': { ...SDXL, title: 'SD 1.5', side: 512, minDeviceBytes: 4 * GB, workBytes: GB },
+  sdxl: { ...SDXL, title: 'SDXL' },
+  'sdxl-turbo': { ...SDXL, title: 'SDXL turbo', side: 512, steps: 1, mostSteps: MOST_TURBO_STEPS, cfg: 1 },
+  'flux-schnell': { ...FLUX, title: 'FLUX.1 schnell', steps: 4, cfg: 1 },
+  'flux-dev': { ...FLUX, title: 'FLUX.1 dev', steps: 20, cfg: 3.5 },
 };
 
 /** Limits of the sides of an image in pixels. */

@@ -58,7 +58,7 @@ export function parametersOf(field: Field, rules: RequestRules): ImageParameters
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
-    throw invalid('response_format', 'Leave out "response_format", or set it to "b64_json": images that are streamed have no URL');
+    throw invalid('response_format', 'Streamed images have no URL; leave out "response_format", or set it to "b64_json"');
   return {
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
@@ -81,7 +81,7 @@ export function textOf(field: Field, name: string, otherwise?: string): string {
   if (typeof value !== 'string' || (otherwise === undefined && value.trim() === ''))
     throw invalid(name, `Set "${name}" to a text that ${otherwise === undefined ? 'describes the image' : 'says what not to draw'}`);
   const bytes = new TextEncoder().encode(value).length;
-  if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Send a "${name}" of at most ${MOST_PROMPT_BYTES} bytes: this one has ${bytes}`);
+  if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Field "${name}" has ${bytes} bytes; send at most ${MOST_PROMPT_BYTES}`);
   return value;
 }
 
@@ -90,7 +90,7 @@ export function flagOf(field: Field, name: string): boolean {
   const value = field(name) ?? false;
   if (value === true || value === 'true') return true;
   if (value === false || value === 'false') return false;
-  throw invalid(name, `"${name}" must be true or false`);
+  throw invalid(name, `Set "${name}" to true or false`);
 }
 
 interface Range {
@@ -121,9 +121,9 @@ function plainNumber(value: unknown): number | undefined {
 
 function seedOf(value: unknown): bigint | undefined {
   if (value === undefined) return undefined;
-  const isWhole = typeof value === 'bigint' || Number.isSafeInteger(value) || (typeof value === 'string' && /^\d{1,20}$/.test(value));
-  const seed = isWhole ? BigInt(String(value)) : undefined;
-  if (seed === undefined || seed < 0n || seed > MOST_SEED)
+  const number = typeof value === 'string' && /^\d{1,20}$/.test(value) ? BigInt(value) : value;
+  const seed = typeof number === 'number' && Number.isSafeInteger(number) ? BigInt(number) : number;
+  if (typeof seed !== 'bigint' || seed < 0n || seed > MOST_SEED)
     throw invalid('seed', `Set "seed" to a whole number from 0 to ${MOST_SEED}, or leave it out for another image each time`);
   return seed;
 }
@@ -145,7 +145,7 @@ function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageP
   const fits = (pixels: number): boolean => pixels >= SIDES.least && pixels <= SIDES.most && pixels % multiple === 0;
   if (fits(width) && fits(height)) return { width, height };
   const rule = `multiples of ${multiple} from ${SIDES.least} to ${SIDES.most}`;
-  const message = `Use a "size" whose width and height are ${rule}, such as "${side}x${side}": models of ${title} cannot draw ${width}x${height}`;
+  const message = `Models of ${title} cannot draw ${width}x${height}; use a "size" whose width and height are ${rule}, such as "${side}x${side}"`;
   throw new BadField({ code: 'image.size_unsupported', message, param: 'size' });
 }
 

@@ -34,7 +34,7 @@ export function judgeAnswer(answer: UpstreamAnswer): Verdict {
   if (failure !== undefined) return judgeError(answer, typeof failure === 'string' ? { message: failure } : failure);
   if (status >= 400 && status < 600) return { kind: 'end', end: { kind: 'upstream-error', answer } };
   if (value === null) {
-    const message = 'Restart the slot, and read its log if this happens again: the NPU server runs without the model for this request';
+    const message = 'The NPU server runs without the model for this request; restart the slot, and read its log if this happens again';
     return { kind: 'end', end: { kind: 'failed', message } };
   }
   const table = status === 200 ? Table.safeParse(value).data : undefined;
@@ -81,13 +81,13 @@ export function askedVectors(body: TranslatableBody): AskedVectors | { readonly 
   const table = tableOf(body) ?? {};
   const texts = Texts.safeParse(table['input']).data;
   if (texts === undefined) {
-    const message = 'Set "input" to a text, or to a list of up to 2048 texts: the NPU server takes no tokens and no empty texts';
+    const message = 'The NPU server takes no tokens and no empty strings; set "input" to a string or up to 2048 strings';
     return { ok: false, refusal: refuse(message, 'input') };
   }
   const format = Format.safeParse(table['encoding_format'] ?? undefined);
   if (!format.success) return { ok: false, refusal: refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format') };
   if (typeof table['dimensions'] === 'number') {
-    return { ok: false, refusal: refuse('Leave out "dimensions": the NPU server cannot shorten vectors', 'dimensions') };
+    return { ok: false, refusal: refuse('The NPU server cannot shorten vectors; leave out "dimensions"', 'dimensions') };
   }
   return { ok: true, texts, isBase64: format.data === 'base64' };
 }
@@ -127,7 +127,7 @@ export function askedText(body: TranslatableBody): AskedText {
   const field = (name: string): string | undefined => body.fields.findLast((each) => each.name === name)?.value;
   const format = field('response_format') ?? 'json';
   if (format !== 'json' && format !== 'text') {
-    const message = 'Set "response_format" to "json" or "text": the NPU server says no times, so it has no other formats';
+    const message = 'The NPU server has no timestamps; set "response_format" to "json" or "text"';
     return { ok: false, refusal: refuse(message, 'response_format') };
   }
   return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format };
@@ -160,7 +160,8 @@ export function chatRequest(body: TranslatableBody, model: string): JsonRequest 
   const table = tableOf(body);
   if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };
   if (!Array.isArray(table['messages'])) return { ok: false, refusal: refuse('Set "messages" to a list of messages', 'messages') };
-  if (typeof table['n'] === 'number' && table['n'] > 1) return { ok: false, refusal: refuse('Leave out "n": the NPU answers once', 'n') };
+  if (typeof table['n'] === 'number' && table['n'] > 1)
+    return { ok: false, refusal: refuse('The NPU server makes one choice; leave out "n"', 'n') };
   const kept = Object.entries(table).filter(([key]) => !NOT_PASSED_ON.has(key));
   return { ok: true, text: JSON.stringify({ ...Object.fromEntries(kept), model }), isStream: table['stream'] === true };
 }

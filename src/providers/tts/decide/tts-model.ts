@@ -7,7 +7,7 @@ const MAX_VOICES = 10_000;
 
 const Contents = z.looseObject({
   voices: z.array(z.object({ id: z.string().min(1).max(200), language: z.string().max(40).optional() })).max(MAX_VOICES),
-  /** Whether requests bring a recording of the voice to imitate. */
+  /** Requests bring a recording of the voice to imitate. */
   clones: z.boolean().optional(),
 });
 
