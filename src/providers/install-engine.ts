@@ -65,10 +65,8 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
 }
 
 /** Whether any version is installed. */
-export async function isEngineInstalled({ sources }: Engine, dir: string): Promise<boolean> {
-  return ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
-}
-
+export const isEngineInstalled = async ({ sources }: Engine, dir: string): Promise<boolean> =>
+  ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
 /** Releases contain the packages beside the source code; checkouts do not. */
 const shippedWith = (sources: string): string => path.join(sources, 'shipped');
 const stampOf = (dir: string): string => path.join(dir, 'installed');
@@ -134,8 +132,6 @@ async function install({ engine, dir, env, onProgress }: EngineOptions, signal: 
 const FOR_NPM =
   /^(?:PATH|HOME|TMPDIR|LANG|LC_[A-Z]+|XDG_[A-Z_]+|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|(?:https?|no|all)_proxy|npm_config_.+)$/i;
 
-function forNpm(env: EngineOptions['env']): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
-}
-
+const forNpm = (env: EngineOptions['env']): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
 const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

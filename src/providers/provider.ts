@@ -116,10 +116,7 @@ export interface SlotContext {
   readonly listen: Endpoint;
 }
 
-export interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
+export type Endpoint = { readonly host: string; readonly port: number };
 
 export interface ProbeResponse {
   /** 0: no response. */

@@ -33,10 +33,7 @@ export type TranslatableBody =
   | { readonly kind: 'json'; readonly text: string; readonly value: unknown }
   | { readonly kind: 'form'; readonly fields: readonly FormField[]; readonly files: readonly FormFile[] };
 
-export interface FormField {
-  readonly name: string;
-  readonly value: string;
-}
+export type FormField = { readonly name: string; readonly value: string };
 
 /** File of a form. The gateway keeps the content: translations place it in a request or read parts of it. */
 export interface FormFile {
@@ -60,10 +57,7 @@ export interface UpstreamRequest {
   readonly mustFinish?: true;
 }
 
-export interface UpstreamHead {
-  readonly status: number;
-  readonly headers: ReadonlyMap<string, string>;
-}
+export type UpstreamHead = { readonly status: number; readonly headers: ReadonlyMap<string, string> };
 
 export interface UpstreamAnswer extends UpstreamHead {
   readonly body: Uint8Array;
@@ -115,21 +109,13 @@ export type SocketMessage =
   | { readonly kind: 'closed' };
 
 /** Steps in any unit of the server; `total` is at least 1. */
-export interface RequestProgress {
-  readonly done: number;
-  readonly total: number;
-}
-
+export type RequestProgress = { readonly done: number; readonly total: number };
 /** `url`: where clients fetch the image. `problem`: why it could not be kept, and what to do. */
 export type KeptImage = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly problem: string };
 
 export type Steps<Result> = Generator<TranslationStep, Result, StepResult>;
 
-export interface AnswerHead {
-  readonly status: number;
-  readonly contentType: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+export type AnswerHead = { readonly status: number; readonly contentType: string; readonly headers?: Readonly<Record<string, string>> };
 
 export type TranslationEnd =
   | (AnswerHead & { readonly kind: 'answer'; readonly body: string | Uint8Array })

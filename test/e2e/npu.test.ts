@@ -94,7 +94,7 @@ test('one slot serves chats, embeddings and transcriptions at once, and its mode
       provider: 'npu',
       present: false,
       selectable: false,
-      reason: expect.stringMatching(/^Fetch the model/),
+      reason: expect.stringMatching(/^The weights of .*; fetch them with/),
     }),
   );
   expect((await get('/api/providers')).providers).toContainEqual(expect.objectContaining({ kind: 'npu', available: true }));

@@ -2,6 +2,5 @@
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 
 /** Responses contain the first. Aliases with a comma would be split, and are left out. */
-export function serverAliases({ model }: Pick<SlotSpec, 'model'>): string {
-  return [model.default, ...model.aliases.filter((alias) => !alias.includes(','))].join(',');
-}
+export const serverAliases = ({ model }: Pick<SlotSpec, 'model'>): string =>
+  [model.default, ...model.aliases.filter((alias) => !alias.includes(','))].join(',');

@@ -73,9 +73,8 @@ export const ggufFormat: ModelFormat = {
       sizeBytes += shard.sizeBytes;
     }
     const [first] = headers;
-    if (first !== undefined && isProjector(first)) {
+    if (first !== undefined && isProjector(first))
       return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
-    }
     const projector = projectorFor(name, await files.names());
     const own = projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) };
     const contents = ggufContents(headers, own);

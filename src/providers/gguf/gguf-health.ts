@@ -54,8 +54,6 @@ async function askAlive(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): P
   return judgeAlive(alive);
 }
 
-function post(endpoint: Endpoint, io: ProbeIo, request: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse> {
-  return io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
-}
-
+const post = (endpoint: Endpoint, io: ProbeIo, request: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse> =>
+  io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
 const judgeProbe = (probe: Check, response: ProbeResponse): Health => judgeStatus(response) ?? deriveHealth(probe, response);

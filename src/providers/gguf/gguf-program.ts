@@ -15,9 +15,10 @@ export const EMBEDDED_ENGINE: Engine = {
 };
 const EMBEDDED: ProgramBackends = { name: 'the embedded engine (install "llama-server" to use a GPU)', backends: ['cpu'] };
 
-export function openLlamaServer(host: ProgramHost): HostProgram {
-  return { ...programOrEngine(PROGRAM, EMBEDDED_ENGINE, 'engine', host), reportBackends: createDeviceLister(host.env) };
-}
+export const openLlamaServer = (host: ProgramHost): HostProgram => ({
+  ...programOrEngine(PROGRAM, EMBEDDED_ENGINE, 'engine', host),
+  reportBackends: createDeviceLister(host.env),
+});
 
 /** Returns the backends of the program to be started. `fingerprint` changes with the devices. */
 export function createDeviceLister(env: ProgramHost['env']): (fingerprint: string) => Promise<ProgramBackends | undefined> {

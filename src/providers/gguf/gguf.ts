@@ -25,9 +25,8 @@ const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
 
 function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
   const { capability, path } = request;
-  if (!capabilities.includes(capability)) {
+  if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
-  }
   if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
   if (SAME_PATHS.has(path)) return { kind: 'forward', path };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };

@@ -40,9 +40,8 @@ export const image: Provider = {
 };
 
 function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
-  if (capability !== 'image' || !capabilities.includes('image')) {
+  if (capability !== 'image' || !capabilities.includes('image'))
     return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
-  }
   if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
   if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
   return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };

@@ -19,9 +19,10 @@ import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { uploadImages } from './upload-images.ts';
 
-export function translateGeneration(model: ModelFacts | undefined): Translate {
-  return (request) => translateImages(request, model, 'image_generation');
-}
+export const translateGeneration =
+  (model: ModelFacts | undefined): Translate =>
+  (request) =>
+    translateImages(request, model, 'image_generation');
 
 export const translateEdit =
   (model: ModelFacts | undefined): Translate =>
@@ -58,11 +59,7 @@ function* translateImages(
   return yield* stream === undefined ? answerWith(done.images, parameters, facts) : stream.complete(done.images);
 }
 
-interface DrawingJob {
-  readonly id: string;
-  readonly built: BuiltWorkflow;
-  readonly drawing: Drawing;
-}
+type DrawingJob = { readonly id: string; readonly built: BuiltWorkflow; readonly drawing: Drawing };
 
 function* drawImages(
   { id, built, drawing }: DrawingJob,
@@ -96,9 +93,12 @@ function* drawImages(
 
 const JSON_BODY = { 'content-type': 'application/json' };
 
-function postJson(path: string, body: object): UpstreamRequest {
-  return { method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) };
-}
+const postJson = (path: string, body: object): UpstreamRequest => ({
+  method: 'POST',
+  path,
+  headers: JSON_BODY,
+  body: JSON.stringify(body),
+});
 
 /** Names of a job at the server, derived from a random string of the gateway so that nobody can guess them. */
 function jobNames(random: string) {

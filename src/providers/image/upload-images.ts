@@ -57,9 +57,8 @@ export function* uploadImages(
 
 const NOT_TAKEN = imageFailed('The image server did not accept the image to be changed; read the log of the slot');
 
-function refusal(problem: ReturnType<typeof judgeImage>): TranslationEnd {
-  return problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };
-}
+const refusal = (problem: ReturnType<typeof judgeImage>): TranslationEnd =>
+  problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };
 
 function* look(file: FormFile): Steps<{ readonly facts: ImageFacts | undefined; readonly isWhole: boolean }> {
   const facts = readImageFacts(yield* readFile(file, 0, Math.min(FACTS_BYTES, file.bytes)));

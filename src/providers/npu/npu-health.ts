@@ -77,12 +77,10 @@ function judgeFirst(capability: Capability, response: ProbeResponse): Health {
   const { status, body } = response;
   const value = parseJson(body);
   if (status === 0 || status === 503) return judgeStatus(response) ?? PASSING;
-  if (status !== 200 || errorIn(body) !== undefined) {
+  if (status !== 200 || errorIn(body) !== undefined)
     return { kind: 'failing', message: `The server cannot serve "${capability}": status ${status}: ${quoteError(body)}` };
-  }
-  if (SHAPES[capability]?.safeParse(value).success !== true) {
+  if (SHAPES[capability]?.safeParse(value).success !== true)
     return { kind: 'failing', message: `The server does not serve "${capability}", although it was started for it` };
-  }
   const vector = Embedding.safeParse(value).data?.data[0].embedding;
   if (capability !== 'embedding' || vector?.some((number) => number !== 0) === true) return PASSING;
   return { kind: 'nonsense', message: 'The model answers nonsense: all values of the embedding of a text are 0' };

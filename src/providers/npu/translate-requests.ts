@@ -50,9 +50,13 @@ export const translateTranscription: Translate = function* run({ body, boundary 
   return verdict.kind === 'answer' ? transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
 };
 
-function jsonRequest(path: string, body: string): UpstreamRequest {
-  return { method: 'POST', path, headers: { 'content-type': 'application/json' }, body, mustFinish: true };
-}
+const jsonRequest = (path: string, body: string): UpstreamRequest => ({
+  method: 'POST',
+  path,
+  headers: { 'content-type': 'application/json' },
+  body,
+  mustFinish: true,
+});
 
 function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdict> {
   for (let tries = 1; ; tries += 1) {

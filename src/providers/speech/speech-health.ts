@@ -53,14 +53,12 @@ export function judgeTranscription({ body }: ProbeResponse): Health {
 
 /** The body is the start of a WAV file, read as if it were text: zero bytes are preserved. */
 export function judgeSpeech({ body }: ProbeResponse): Health {
-  if (!body.startsWith('RIFF') || body.length <= WAV_HEADER_CHARACTERS) {
+  if (!body.startsWith('RIFF') || body.length <= WAV_HEADER_CHARACTERS)
     return { kind: 'failing', message: 'The response to a short text is not a WAV file with sound' };
-  }
   // Samples of zero are silence.
   if (/[^\0]/.test(body.slice(WAV_HEADER_CHARACTERS))) return PASSING;
   return { kind: 'nonsense', message: 'The model answers nonsense: complete silence for a short text' };
 }
 
-function judgeBusy({ status, body }: ProbeResponse): Health | undefined {
-  return status === 429 ? { kind: 'loading', message: `The server is busy: ${quoteError(body)}` } : undefined;
-}
+const judgeBusy = ({ status, body }: ProbeResponse): Health | undefined =>
+  status === 429 ? { kind: 'loading', message: `The server is busy: ${quoteError(body)}` } : undefined;

@@ -19,9 +19,8 @@ export const sttFormat: ModelFormat = {
   async read({ id, entry }, files): Promise<ModelReading> {
     if (entry.names === undefined) return readFile(id, entry.name, files);
     const bundle = findBundle(STT_BUNDLES, await files.names());
-    if (bundle === undefined) {
+    if (bundle === undefined)
       return { kind: 'unusable', message: `The model "${id}" is incomplete: a network or "tokens.txt" is missing; get it again` };
-    }
     const reading = await readBundle(id, bundle, files);
     if (!reading.ok) return { kind: 'unusable', message: reading.message };
     if (reading.metadata.has('n_speakers')) {

@@ -14,9 +14,8 @@ export const ttsFormat: ModelFormat = {
   async read({ id, entry }, files): Promise<ModelReading> {
     // Directories are only among the names of the entry.
     const bundle = findBundle(TTS_BUNDLES, [...(await files.names()), ...(entry.names ?? [])]);
-    if (bundle === undefined) {
+    if (bundle === undefined)
       return { kind: 'unusable', message: `The model "${id}" is incomplete: its network or what belongs to it is missing; get it again` };
-    }
     // The pronunciation rules of espeak-ng are a directory.
     const others = bundle.others.filter((name) => /\.(bin|txt|json)$/.test(name));
     const reading = await readBundle(id, { ...bundle, others }, files);

@@ -68,10 +68,7 @@ function inRerank(answer: z.infer<typeof Rerank> | undefined): string | undefine
 
 const quote = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS));
 
-export interface ProbeRequest {
-  readonly path: string;
-  readonly body: string;
-}
+export type ProbeRequest = { readonly path: string; readonly body: string };
 
 /** Cheapest requests that prove that the model answers. Base64 takes a quarter of the bytes of numbers. */
 export const PROBES: Readonly<Record<Check, ProbeRequest>> = {
@@ -128,9 +125,8 @@ export function deriveReadiness(check: Check, response: ProbeResponse, model: Gg
 const WORST_FIRST = ['nonsense', 'failing', 'silent', 'loading'] as const;
 
 /** Every capability of a slot has to work. */
-export function worstOf(answers: readonly Health[]): Health {
-  return WORST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined) ?? PASSING;
-}
+export const worstOf = (answers: readonly Health[]): Health =>
+  WORST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined) ?? PASSING;
 
 export function deriveHealth(probe: Check, response: ProbeResponse): Health {
   const failed = judgeAlive(response);

@@ -76,9 +76,10 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
 }
 
 /** Limits of checkpoints that the memory of the slot was computed with. */
-function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> {
-  return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
-}
+const checkpointLimits = ({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> => ({
+  LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints),
+  LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing),
+});
 
 export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 

@@ -106,11 +106,9 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
 
 /** Size of a saved conversation of the whole context. */
 export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
-
 /** Possible checkpoints of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
-export function mostCheckpoints({ context, parallel, unified, checkpointSpacing }: ServerLayout): number {
-  return NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
-}
+export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>
+  NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
 
 /** Over all sequences, which cannot all be as long as a shared context. */
 function keptCheckpoints(windowTokens: number, layout: ServerLayout): number {
@@ -136,10 +134,8 @@ export function checkpointBytes(model: GgufModel, layout: ServerLayout): number 
   return windowNumberBytes(layers, layout) * windowTokens(layers, layout) + layers.stateBytes;
 }
 
-function numberBytes({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number {
-  return keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
-}
-
+const numberBytes = ({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number =>
+  keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
 const windowNumberBytes = ({ window }: LayerMemory, layout: ServerLayout): number =>
   window === undefined ? 0 : numberBytes(window, layout);
 
@@ -188,17 +184,12 @@ function batchBytes(model: GgufModel, { physicalBatch }: ServerLayout): number {
 }
 
 /** Without flash attention, the scores of a whole batch are in memory at once. */
-function scoreBytes(model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number {
-  return flashAttention ? 0 : physicalBatch * cells * (model.headCount ?? 1) * FLOAT_BYTES;
-}
-
-function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
-  return parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
-}
-
-function windowTokens(layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number {
-  return fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
-}
+const scoreBytes = (model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number =>
+  flashAttention ? 0 : physicalBatch * cells * (model.headCount ?? 1) * FLOAT_BYTES;
+const outputBytes = (model: GgufModel, { parallel }: ServerLayout): number =>
+  parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
+const windowTokens = (layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number =>
+  fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
 
 /** Cache types of llama-server: bytes per block of 32 numbers. */
 const BLOCK_BYTES: Readonly<Record<string, number>> = {

@@ -51,7 +51,6 @@ const Contents = z.object({
   projectorBytes: Count,
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
-
 /** Model as this provider sees it. Absent: unknown. */
 export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & GgufContents;
 
@@ -61,9 +60,8 @@ export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: Model
   return { ...known, id, hostPath, sizeBytes };
 }
 
-export function parseContents(contents: ModelContents | undefined): GgufContents | undefined {
-  return Contents.safeParse(withoutOddValues(contents)).data;
-}
+export const parseContents = (contents: ModelContents | undefined): GgufContents | undefined =>
+  Contents.safeParse(withoutOddValues(contents)).data;
 
 /** Headers may state impossible numbers. A projector outside the directory of the model is ignored. */
 function withoutOddValues(contents: ModelContents | undefined): ModelContents {

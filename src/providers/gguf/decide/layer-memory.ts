@@ -6,10 +6,7 @@
 import type { GgufHeader } from './parse-gguf-header.ts';
 
 /** Numbers in the cache per token. Their size depends on the type of the cache. */
-interface KeysAndValues {
-  readonly keys: number;
-  readonly values: number;
-}
+type KeysAndValues = { readonly keys: number; readonly values: number };
 
 export interface LayerMemory {
   /** Layers that attend to the whole context. */
@@ -156,6 +153,5 @@ export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lis
   };
 }
 
-function plausible(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined;
-}
+const plausible = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined;

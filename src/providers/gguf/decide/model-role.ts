@@ -23,13 +23,11 @@ const isReranker = ({ poolingType, hasClassifier }: GgufModel): boolean => hasCl
 export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   const options = serverOptions(spec);
   const own = model.poolingType === undefined ? undefined : POOLINGS[model.poolingType];
-  if (isReranker(model)) {
+  if (isReranker(model))
     return { start: 'rerank', pooling: 'rank', capabilities: isEncoder(model) ? ['rerank'] : [...GENERATES, 'rerank'] };
-  }
   const pooling = options.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
-  if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed') {
+  if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed')
     return { start: 'embed', pooling, capabilities: pooled(pooling) };
-  }
   if (!options.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
   // A causal model that embeds without pooling crashes with the first chat request.
   const capabilities = pooling === 'none' || pooling === 'rank' ? [] : [...GENERATES, ...pooled(pooling)];
@@ -45,9 +43,8 @@ export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufMo
   const noHead = `Model "${model.id}" has no classifier head, so its scores would mean nothing`;
   if (rerank && !ranks) return `${noHead}; remove "--rerank" from the arguments of the slot, or set a reranker model`;
   if (pooling === 'rank' && !ranks) return `${noHead}; set "--pooling" to "mean", "cls" or "last", or set a reranker model`;
-  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks) {
+  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks)
     return `${noHead}: its header says that it ranks, but the tensors for it were not converted; get another file of the reranker`;
-  }
   if (pooling !== 'none' || ranks || !(embeddings || isEncoder(model))) return undefined;
   const what = isEncoder(model)
     ? 'there would be no embedding of a text, only one for each token'

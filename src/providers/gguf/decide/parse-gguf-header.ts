@@ -226,9 +226,8 @@ function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: 
   const bytes = tensorBytes(type, elements);
   const end = offset + bytes;
   const parameters = totals.parameters + elements;
-  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters)) {
+  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters))
     throw new CorruptHeader(`its tensor "${shorten(name)}" is larger than any file`);
-  }
   return {
     end,
     totals: {

@@ -51,9 +51,8 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   }
   const { memoryBytes } = spec.resources;
   const wanted = set ?? spec.model.context;
-  if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined) {
+  if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined)
     return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
-  }
   const fits = (layout: ServerLayout): boolean => totalBytes(model, layout) <= memoryBytes;
   const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
   const context =
@@ -63,9 +62,8 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   return { layout: layoutOf(context, undefined), context, parallel: undefined };
 }
 
-export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand {
-  return demandOf(model, chooseLayout(slot, spec, model).layout);
-}
+export const serverMemory = (slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand =>
+  demandOf(model, chooseLayout(slot, spec, model).layout);
 
 function completeLayout(
   { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
@@ -104,9 +102,8 @@ function checkpointCount(model: GgufModel, layout: ServerLayout): number {
   return bytes === 0 ? 0 : Math.min(MAX_CHECKPOINTS, mostCheckpoints(layout), Math.max(1, Math.floor(MAX_CHECKPOINT_BYTES / bytes)));
 }
 
-function promptCacheMiB(model: GgufModel, layout: ServerLayout): number {
-  return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(cacheBytes(model, layout) / MIB)));
-}
+const promptCacheMiB = (model: GgufModel, layout: ServerLayout): number =>
+  Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(cacheBytes(model, layout) / MIB)));
 
 /** Encoders have no positions beyond the trained context. */
 function embeddingContext(spec: SlotSpec, model: GgufModel): number {

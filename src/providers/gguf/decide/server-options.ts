@@ -4,7 +4,6 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 /** Order of the values of `<arch>.pooling_type` in a GGUF file. */
 export const POOLINGS = ['none', 'mean', 'cls', 'last', 'rank'] as const;
 export type Pooling = (typeof POOLINGS)[number];
-
 export type ServerOptions = ReturnType<typeof serverOptions>;
 
 /** Absent: not set, or set to a value that llama-server refuses. */
@@ -52,6 +51,5 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
 }
 
 /** Like llama-server reads its environment. */
-function isTrue(value: string | undefined): boolean | undefined {
-  return value === undefined ? undefined : ['true', '1', 'on', 'enabled'].includes(value);
-}
+const isTrue = (value: string | undefined): boolean | undefined =>
+  value === undefined ? undefined : ['true', '1', 'on', 'enabled'].includes(value);

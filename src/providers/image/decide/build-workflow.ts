@@ -40,11 +40,7 @@ type TemplateInputs = Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 
   };
 
 /** Samples to be decoded and saved, and their decoder. */
-interface Drawn {
-  readonly nodes: Workflow;
-  readonly samples: Link;
-  readonly vae: Link;
-}
+type Drawn = { readonly nodes: Workflow; readonly samples: Link; readonly vae: Link };
 
 const SAVE_NODE = '9';
 
@@ -187,6 +183,5 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
   };
 }
 
-function guidance(guided: boolean, cfg: number): Workflow {
-  return guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};
-}
+const guidance = (guided: boolean, cfg: number): Workflow =>
+  guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};

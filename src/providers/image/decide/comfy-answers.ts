@@ -4,11 +4,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { UpstreamAnswer, RequestProgress, SocketMessage } from '../../translation.ts';
 import { beginsAs, endsAs } from './image-bytes.ts';
 
-export interface SavedImage {
-  readonly filename: string;
-  readonly subfolder: string;
-  readonly type: 'output' | 'temp';
-}
+export type SavedImage = { readonly filename: string; readonly subfolder: string; readonly type: 'output' | 'temp' };
 
 export type JobOutcome =
   | { readonly kind: 'done'; readonly images: readonly SavedImage[] }
@@ -19,11 +15,7 @@ export type JobOutcome =
   | { readonly kind: 'broken' };
 
 /** Message of a failed node. */
-export interface ExecutionError {
-  readonly nodeType: string;
-  readonly exceptionType: string;
-  readonly message: string;
-}
+export type ExecutionError = { readonly nodeType: string; readonly exceptionType: string; readonly message: string };
 
 /** Reason for refusing a workflow. */
 export interface ValidationError {
@@ -106,15 +98,11 @@ export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefi
   return { type: error.type, message, input: undefined, nodeType: undefined };
 }
 
-export function parseQueued({ status, body }: UpstreamAnswer): boolean {
-  return status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
-}
-
+export const parseQueued = ({ status, body }: UpstreamAnswer): boolean =>
+  status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
 /** Name and place of an uploaded file. */
-export function parseUploaded({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined {
-  return status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
-}
-
+export const parseUploaded = ({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined =>
+  status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
 const jsonOf = (body: Uint8Array): unknown => parseJson(new TextDecoder().decode(body));
 /** One line without a period. */
 const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
@@ -133,10 +121,7 @@ type ComfyEvent =
  * Preview of at most 512 pixels per side; of several images, only the first. Clients that have not announced their
  * features get two 32-bit numbers, event and image format, then the image (`server.py` of ComfyUI 0.3.64).
  */
-export interface Preview {
-  readonly format: 'jpeg' | 'png';
-  readonly bytes: Uint8Array;
-}
+export type Preview = { readonly format: 'jpeg' | 'png'; readonly bytes: Uint8Array };
 
 const PREVIEW_IMAGE = 1;
 const PREVIEW_FORMATS: Readonly<Record<number, Preview['format']>> = { 1: 'jpeg', 2: 'png' };
@@ -152,9 +137,8 @@ const ENDINGS: ReadonlySet<string> = new Set(['execution_success', 'execution_er
 const OTHER: ComfyEvent = { kind: 'other' };
 
 /** Events of jobs other than `id` are `other`. Only history decides about the outcome of a job. */
-export function parseEvent(message: Extract<SocketMessage, { kind: 'text' | 'binary' }>, id: string): ComfyEvent {
-  return message.kind === 'binary' ? parsePreview(message.bytes) : parseText(message.text, id);
-}
+export const parseEvent = (message: Extract<SocketMessage, { kind: 'text' | 'binary' }>, id: string): ComfyEvent =>
+  message.kind === 'binary' ? parsePreview(message.bytes) : parseText(message.text, id);
 
 function parseText(text: string, id: string): ComfyEvent {
   // Each change of the queue is sent to every client: most messages are about no job.
@@ -179,6 +163,5 @@ function parsePreview(bytes: Uint8Array): ComfyEvent {
 }
 
 /** A preview is due: `wanted` previews are spread evenly over the steps, none for the last step. */
-export function isPartialDue({ done, total }: RequestProgress, wanted: number, sent: number): boolean {
-  return sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;
-}
+export const isPartialDue = ({ done, total }: RequestProgress, wanted: number, sent: number): boolean =>
+  sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;

@@ -28,10 +28,7 @@ import {
   type WorkflowNode,
 } from './workflow-parameters.ts';
 
-export interface ImageSize {
-  readonly width: number;
-  readonly height: number;
-}
+export type ImageSize = { readonly width: number; readonly height: number };
 
 interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
   readonly parameters: ImageParameters;

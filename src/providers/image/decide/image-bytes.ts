@@ -23,10 +23,7 @@ export function endsAs(format: Format, bytes: Uint8Array): boolean {
 const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes);
 
 /** Bytes that do not fill a group of three wait for the next piece. */
-interface Base64Piece {
-  readonly text: string;
-  readonly rest: Uint8Array;
-}
+type Base64Piece = { readonly text: string; readonly rest: Uint8Array };
 
 export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
   const all = rest.length === 0 ? piece : concat(rest, piece);

@@ -59,9 +59,8 @@ const COMPUTING =
 
 export const SAFE_FLAGS: ReadonlySet<string> = new Set(COMPUTING.split(' '));
 
-export function capabilitiesOf(model: ModelFacts): readonly Capability[] {
-  return imageModel(model) === undefined && userWorkflow(model) === undefined ? [] : ['image'];
-}
+export const capabilitiesOf = (model: ModelFacts): readonly Capability[] =>
+  imageModel(model) === undefined && userWorkflow(model) === undefined ? [] : ['image'];
 
 /** Reason why the model must not be served, and the fix. */
 export function objectionTo(model: ModelFacts): string | undefined {

@@ -32,9 +32,8 @@ export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
   }
 }
 
-function nameAt(view: DataView, at: number): string {
-  return String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3));
-}
+const nameAt = (view: DataView, at: number): string =>
+  String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3));
 
 const PNG_SIGNATURE = 0x89504e470d0a1a0an;
 /** Colour types with an alpha channel. */

@@ -6,11 +6,7 @@ import { FAMILY_NAMES, type FamilyName } from './image-families.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** Files that a diffusion model needs beside it: names in its own directory. */
-export interface Companions {
-  readonly t5: string;
-  readonly clip: string;
-  readonly vae: string;
-}
+export type Companions = { readonly t5: string; readonly clip: string; readonly vae: string };
 
 export interface ImageModel {
   readonly family: FamilyName;
@@ -32,9 +28,10 @@ export function imageModel({ provider, contents }: Pick<ModelFacts, 'provider' |
   return parsed === undefined ? undefined : { family: parsed.family, companions: parsed.companions };
 }
 
-export function contentsOf({ family, companions }: ImageModel): ModelContents {
-  return { family, ...(companions === undefined ? {} : { companions }) };
-}
+export const contentsOf = ({ family, companions }: ImageModel): ModelContents => ({
+  family,
+  ...(companions === undefined ? {} : { companions }),
+});
 
 const PARTS = {
   t5: /^t5xxl.*\.safetensors$/i,
@@ -101,10 +98,7 @@ export function imageModelNamed(files: readonly string[]): ImageModel | undefine
 }
 
 /** Name of a file for ComfyUI, relative to a directory that it searches. */
-interface CheckpointPlace {
-  readonly directory: string;
-  readonly name: string;
-}
+type CheckpointPlace = { readonly directory: string; readonly name: string };
 
 /** The directory `models/checkpoints` above the file, otherwise its own directory. */
 export function placeOf(path: string): CheckpointPlace {

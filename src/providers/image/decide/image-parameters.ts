@@ -93,12 +93,7 @@ export function flagOf(field: Field, name: string): boolean {
   throw invalid(name, `Set "${name}" to true or false`);
 }
 
-interface Range {
-  readonly least: number;
-  readonly most: number;
-  readonly otherwise: number;
-  readonly because?: string;
-}
+type Range = { readonly least: number; readonly most: number; readonly otherwise: number; readonly because?: string };
 
 function wholeOf(field: Field, name: string, { least, most, otherwise, because = '' }: Range): number {
   const value = plainNumber(field(name) ?? otherwise);
@@ -150,11 +145,7 @@ function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageP
 }
 
 /** Reason for refusing a request. */
-export interface ParameterProblem {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string;
-}
+export type ParameterProblem = { readonly code: ErrorCode; readonly message: string; readonly param: string };
 
 /** Ends the parsing at the first invalid field. */
 class BadField extends Error {

@@ -41,9 +41,8 @@ type Immutable<Value> = { readonly [Key in keyof Value]: Value[Key] extends obje
 export type UserWorkflow = Immutable<z.output<typeof Kept>>;
 
 /** Undefined: not a workflow. */
-export function userWorkflow({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined {
-  return provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
-}
+export const userWorkflow = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined =>
+  provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
 
 /** Model file that a workflow names. */
 export interface NamedFile {

@@ -4,11 +4,7 @@
  */
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
-export interface WorkflowInput {
-  readonly node: string;
-  readonly input: string;
-}
-
+export type WorkflowInput = { readonly node: string; readonly input: string };
 /** Inputs by parameter, at least one each. */
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;
 
@@ -121,12 +117,7 @@ export type Link = readonly [node: string, output: number];
 /** `bigint` for seeds: exact up to 2^64 in JSON, but not in a number. */
 export type Scalar = string | number | bigint | boolean;
 type NodeInput = Scalar | Link;
-
-export interface WorkflowNode {
-  readonly class_type: string;
-  readonly inputs: Readonly<Record<string, unknown>>;
-}
-
+export type WorkflowNode = { readonly class_type: string; readonly inputs: Readonly<Record<string, unknown>> };
 export type Workflow = Readonly<Record<string, WorkflowNode>>;
 
 export const node = (className: string, inputs: Readonly<Record<string, NodeInput>>): WorkflowNode => ({ class_type: className, inputs });

@@ -61,11 +61,7 @@ function statusOf(status: number, isRequestAtFault: boolean, code: number | unde
 }
 
 /** FastFlowLM takes strings only: no tokens, no base64. */
-interface AskedVectors {
-  readonly ok: true;
-  readonly texts: readonly string[];
-  readonly isBase64: boolean;
-}
+type AskedVectors = { readonly ok: true; readonly texts: readonly string[]; readonly isBase64: boolean };
 
 const Texts = z.union([
   z
@@ -86,9 +82,8 @@ export function askedVectors(body: TranslatableBody): AskedVectors | { readonly 
   }
   const format = Format.safeParse(table['encoding_format'] ?? undefined);
   if (!format.success) return { ok: false, refusal: refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format') };
-  if (typeof table['dimensions'] === 'number') {
+  if (typeof table['dimensions'] === 'number')
     return { ok: false, refusal: refuse('The NPU server cannot shorten vectors; leave out "dimensions"', 'dimensions') };
-  }
   return { ok: true, texts, isBase64: format.data === 'base64' };
 }
 
@@ -115,7 +110,6 @@ function base64Of(vector: readonly number[]): string {
 }
 
 type Shape = 'json' | 'text' | 'stream';
-
 type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | { readonly ok: false; readonly refusal: Refusal };
 
 const Text = z.object({ text: z.string() });

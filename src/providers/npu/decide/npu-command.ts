@@ -51,9 +51,10 @@ export function serverCommand({ listen, model, modelPath, spec }: SlotContext): 
 }
 
 /** Without the first, the server asks the internet for its newest version. */
-export function serverEnvironment({ modelPath }: SlotContext): Readonly<Record<string, string>> {
-  return { FLM_DISABLE_UPDATE_CHECK: '1', FLM_SLOT_MODEL: modelPath };
-}
+export const serverEnvironment = ({ modelPath }: SlotContext): Readonly<Record<string, string>> => ({
+  FLM_DISABLE_UPDATE_CHECK: '1',
+  FLM_SLOT_MODEL: modelPath,
+});
 
 /** The model of the slot, and beside a chat model the two others if their weights are present. */
 export function capabilitiesOf({ model: { args } }: Pick<SlotSpec, 'model'>, model: ModelFacts): readonly Capability[] {

@@ -92,9 +92,8 @@ function taskOf({ name, label }: Entry): NpuTask {
   return label.includes('transcription') || name.includes('whisper') ? 'transcription' : 'chat';
 }
 
-export function npuContents({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): NpuContents | undefined {
-  return provider === 'npu' ? Contents.safeParse(contents).data : undefined;
-}
+export const npuContents = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): NpuContents | undefined =>
+  provider === 'npu' ? Contents.safeParse(contents).data : undefined;
 
 export function describeContents(contents: unknown): ModelTraits {
   const known = Contents.safeParse(contents).data;

@@ -9,11 +9,7 @@ export interface BundleShape {
   readonly without?: RegExp;
 }
 
-export interface Bundle {
-  readonly family: string;
-  readonly networks: readonly string[];
-  readonly others: readonly string[];
-}
+export type Bundle = { readonly family: string; readonly networks: readonly string[]; readonly others: readonly string[] };
 
 /** The first shape whose files are all present. */
 export function findBundle(shapes: readonly BundleShape[], names: readonly string[]): Bundle | undefined {

@@ -34,14 +34,10 @@ export function ttsContents(family: string, metadata: ReadonlyMap<string, string
   return { voices: names.slice(0, MAX_VOICES).map((id) => voiceOf(id, languageOf(id))) };
 }
 
-function voiceOf(id: string, language: string | undefined): TtsContents['voices'][number] {
-  return language === undefined || language === '' ? { id } : { id, language };
-}
-
-export function voicesOf({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] {
-  return (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
-}
-
+const voiceOf = (id: string, language: string | undefined): TtsContents['voices'][number] =>
+  language === undefined || language === '' ? { id } : { id, language };
+export const voicesOf = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] =>
+  (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
 export const needsSample = ({ contents }: Pick<ModelFacts, 'contents'>): boolean => Contents.safeParse(contents).data?.clones === true;
 
 /** Checks the file of voices, which the engine reads unchecked. The problem continues "The file …"; undefined: none. */
