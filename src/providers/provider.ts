@@ -7,7 +7,6 @@ import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
-import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';
 
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read by nobody else. */
@@ -176,10 +175,7 @@ export interface ServedSlot {
 export type InferPlan =
   /** Send the body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
-  /**
-   * The server does not know the shape of the request: run this translation after the complete body was read.
-   * `maxJsonBytes` limits JSON (default 1 MiB); a form may have the size of any upload.
-   */
+  /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
   | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
   /** The model does not support the request: 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
@@ -214,6 +210,24 @@ export interface HostProgram {
   >;
   /** Returns the program's backends; undefined: unknown. `devices` changes with the devices of the machine. */
   reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
+}
+
+/** Model of a program or its toolbox image: named there, without a file in the store. */
+export interface OwnModel {
+  readonly id: ModelId;
+  readonly sizeBytes: number;
+  /** Like `ModelContents`: plain data that only the provider reads. */
+  readonly contents: Readonly<Record<string, unknown>>;
+  readonly family?: string | undefined;
+  /** Reason why it cannot be served, and the fix. Undefined: it can. */
+  readonly missing?: string | undefined;
+}
+
+export interface OwnModels {
+  /** Arguments with which the program prints its list and exits, also on a machine without its device. */
+  readonly listArguments: readonly string[];
+  /** Undefined if the output is not a list. Pure. */
+  parse(output: string): readonly OwnModel[] | undefined;
 }
 
 export interface Provider {

@@ -4,29 +4,11 @@ import type { TranslatableBody } from '../../translation.ts';
 import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
-import {
-  readParameters,
-  parametersOf,
-  flagOf,
-  textOf,
-  invalid,
-  problemOfField,
-  requestFields,
-  type ImageParameters,
-  type RequestRules,
-  type ParameterProblem,
-  type Field,
-} from './image-parameters.ts';
+import { flagOf, invalid, parametersOf, problemOfField, readParameters, requestFields, textOf } from './image-parameters.ts';
+import type { Field, ImageParameters, ParameterProblem, RequestRules } from './image-parameters.ts';
 import { userWorkflow, type UserWorkflow } from './user-workflow.ts';
-import {
-  parseExactJson,
-  isScalar,
-  isFieldOfApi,
-  isStandardParameter,
-  type Scalar,
-  type Workflow,
-  type WorkflowNode,
-} from './workflow-parameters.ts';
+import { isFieldOfApi, isScalar, isStandardParameter, parseExactJson } from './workflow-parameters.ts';
+import type { Scalar, Workflow, WorkflowNode } from './workflow-parameters.ts';
 
 export type ImageSize = { readonly width: number; readonly height: number };
 

@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { ModelId } from '../../../schema/words/names.ts';
-import type { OwnModel } from '../../own-models.ts';
-import type { ModelFacts, ModelTraits } from '../../provider.ts';
+import type { ModelFacts, ModelTraits, OwnModel } from '../../provider.ts';
 
 /** Models that the server loads beside any chat model; the program fixes their names. */
 export const EMBEDDER = 'embed-gemma:300m';
