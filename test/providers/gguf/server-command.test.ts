@@ -136,7 +136,13 @@ describe('objection()', () => {
       / no classifier head, .*; set "--pooling" to /,
     ],
     ['a reranker whose head was not converted', saying(ENCODER, { poolingType: 4 }), [], {}, /; get another file of the reranker$/],
-    ['embeddings without pooling', CAUSAL, ['--embeddings', '--pooling', 'none'], {}, /, the first chat request would end the server; set "--pooling"/],
+    [
+      'embeddings without pooling',
+      CAUSAL,
+      ['--embeddings', '--pooling', 'none'],
+      {},
+      /, the first chat request would end the server; set "--pooling"/,
+    ],
     ['an encoder without pooling', ENCODER, ['--pooling', 'none'], {}, /; set "--pooling" to "mean", "cls" or "last"/],
   ] as const)('refuses %s, and says what to do', (_what, model, args, env, message) => {
     expect(objectionOf(model, args, env)).toMatch(message);

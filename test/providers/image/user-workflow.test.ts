@@ -81,7 +81,9 @@ describe('what the server does not accept', () => {
       'request.invalid',
       expect.stringMatching(/^The image server refused "glow": Value 1000000 bigger than max of 100.*; set it to another value$/),
     ]);
-    expect(failedWith(await draw({ sampler: 'none' }))[2]).toMatch(/^The image server refused "sampler": Value not in list.*; set it to another value$/);
+    expect(failedWith(await draw({ sampler: 'none' }))[2]).toMatch(
+      /^The image server refused "sampler": Value not in list.*; set it to another value$/,
+    );
     expect((await draw()).status).toBe(200);
   });
 
