@@ -28,10 +28,10 @@ const Rerank = z.object({ results: z.array(z.object({ relevance_score: z.number(
  *     embedding    a value is not a number, all are 0, or the length differs from the file of the model
  *     rerank       a score is not a number, or the query itself and another text get exactly the same score
  *
- * Fine are: no text, the end of the text as first token, half of a character, any language, a document ranked above the
- * query itself, and results without probabilities, as from servers other than llama-server. llama-server writes NaN and
- * infinity as `null` (seen with 0.7.0, upstream b11669). Returns the end of a sentence about the model. `dimension`: the
- * length of its vectors, if known.
+ * Fine are: no text, the end of the text as first token, half of a character, any language, a document ranked above
+ * the query itself, and results without probabilities, as from servers other than llama-server. llama-server writes
+ * NaN and infinity as `null` (seen with 0.7.0, upstream b11669). Returns the end of a sentence about the model.
+ * `dimension`: the length of its vectors, if known.
  */
 function findNonsense(check: Check, body: unknown, dimension: number | undefined): string | undefined {
   if (check === 'completion') return inCompletion(Completion.safeParse(body).data);
