@@ -1,7 +1,4 @@
-/**
- * Installs the packages of an engine in `toolboxes/` on demand, because they take up to 100 MB of disk that a machine with containers does not need. They are installed
- * exactly as locked in the `package-lock.json` of the engine, without running their scripts.
- */
+/** Installs the locked packages of an engine in `toolboxes/` on demand, without running their scripts. */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -11,40 +8,36 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export interface Engine {
-  /** With its article: `the embedded engine`. */
+  /** With article: `the embedded engine`. */
   readonly name: string;
-  /** Absolute path of the directory of its source code. */
+  /** Directory of the source code. */
   readonly sources: string;
-  /** How much is downloaded: `about 40 MB`. */
+  /** Size of the download: `about 40 MB`. */
   readonly download: string;
-  /** What else makes it possible to run the model: `install llama-server`. */
+  /** Alternative: `install llama-server`. */
   readonly instead: string;
 }
 
 export interface EngineOptions {
   readonly engine: Engine;
-  /** Absolute path of the directory for the `node_modules` of the engine. */
+  /** Directory for the `node_modules`. */
   readonly dir: string;
-  /** Environment of the service. npm, which must be on its `PATH`, gets only the part of it that it needs. */
+  /** Environment of the service. npm must be on its `PATH`, and gets only the part that it needs. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Called with a message when something takes long. */
   readonly onProgress: (message: string) => void;
 }
 
 const LOCKED = ['package.json', 'package-lock.json'] as const;
-/** Without a network, three attempts end within a minute. A slow download is not affected: the time counts while nothing arrives. */
+/** Three attempts without a network end within a minute. Slow downloads are unaffected. */
 const FETCH_LIMITS = ['--fetch-timeout=15000', '--fetch-retries=2', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=3000'];
 const NPM_ARGUMENTS = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error', ...FETCH_LIMITS];
 const LOCK_POLL_MS = 200;
-/** The end of npm's output explains why it failed. */
 const QUOTED_CHARACTERS = 600;
 
-/** Returns the absolute path of a folder of `toolboxes/`. */
-export function toolboxSources(folder: string): string {
-  return path.resolve(import.meta.dirname, '../../toolboxes', folder);
-}
+/** Absolute path of a folder of `toolboxes/`. */
+export const toolboxSources = (folder: string): string => path.resolve(import.meta.dirname, '../../toolboxes', folder);
 
-/** Returns the start of a command line to which the flags of the engine can be appended. Fast if it is already installed. */
+/** Returns the start of a command line for the flags of the engine. Fast if already installed. */
 export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
   const { dir, engine } = options;
   const { sources } = engine;
@@ -71,14 +64,11 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
   }
 }
 
-/** Whether some version of it is there. */
-export async function isEngineInstalled({ sources }: Engine, dir: string): Promise<boolean> {
-  return ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
-}
-
-/** A release contains the packages of its engines beside their source code; a checkout does not. */
+/** Whether any version is installed. */
+export const isEngineInstalled = async ({ sources }: Engine, dir: string): Promise<boolean> =>
+  ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
+/** Releases contain the packages beside the source code; checkouts do not. */
 const shippedWith = (sources: string): string => path.join(sources, 'shipped');
-
 const stampOf = (dir: string): string => path.join(dir, 'installed');
 const lockOf = (dir: string): string => path.join(dir, 'install.lock');
 
@@ -88,14 +78,12 @@ async function fingerprint(sources: string): Promise<string> {
   return hash.digest('hex');
 }
 
-async function installed(dir: string): Promise<string | undefined> {
-  return readFile(stampOf(dir), 'utf8').catch(() => undefined);
-}
+const installed = async (dir: string): Promise<string | undefined> => readFile(stampOf(dir), 'utf8').catch(() => undefined);
 
-/** The lock file contains the process id of its owner, so that a lock whose owner has crashed can be removed. */
+/** The lock file contains the process id of its owner, so that the lock of a crashed process can be removed. */
 async function acquireLock(options: EngineOptions, signal: AbortSignal): Promise<void> {
   const lock = lockOf(options.dir);
-  // A link appears atomically, so nobody sees a lock without its owner.
+  // A link appears atomically: no lock without an owner is ever visible.
   const own = `${lock}.${randomUUID()}`;
   await writeFile(own, String(process.pid));
   let reported = false;
@@ -134,20 +122,16 @@ async function install({ engine, dir, env, onProgress }: EngineOptions, signal: 
   return new Promise((resolve) => {
     execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: forNpm(env), signal }, (error, stdout, stderr) => {
       const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
-      const message = `Make the npm registry reachable, or ${instead}: npm could not install ${name} ${why}`;
+      const message = `npm could not install ${name} ${why}; make the npm registry reachable, or ${instead}`;
       resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
     });
   });
 }
 
-/** How npm finds its own settings and the registry. The rest may contain secrets, such as those of the proxy and of the Hub. */
+/** Variables for settings of npm and the registry. Others may contain secrets, e.g. for the proxy or the Hub. */
 const FOR_NPM =
   /^(?:PATH|HOME|TMPDIR|LANG|LC_[A-Z]+|XDG_[A-Z_]+|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|(?:https?|no|all)_proxy|npm_config_.+)$/i;
 
-function forNpm(env: EngineOptions['env']): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
-}
-
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-}
+const forNpm = (env: EngineOptions['env']): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(env).filter(([key]) => FOR_NPM.test(key)));
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

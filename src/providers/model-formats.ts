@@ -1,6 +1,4 @@
 import type { ModelFormat, ProviderRegistry } from './provider.ts';
 
-/** How the models of all providers look on disk. A file that several would take belongs to the first one. Pure. */
-export function modelFormats(providers: ProviderRegistry): readonly ModelFormat[] {
-  return Object.values(providers).map(({ models }) => models);
-}
+/** Formats of all providers. A file that several recognise belongs to the first. Pure. */
+export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);

@@ -1,69 +1,67 @@
 /**
- * The provider contract. A provider knows one kind of inference server: how to start it, how to check its health, and which path serves
- * a request. It has no state and starts nothing itself. A new provider is a folder here and a line in `registry.ts`.
+ * The provider contract: how to start, probe and query one kind of inference server. A provider has no state and starts
+ * nothing itself. A new provider is a folder here and a line in `registry.ts`.
  */
 import type { Result } from '../schema/words/failure.ts';
 import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
-import type { OwnModels } from './own-models.ts';
 import type { Translate } from './translation.ts';
 
-/** What the files of a model say, in the terms of its provider: plain data, compared by value. Nobody but that provider reads it. */
+/** Contents of a model's files in terms of its provider: plain data, compared by value, read by nobody else. */
 export type ModelContents = Readonly<Record<string, unknown>>;
 
-/** What the contents of a model say, for users, in terms that do not depend on the provider. What is not known is absent. */
+/** Properties of a model for users, independent of the provider. Absent: unknown. */
 export interface ModelTraits {
-  /** How its weights are stored, as the names of files have it: `Q4_K_M`. */
+  /** Quantisation as written in file names, e.g. `Q4_K_M`. */
   readonly quantization?: string | undefined;
-  /** Number of weights. */
   readonly parameters?: number | undefined;
-  /** Longest context that it was trained for, in tokens. */
+  /** Trained context length, in tokens. */
   readonly context?: number | undefined;
-  /** How it makes one vector of those of its tokens, or scores: `mean`. */
+  /** How token vectors become one vector or score, e.g. `mean`. */
   readonly pooling?: string | undefined;
-  /** Of a mixture of experts: how many there are, and how many of them compute a token. */
+  /** Mixture of experts: number of experts, and of those active per token. */
   readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
-  /** Undefined if that is not known; empty if it has none. */
+  /** Undefined: unknown. Empty: none. */
   readonly abilities?: readonly ModelAbility[] | undefined;
 }
 
 /** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
-  /** Absolute path on the host of the file, or of the directory, that the server loads. Of an own model of a provider: its name. */
+  /** Absolute host path of the file or directory that the server loads; the name of a provider's own model. */
   readonly hostPath: string;
   readonly sizeBytes: number;
-  /** Whose model it is. Undefined if no provider knows files like these, or if they cannot be read from here. */
+  /** Undefined if no provider recognises the files, or if they cannot be read from here. */
   readonly provider?: ProviderKind | undefined;
-  /** Undefined if it is not known. A provider must cope with what is missing in it, and with models of other providers. */
+  /** Undefined: unknown. Providers must tolerate missing fields and models of other providers. */
   readonly contents?: ModelContents | undefined;
-  /** What kind of model it is, for lists: `llama`. */
+  /** Kind of model for lists, e.g. `llama`. */
   readonly family?: string | undefined;
-  /** Set where the pods of a cluster fetch the model: its files are then those of this pin. */
+  /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
 }
 
-/** Where the list of the files of a model is kept that others fetch. */
+/** The object that lists the files of a fetched model. */
 export interface PinReference {
-  /** Name of the object that has it. */
   readonly object: string;
-  /** Another digest is another version of the model. */
+  /** Changes with each version of the model. */
   readonly digest: string;
 }
 
-/** A file or a directory of the store that may be a model. */
+/** Candidate for a model: a file or directory of the store. */
 export interface StoreEntry {
-  /** Without the directory it is in. */
+  /** Base name. */
   readonly name: string;
-  /** What is in the directory; undefined for a file. */
+  /** Entries of the directory; undefined for a file. */
   readonly names?: readonly string[] | undefined;
 }
 
 /**
- * Reads the files of one model: those in its directory, if the model is one, otherwise those beside it. Names are relative to that directory. A file that is missing or
- * cannot be read, or that leads out of the store, rejects; so does reading far more than any model needs. The caller of the provider says what was wrong with which file.
+ * Reads the files of one model: those in its directory or, if it is a file, those beside it; names are relative to that
+ * directory. Rejects for files that are missing, unreadable or outside the store, and for reading far more than any
+ * model needs. The caller reports which file failed.
  */
 export interface ModelFiles {
   names(): Promise<readonly string[]>;
@@ -75,70 +73,61 @@ export interface ModelFiles {
 export type ModelReading =
   | {
       readonly kind: 'model';
-      /** Of all files that the server loads. */
+      /** Total of all files that the server loads. */
       readonly sizeBytes: number;
       readonly contents: ModelContents;
       readonly family?: string | undefined;
     }
-  /** It is not complete, damaged, or not a model. The message names the file, and says what to do. */
+  /** Incomplete, damaged or not a model. The message names the file and says what to do. */
   | { readonly kind: 'unusable'; readonly message: string };
 
-/** How the models of a provider look on disk, and what their files say. */
+/** File format of a provider's models. */
 export interface ModelFormat {
   readonly kind: ProviderKind;
-  /** `model`: a user may name it. `part`: belongs to such a model. Undefined: not of this provider. Pure. */
+  /** `model`: users may name it. `part`: belongs to a model. Undefined: not of this provider. Pure. */
   recognize(entry: StoreEntry): 'model' | 'part' | undefined;
-  /** Returns the names of all files of the model that a user means with the name of one file. Pure. */
+  /** Returns the names of all files of the model that one file name stands for. Pure. */
   filesOf(name: string): readonly string[];
-  /** Reads a model that `recognize` knows, only through `files`. The result is remembered until one of the files that were looked at has changed. */
+  /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
-  /**
-   * Returns the contents of a model whose files cannot be read from here: what the catalogue states, with what the names of its files tell. The first file is the one
-   * that the server loads; all are relative to the root of the store. Pure.
-   */
+  /** Contents stated by the catalogue, completed by file names relative to the store; the first is loaded. Pure. */
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
-  /** Whether a model of this name can only be served by a gateway that has read its file. Default: no model is so. Pure. */
+  /** Whether only a gateway that has read the file can serve the model. Default: never. Pure. */
   mustBeRead?(name: string): boolean;
-  /** Returns what these contents say to users. They may come from another version, so anything may be missing or odd. Default: nothing. Pure. */
+  /** Returns properties for users. Contents may be of another version. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
 }
 
-/** The memory that a server needs. On machines where both are one memory, it is their sum that counts. */
+/** Memory demand of a server. With unified memory, the sum counts. */
 export interface MemoryDemand {
-  /** Bytes of the memory of the host. */
   readonly hostBytes: number;
-  /** Bytes of the memory of its devices, over all of them. 0 where it computes with the CPU only. */
+  /** Over all devices. 0 if it computes with the CPU only. */
   readonly deviceBytes: number;
 }
 
-/** Everything from which a provider may compute a workload. */
+/** Input for the decisions about a workload. */
 export interface SlotContext {
   readonly name: SlotName;
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  /** Path of the model as the server sees it (inside the container, or on the host). */
+  /** Path that the server sees: inside the container, or on the host. */
   readonly modelPath: string;
-  /** Where the server must listen. */
   readonly listen: Endpoint;
 }
 
-export interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
+export type Endpoint = { readonly host: string; readonly port: number };
 
 export interface ProbeResponse {
-  /** 0 if there was no response. */
+  /** 0: no response. */
   readonly status: number;
   readonly body: string;
   readonly error?: string;
 }
 
-/** A voice of a model that speaks. */
+/** Voice of a text-to-speech model. */
 export interface Voice {
-  /** As requests name it. */
   readonly id: string;
-  /** A BCP 47 tag: `en-us`. Undefined if the model does not say it. */
+  /** BCP 47 tag, e.g. `en-us`. Undefined: unknown. */
   readonly language?: string | undefined;
 }
 
@@ -150,7 +139,7 @@ export interface ProbeIo {
       readonly method: 'GET' | 'POST';
       readonly path: string;
       readonly body?: string | Uint8Array;
-      /** Of the body. Default: JSON. */
+      /** Default: JSON. */
       readonly contentType?: string;
       readonly timeoutMs: number;
       readonly signal: AbortSignal;
@@ -160,139 +149,132 @@ export interface ProbeIo {
 
 export type Health =
   | { readonly kind: 'passing' }
-  /** It answers, but its model does not: it is loading, or busy with other requests. */
+  /** The server answers, its model does not: loading, or busy with other requests. */
   | { readonly kind: 'loading'; readonly message: string }
-  /** Not even the cheapest request was answered: nothing listens, or the process is frozen. */
+  /** Not even the cheapest request is answered: nothing listens, or the process is frozen. */
   | { readonly kind: 'silent'; readonly message: string }
   | { readonly kind: 'failing'; readonly message: string }
-  /** It answers, and what its model computed cannot come from a sound model. Only `readiness` finds this. */
+  /** No sound model computes such an answer. Only `readiness` finds this. */
   | { readonly kind: 'nonsense'; readonly message: string };
 
-/** The part of a client's request that determines where it is sent. */
+/** Routing facts of a client's request. */
 export interface InferRequest {
   readonly method: string;
-  /** The canonical path of the route, such as `/v1/rerankings` for all of its aliases. */
+  /** Canonical path of the route, e.g. `/v1/rerankings` for all of its aliases. */
   readonly path: string;
   readonly capability: Capability;
 }
 
-/** The slot that a request goes to. */
+/** Destination of a request. */
 export interface ServedSlot {
   readonly spec: SlotSpec;
-  /** The model that its server was started for; undefined if that is not known. */
+  /** Model that the server was started for; undefined: unknown. */
   readonly model: ModelFacts | undefined;
 }
 
 export type InferPlan =
-  /** Send the client's body unchanged to this path of the server. */
+  /** Send the body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
-  /**
-   * The server does not know the shape of the request: run this translation. The body is read completely before; one of JSON has at most `maxJsonBytes` (default 1 MiB),
-   * a form as many bytes as any upload.
-   */
+  /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
   | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
-  /** The model does not support the request; the client gets a 4xx with this message. */
+  /** The model does not support the request: 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
-/** Whether this machine can run a backend. */
 export interface BackendVerdict {
   readonly backend: Backend;
-  /** Why it cannot: a clause, such as `this machine has no NVIDIA device`. Undefined: it can, or that is not known. */
+  /** Reason why the machine cannot run it, as a clause: `this machine has no NPU`. Undefined: it can, or unknown. */
   readonly missing?: string | undefined;
 }
 
-/** What a provider may use of a machine to find its program, or to install it. */
+/** Access to a machine for finding or installing a program. */
 export interface ProgramHost {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Absolute path of the state directory of the service. A provider may create one directory in it, with a name of its own. */
+  /** State directory of the service. A provider may create one directory of its own in it. */
   readonly stateDir: string;
-  /** Called with a message when something takes long. */
+  /** Reports slow work. */
   readonly onProgress: (message: string) => void;
 }
 
-/** The program of a provider on a machine where it runs without a container. */
+/** Program of a provider on a machine where it runs without a container. */
 export interface HostProgram {
-  /** Returns its path, and the arguments that come first. May install it, which may take minutes. Fails with reason `ProgramMissing`, and says what to install. */
+  /** Returns its path and first arguments. May install it. Fails with `ProgramMissing`, which says what to install. */
   resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
-  /** Returns what `resolve` would use, without installing anything. Fails as `resolve` would. */
+  /** Describes the result of `resolve` without installing anything. Fails as `resolve` would. */
   describe(): Promise<
     Result<{
-      /** For messages: `"/usr/bin/llama-server"`. */
+      /** Quoted path for messages. */
       readonly name: string;
-      /** What `resolve` would install first: a clause. */
+      /** Installation that `resolve` would do first, as a clause. */
       readonly installs?: string;
     }>
   >;
-  /** Asks the program what it can compute with; undefined if it does not say. `devices` is a text that changes whenever the devices of the machine do. Default: it does not say. */
+  /** Returns the program's backends; undefined: unknown. `devices` changes with the devices of the machine. */
   reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
+}
+
+/** Model of a program or its toolbox image: named there, without a file in the store. */
+export interface OwnModel {
+  readonly id: ModelId;
+  readonly sizeBytes: number;
+  /** Like `ModelContents`: plain data that only the provider reads. */
+  readonly contents: Readonly<Record<string, unknown>>;
+  readonly family?: string | undefined;
+  /** Reason why it cannot be served, and the fix. Undefined: it can. */
+  readonly missing?: string | undefined;
+}
+
+export interface OwnModels {
+  /** Arguments with which the program prints its list and exits, also on a machine without its device. */
+  readonly listArguments: readonly string[];
+  /** Undefined if the output is not a list. Pure. */
+  parse(output: string): readonly OwnModel[] | undefined;
 }
 
 export interface Provider {
   readonly kind: ProviderKind;
-  /** The program in the toolbox image, and on a machine without containers: `llama-server`. No two providers have the same one. */
+  /** Program in the toolbox image and on a machine without containers, e.g. `llama-server`. Unique per provider. */
   readonly program: string;
   /** Image from a folder in `toolboxes/`, shared by providers that name it; `byBackend`: one for each. Default: none. */
   readonly toolbox?: { readonly folder: string; readonly backends: readonly Backend[]; readonly byBackend?: true };
-  /** The port on which the server listens inside its container. */
+  /** Port inside the container. */
   readonly containerPort: number;
-  /**
-   * `GET` on this path returns 200 as soon as the server accepts requests, and it is answered at once also while the server is busy, so that no answer means
-   * that the server is frozen or gone. Probes of Kubernetes use it, and those of gateways that do not lead.
-   */
+  /** `GET` returns 200 once the server accepts requests, also while busy: no response means frozen or gone. */
   readonly readyPath: string;
-  /**
-   * Arguments that may be set through the API, because the server cannot load code or use other files with them. All others can be set only where slots are
-   * declared. Default: none.
-   */
+  /** Arguments that cannot load code or use other files, and may be set through the API. Default: none. */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
-  /**
-   * Set if no file of the store is a model of this provider: its program lists them, its image contains them, and its containers do not see the store. It is advertised only
-   * where its image is on the machine. Default: its models are in the store.
-   */
+  /** Set if the program brings its models. Advertised only where its image is present. */
   readonly ownModels?: OwnModels;
-  /** Called once, if workloads run without containers. Only what it returns looks at the machine. */
+  /** Called once if workloads run without containers. Only the result looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
-  /**
-   * Judges each backend of its kind on this machine: the one that a slot gets that names none first. What is not known of the machine counts as there; what `reportBackends`
-   * has said is in `hardware.programs`. Pure.
-   */
+  /** Judges each backend on this machine, the default first. Unknown hardware counts as present. Pure. */
   rankBackends(hardware: Machine | undefined): readonly BackendVerdict[];
-  /** Returns the devices that a backend needs, as paths or CDI names. Pure. */
+  /** Returns device paths or CDI names of a backend. Pure. */
   devices(backend: Backend): readonly string[];
-  /** Returns the environment of the server; the caller adds the `[env]` of the slot, which takes precedence. Pure. */
+  /** Returns the environment of the server. The `[env]` of the slot takes precedence. Pure. */
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
-  /** Returns the command, starting with `program`. Each element is one argument; no shell is involved. Pure. */
+  /** Returns the command, starting with `program`; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  /** Returns what the server of a slot needs, computed before it is started; its backend is known. The same for the same arguments. Pure. */
+  /** Estimates the memory demand before the start. Deterministic. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
-  /**
-   * Returns how much memory a discrete device of the machine must have in total, in use or not, for this model to run at all; undefined if any will do. With devices that
-   * share the memory of the host, nothing is required. Default: any will do. Pure.
-   */
+  /** Least total memory of a discrete device; undefined: any. Shared memory has no minimum. Default: any. Pure. */
   leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
-  /**
-   * Returns why this model must not be served with these settings, although the server would accept them, and what to do: a message. Undefined: it may be. Default: any
-   * may be. Pure.
-   */
+  /** Reason not to serve the model with settings that its server accepts, and the fix. Default: none. Pure. */
   objection?(name: SlotName, spec: SlotSpec, model: ModelFacts): string | undefined;
-  /** Returns what this model serves in this slot, which may be less than its kind `serves`. Pure. */
+  /** Returns the capabilities in this slot, which may be fewer than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
-  /** Returns the voices of a model that speaks, in its own order: what clients may choose from, also while the model is not loaded. Default: none. Pure. */
+  /** Returns the voices in the order of the model, also while it is not loaded. Default: none. Pure. */
   voices?(model: ModelFacts): readonly Voice[];
-  /** Whether the model speaks with the voice of a recording that comes with each request, in `ref_audio`. Default: no. Pure. */
+  /** Whether requests bring a recording of the voice in `ref_audio`. Default: no. Pure. */
   imitates?(model: ModelFacts): boolean;
-  /**
-   * Sends `GET` to `readyPath`, which a busy server answers and a frozen one does not, and then the cheapest request that shows that the model works, and not only that
-   * the port is open.
-   */
+  /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
   health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
   /**
-   * Asked instead of `health` until a server has passed once, so once for each start of a server, and in a cluster for each pod. Sends one request for each thing that the
-   * slot serves, at the same time, and judges what the model computed. It must never refuse a sound model. Default: `health`.
+   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Sends one request for each
+   * capability at the same time and judges the results. Must never refuse a sound model. Default: `health`.
    */
   readiness?(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
-  /** Decides where the gateway forwards a request. `slot`: where what is sent to the server depends on its model. Pure. */
+  /** Decides where the gateway forwards a request. `slot`: set where the request depends on the model. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan;
 }
 

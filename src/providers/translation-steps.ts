@@ -1,98 +1,83 @@
-/** The steps of a translation with the types of their results, for `yield*`; and translations that consist of one request. Pure. */
+/** The steps of a translation with typed results, for `yield*`, and bodies of forms. Pure. */
 import type {
   AnswerHead,
   FormField,
   FormFile,
-  KeptImage,
   RequestProgress,
   StepResult,
   Steps,
   TranslatableRequest,
   Translate,
   TranslationEnd,
+  TranslationStep,
   UpstreamAnswer,
-  UpstreamHead,
   UpstreamRequest,
 } from './translation.ts';
 
+type ResultOf<Kind> = Extract<StepResult, { readonly kind: Kind }>;
+
+function* take<Kind extends StepResult['kind']>(kind: Kind, step: TranslationStep): Steps<ResultOf<Kind>> {
+  const result = yield step;
+  const isExpected = (each: StepResult): each is ResultOf<Kind> => each.kind === kind;
+  if (isExpected(result)) return result;
+  throw new TypeError(`Pass each step its own result, not "${result.kind}"`);
+}
+
 export function* ask(request: UpstreamRequest, limitBytes?: number): Steps<UpstreamAnswer> {
-  const result = yield { kind: 'ask', request, ...(limitBytes === undefined ? {} : { limitBytes }) };
-  return result.kind === 'answer' ? result.answer : wrongResult(result);
+  return (yield* take('answer', { kind: 'ask', request, ...(limitBytes === undefined ? {} : { limitBytes }) })).answer;
 }
 
-/** For what is asked again and again: nothing of the answer is kept beyond the next step. */
+/** For repeated requests: the response is dropped at the next step. */
 export function* askBriefly(request: UpstreamRequest, limitBytes: number): Steps<UpstreamAnswer> {
-  const result = yield { kind: 'ask', request, limitBytes, brief: true };
-  return result.kind === 'answer' ? result.answer : wrongResult(result);
+  return (yield* take('answer', { kind: 'ask', request, limitBytes, brief: true })).answer;
 }
 
-export function* open(request: UpstreamRequest): Steps<UpstreamHead> {
-  const result = yield { kind: 'open', request };
-  return result.kind === 'head' ? result.head : wrongResult(result);
+export function* open(request: UpstreamRequest): Steps<ResultOf<'head'>['head']> {
+  return (yield* take('head', { kind: 'open', request })).head;
 }
 
 export function* nextBytes(): Steps<Uint8Array | undefined> {
-  const result = yield { kind: 'next' };
-  return result.kind === 'bytes' ? result.bytes : wrongResult(result);
+  return (yield* take('bytes', { kind: 'next' })).bytes;
 }
 
 /** `from` is an offset in the file. */
 export function* readFile(file: FormFile, from: number, bytes: number): Steps<Uint8Array> {
-  const result = yield { kind: 'read', file, from, bytes };
-  return result.kind === 'bytes' && result.bytes !== undefined ? result.bytes : wrongResult(result);
+  const result = yield* take('bytes', { kind: 'read', file, from, bytes });
+  if (result.bytes === undefined) throw new TypeError('Pass bytes to a step that reads a file');
+  return result.bytes;
 }
 
-export function* keepImage(request: UpstreamRequest): Steps<KeptImage> {
-  const result = yield { kind: 'keep', request };
-  return result.kind === 'kept' ? result.kept : wrongResult(result);
+export function* keepImage(request: UpstreamRequest): Steps<ResultOf<'kept'>['kept']> {
+  return (yield* take('kept', { kind: 'keep', request })).kept;
 }
 
-export function* wait(ms: number): Steps<void> {
-  yield { kind: 'wait', ms };
+export const nextMessage = (withinMs: number): Steps<ResultOf<'message'>> => take('message', { kind: 'message', withinMs });
+
+function* run(step: TranslationStep): Steps<void> {
+  yield step;
 }
 
-/** After this, `nextMessage` gives what the server says. */
-export function* listen(path: string): Steps<void> {
-  yield { kind: 'listen', path };
-}
+export const wait = (ms: number): Steps<void> => run({ kind: 'wait', ms });
+/** `nextMessage` gives the messages of the server after this. */
+export const listen = (path: string): Steps<void> => run({ kind: 'listen', path });
+export const reportProgress = (progress: RequestProgress): Steps<void> => run({ kind: 'progress', progress });
+export const begin = (head: AnswerHead): Steps<void> => run({ kind: 'begin', head });
+export const write = (bytes: string | Uint8Array): Steps<void> => run({ kind: 'write', bytes });
+export const onLeave = (requests: readonly UpstreamRequest[]): Steps<void> => run({ kind: 'on-leave', requests });
+/** For work at the server that no client should wait for. */
+export const onEnd = (requests: readonly UpstreamRequest[]): Steps<void> => run({ kind: 'on-end', requests });
 
-export function* nextMessage(withinMs: number): Steps<Extract<StepResult, { kind: 'message' }>> {
-  const result = yield { kind: 'message', withinMs };
-  return result.kind === 'message' ? result : wrongResult(result);
-}
-
-export function* reportProgress(progress: RequestProgress): Steps<void> {
-  yield { kind: 'progress', progress };
-}
-
-export function* begin(head: AnswerHead): Steps<void> {
-  yield { kind: 'begin', head };
-}
-
-export function* write(bytes: string | Uint8Array): Steps<void> {
-  yield { kind: 'write', bytes };
-}
-
-export function* onLeave(requests: readonly UpstreamRequest[]): Steps<void> {
-  yield { kind: 'on-leave', requests };
-}
-
-/** For what must be done at the server, and what no client should wait for. */
-export function* onEnd(requests: readonly UpstreamRequest[]): Steps<void> {
-  yield { kind: 'on-end', requests };
-}
-
-/** A translation of one request into one request, and of its answer into one answer. */
+/** Translates one request into one request, and its response into one response. */
 export function translateOnce(
   toUpstream: (request: TranslatableRequest) => UpstreamRequest,
   fromUpstream: (answer: UpstreamAnswer, request: TranslatableRequest) => TranslationEnd,
 ): Translate {
-  return function* run(request) {
+  return function* translate(request) {
     return fromUpstream(yield* ask(toUpstream(request)), request);
   };
 }
 
-/** Returns the body and the content type of a form for a server. Names of headers are spelt as in RFC 7578, since some servers compare them by case. File names of clients are not passed on: each file gets the name given here. */
+/** Header names are spelt as in RFC 7578: some servers compare them by case. Clients' file names are dropped. */
 export function formBody(
   boundary: string,
   fields: readonly FormField[],
@@ -107,11 +92,5 @@ export function formBody(
   return { headers: { 'content-type': `multipart/form-data; boundary=${boundary}` }, body };
 }
 
-/** As browsers do. */
-function escapeName(name: string): string {
-  return name.replace(/["\r\n]/g, (character) => encodeURIComponent(character));
-}
-
-function wrongResult(result: StepResult): never {
-  throw new TypeError(`Pass each step its own result, not "${result.kind}"`);
-}
+/** Like browsers. */
+const escapeName = (name: string): string => name.replace(/["\r\n]/g, (character) => encodeURIComponent(character));

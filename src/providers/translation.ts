@@ -1,7 +1,7 @@
 /**
- * Translations: how a provider serves requests whose shape its server does not know. A translation is a generator that does no I/O itself: it yields steps, the
- * gateway performs each one and passes its result back. So it is tested without a server, and the gateway runs it under the same hold, limits, time limits,
- * cancellation, resending and error shape as a request that is forwarded.
+ * Translations serve requests whose shape the server of a provider does not know. A translation is a generator without
+ * I/O: it yields steps, the gateway performs each one and passes its result back. So it is tested without a server, and
+ * runs under the same hold, limits, timeouts, cancellation, resending and error shape as a forwarded request.
  *
  *   function* translate(request: TranslatableRequest): Steps<TranslationEnd> {
  *     const queued = yield* ask({ method: 'POST', path: '/prompt', body: JSON.stringify(graphOf(request)) });
@@ -10,144 +10,122 @@
  *     return { kind: 'answer', status: 200, contentType: 'application/json', body: '{}' };
  *   }
  *
- * It may run more than once for one request: if the server dies before anything was written, the gateway starts it again on another one. A translation that throws, or that
- * never ends, fails its own request with `upstream.failed` or `upstream.timeout` and nothing else.
+ * It may run more than once for a request: if the server dies before anything was written, the gateway starts it on
+ * another one. A translation that throws or never ends fails its own request with `upstream.failed` or
+ * `upstream.timeout`.
  */
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 
 export interface TranslatableRequest {
-  /** The canonical path of the route. */
   readonly path: string;
   readonly capability: Capability;
   readonly requestId: string;
-  /** When the request came, in Unix seconds. */
+  /** Unix seconds. */
   readonly receivedAt: number;
-  /** Not known to the client, so that it may separate the parts of a form: nothing that the client sends contains it. */
+  /** Form boundary that the client does not know: nothing that it sends contains it. */
   readonly boundary: string;
   readonly body: TranslatableBody;
 }
 
 export type TranslatableBody =
-  /** `value` is the parsed `text`. Numbers beyond 2^53 are exact only in the text. */
+  /** `value` is the parsed `text`; only the text has exact numbers beyond 2^53. */
   | { readonly kind: 'json'; readonly text: string; readonly value: unknown }
   | { readonly kind: 'form'; readonly fields: readonly FormField[]; readonly files: readonly FormFile[] };
 
-export interface FormField {
-  readonly name: string;
-  readonly value: string;
-}
+export type FormField = { readonly name: string; readonly value: string };
 
-/** A file of a form. Its content stays with the gateway: a translation puts it into a request, or reads a part of it. */
+/** File of a form. The gateway keeps the content: translations place it in a request or read parts of it. */
 export interface FormFile {
   readonly name: string;
-  /** As the client sent it: may be empty, a path, or anything. */
+  /** As sent by the client: may be empty, a path, or anything. */
   readonly fileName: string;
   readonly contentType: string | undefined;
   readonly bytes: number;
-  /** Offset in the client's body, in bytes. */
+  /** Offset in the client's body. */
   readonly from: number;
 }
 
 export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Path and query, in visible ASCII. */
+  /** Path and query in visible ASCII. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Texts are sent in UTF-8, files as the client sent them. */
+  /** Strings are sent as UTF-8, files as the client sent them. */
   readonly body?: string | readonly (string | Uint8Array | FormFile)[];
-  /** The server must not lose its client while it works on this: if the client of the gateway leaves, the answer is read to its end and dropped. Default: false. */
+  /** The server must not lose its client: if the client of the gateway leaves, the response is read and dropped. */
   readonly mustFinish?: true;
 }
 
-export interface UpstreamHead {
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: ReadonlyMap<string, string>;
-}
+export type UpstreamHead = { readonly status: number; readonly headers: ReadonlyMap<string, string> };
 
 export interface UpstreamAnswer extends UpstreamHead {
   readonly body: Uint8Array;
 }
 
 export type TranslationStep =
-  /**
-   * Sends a request to the server of the slot and collects the answer, of at most `limitBytes` (default 1 MiB). Its memory counts until the request ends; with `brief`,
-   * until the next step, and the translation keeps nothing of it for longer. Result: `answer`.
-   */
+  /** Collects up to `limitBytes` (default 1 MiB), kept until the end; with `brief`, until the next step. */
   | { readonly kind: 'ask'; readonly request: UpstreamRequest; readonly limitBytes?: number; readonly brief?: true }
-  /** Sends a request and waits for the head of its answer. Ends an answer that is still open. Result: `head`. */
+  /** Sends a request and waits for the head of its response. Ends a response that is still open. Result: `head`. */
   | { readonly kind: 'open'; readonly request: UpstreamRequest }
-  /** Waits for the next bytes of the open answer. Result: `bytes`. */
+  /** Waits for the next bytes of the open response. Result: `bytes`. */
   | { readonly kind: 'next' }
-  /** Reads a part of a file, of at most 1 MiB. Result: `bytes`. */
+  /** Reads up to 1 MiB of a file. Result: `bytes`. */
   | { readonly kind: 'read'; readonly file: FormFile; readonly from: number; readonly bytes: number }
-  /** Waits; at least 1 ms. Result: `done`. */
+  /** Waits, at least 1 ms. Result: `done`. */
   | { readonly kind: 'wait'; readonly ms: number }
-  /**
-   * Opens a WebSocket to the server of the slot, which is closed when the request ends, and waits until it is open. Closes one that is open already. It cannot fail: the
-   * first message of a WebSocket that could not be opened is `closed`. Result: `done`.
-   */
+  /** Opens the WebSocket. Cannot fail: one that did not open gives `closed` as first message. Result: `done`. */
   | { readonly kind: 'listen'; readonly path: string }
-  /** Waits for the next message of the WebSocket, at most so long. The memory of a message counts until the next step. Result: `message`. */
+  /** Waits up to `withinMs` for the next message, whose memory counts until the next step. Result: `message`. */
   | { readonly kind: 'message'; readonly withinMs: number }
-  /** Says how far the server is with the request, for operators of the service. Result: `done`. */
+  /** Reports the progress of the server to operators. Result: `done`. */
   | { readonly kind: 'progress'; readonly progress: RequestProgress }
-  /** Sends a request and puts the PNG image that it is answered with into the cache, where clients can fetch it. Result: `kept`. */
+  /** Sends a request and caches its PNG image for clients to fetch. Result: `kept`. */
   | { readonly kind: 'keep'; readonly request: UpstreamRequest }
-  /** Begins an answer to the client whose length is not known. From here on the request is not sent again. Result: `done`. */
+  /** Begins a response of unknown length. The request is not resent after this. Result: `done`. */
   | { readonly kind: 'begin'; readonly head: AnswerHead }
-  /** Writes to the client, and waits until it has read enough. Result: `done`. */
+  /** Writes to the client with back-pressure. Result: `done`. */
   | { readonly kind: 'write'; readonly bytes: string | Uint8Array }
-  /** Replaces what the server is sent if the request ends before the translation does: because the client leaves, a time limit passes or the translation throws. Result: `done`. */
+  /** Replaces the requests sent if the client leaves, a timeout passes or the run throws. Result: `done`. */
   | { readonly kind: 'on-leave'; readonly requests: readonly UpstreamRequest[] }
-  /** Replaces what the server is sent after the request has ended, in whatever way. The client does not wait for it, and no answer is read. Result: `done`. */
+  /** Replaces the requests sent after the end of the request; nobody waits for them. Result: `done`. */
   | { readonly kind: 'on-end'; readonly requests: readonly UpstreamRequest[] };
 
 export type StepResult =
   | { readonly kind: 'answer'; readonly answer: UpstreamAnswer }
   | { readonly kind: 'head'; readonly head: UpstreamHead }
-  /** Undefined: there are no more. */
+  /** Undefined: the end. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array | undefined }
   | { readonly kind: 'kept'; readonly kept: KeptImage }
-  /** `waitedMs`: how long it took to come. */
   | { readonly kind: 'message'; readonly message: SocketMessage; readonly waitedMs: number }
   | { readonly kind: 'done' };
 
 export type SocketMessage =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'binary'; readonly bytes: Uint8Array }
-  /** None came in time. */
+  /** None within the time. */
   | { readonly kind: 'none' }
-  /** There will be no more: the server closed the WebSocket, broke its rules, or never opened it. */
+  /** The last one: the WebSocket was closed, broken or never opened. */
   | { readonly kind: 'closed' };
 
-/** `done` of `total` steps of whatever the server counts; `total` is at least 1. */
-export interface RequestProgress {
-  readonly done: number;
-  readonly total: number;
-}
-
-/** `url`: where clients fetch the image. `problem`: why it could not be kept, and what to do, as a message. */
+/** Steps in any unit of the server; `total` is at least 1. */
+export type RequestProgress = { readonly done: number; readonly total: number };
+/** `url`: where clients fetch the image. `problem`: why it could not be kept, and what to do. */
 export type KeptImage = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly problem: string };
 
 export type Steps<Result> = Generator<TranslationStep, Result, StepResult>;
 
-export interface AnswerHead {
-  readonly status: number;
-  readonly contentType: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+export type AnswerHead = { readonly status: number; readonly contentType: string; readonly headers?: Readonly<Record<string, string>> };
 
 export type TranslationEnd =
   | (AnswerHead & { readonly kind: 'answer'; readonly body: string | Uint8Array })
-  /** Everything has been written. */
+  /** The complete response has been written. */
   | { readonly kind: 'written' }
-  /** The request cannot be served. `param` names the field. */
+  /** `param` names the field at fault. */
   | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param?: string }
-  /** An error of the server, which gets the shape of OpenAI's errors. While its model loads, the request waits. */
+  /** Error of the server, in the shape of OpenAI's errors. While its model loads, the request waits. */
   | { readonly kind: 'upstream-error'; readonly answer: UpstreamAnswer }
-  /** The server broke its promise: `upstream.failed`. */
+  /** `upstream.failed`. */
   | { readonly kind: 'failed'; readonly message: string };
 
 export type Translate = (request: TranslatableRequest) => Steps<TranslationEnd>;

@@ -5,8 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import type { OwnModelSource } from '../models/store.ts';
-import type { OwnModel, OwnModels } from '../providers/own-models.ts';
-import type { Provider, ProviderRegistry } from '../providers/provider.ts';
+import type { OwnModel, OwnModels, Provider, ProviderRegistry } from '../providers/provider.ts';
 import type { ImageReference, ModelPresence, Runtime } from '../reconciler/ports.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
 import type { ModelId } from '../schema/words/names.ts';

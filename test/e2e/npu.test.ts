@@ -94,7 +94,7 @@ test('one slot serves chats, embeddings and transcriptions at once, and its mode
       provider: 'npu',
       present: false,
       selectable: false,
-      reason: expect.stringMatching(/^Fetch the model/),
+      reason: expect.stringMatching(/^The weights of .*; fetch them with/),
     }),
   );
   expect((await get('/api/providers')).providers).toContainEqual(expect.objectContaining({ kind: 'npu', available: true }));
@@ -109,7 +109,7 @@ test('a model whose weights are not there is not started, as the program would d
   await start('strix-halo-128gb');
   expect(await untilTrue('Stalled')).toMatchObject({
     reason: 'ModelMissing',
-    message: expect.stringMatching(/^Fetch the model with "flm pull qwen3:4b"/),
+    message: expect.stringMatching(/; fetch them with "flm pull qwen3:4b"/),
   });
   await slot('lama3.2:1b');
   await eventually(

@@ -134,7 +134,7 @@ test('a machine without the device says so, in the slot and in the list', async 
     expect.objectContaining({
       kind: 'npu',
       available: false,
-      reason: 'Make a device available: "npu" is not available, because this machine has no NPU',
+      reason: '"npu" is not available, because this machine has no NPU; make a device available',
     }),
   );
 });

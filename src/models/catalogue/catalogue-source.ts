@@ -50,7 +50,7 @@ export interface CatalogueSourceOptions {
   readonly log: SourceLog;
 }
 
-const SHIPPED = path.join(import.meta.dirname, '../catalogue.toml');
+const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
 /** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 

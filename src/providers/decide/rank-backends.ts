@@ -1,9 +1,9 @@
-/** Which backends a machine can run, from its devices and from what programs report. Providers whose backends need nothing else rank them with this. Pure. */
+/** Backends of a machine, from its devices and from reports of programs. Pure. */
 import type { Machine, MachineDevice, Hardware } from '../../schema/status/hardware.ts';
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
-/** The default backend of the kind first, and then the others in their order. */
+/** The default backend of the kind first, then the others in their order. */
 export function rankBackends(kind: ProviderKind, hardware: Machine | undefined): readonly BackendVerdict[] {
   const { backends, defaultBackend }: { readonly backends: readonly Backend[]; readonly defaultBackend: Backend } = PROVIDER_KINDS[kind];
   const ranked = [defaultBackend, ...backends.filter((backend) => backend !== defaultBackend)];
@@ -13,7 +13,7 @@ export function rankBackends(kind: ProviderKind, hardware: Machine | undefined):
   });
 }
 
-/** A program that runs on the host itself knows best; for a container, the devices decide. A clause; undefined where it is available, or where that is not known. */
+/** A program on the host knows best; for a container, the devices decide. A clause; undefined: available or unknown. */
 function whyMissing(kind: ProviderKind, backend: Backend, hardware: Machine | undefined): string | undefined {
   if (backend === 'cpu' || hardware === undefined) return undefined;
   const program = hardware.programs[kind];
@@ -28,9 +28,7 @@ function whyMissing(kind: ProviderKind, backend: Backend, hardware: Machine | un
   return reasons.length === 0 ? NOTHING_FOR[backend] : reasons.join('; ');
 }
 
-function labelOf({ id, name }: MachineDevice): string {
-  return name === undefined ? id : `${id}: ${name}`;
-}
+const labelOf = ({ id, name }: MachineDevice): string => (name === undefined ? id : `${id}: ${name}`);
 
 const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   vulkan: 'this machine has no GPU',
@@ -39,26 +37,24 @@ const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   npu: 'this machine has no NPU',
 };
 
-/** Whether a machine can run a provider, with which backends, and why not with the others. Pure. */
-
 interface BackendAvailability {
   readonly backend: Backend;
   readonly available: boolean;
-  /** Why it is not available: a clause. Empty if it is. */
+  /** Clause; empty if available. */
   readonly reason: string;
 }
 
 interface Availability {
   readonly available: boolean;
-  /** What it runs in, or what to do so that it can run. */
+  /** Place where it runs, or how to make it run. */
   readonly reason: string;
-  /** In the order of preference. */
+  /** In order of preference. */
   readonly backends: readonly BackendAvailability[];
 }
 
-/** In what its server would run: in images, for these backends; or in a program of the machine. */
+/** Where the server would run: in images for these backends, or as a program of the machine. */
 export type RunsIn =
-  /** `absent`: those whose image is named and not on this machine, where it has to be. Default: none. */
+  /** `absent`: backends whose image is named but not on this machine. */
   | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
@@ -71,13 +67,13 @@ export function describeAvailability(provider: Provider, runsIn: RunsIn, hardwar
   if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
     return {
       available: false,
-      reason: 'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      reason: 'No toolbox image exists; build one with "svcctl toolbox build", or name one in "toolboxes.toml"',
       backends,
     };
   }
   if (usable.length === 0) {
-    const advice = runsIn.kind === 'images' ? 'Make a device available, or build a toolbox image' : 'Make a device available';
-    return { available: false, reason: `${advice}: ${whyNot(unusable)}`, backends };
+    const advice = runsIn.kind === 'images' ? 'make a device available, or build a toolbox image' : 'make a device available';
+    return { available: false, reason: `${whyNot(unusable)}; ${advice}`, backends };
   }
   const others = unusable.length === 0 ? '' : `; ${whyNot(unusable)}`;
   return { available: true, reason: `${where(runsIn, usable)}${others}`, backends };

@@ -1,28 +1,19 @@
-/** How GGUF models look on disk: one file, or the shards of a split one, and a vision projector beside it. What their headers say. */
+/** Format of GGUF models: one file or the shards of a split one, with a vision projector beside it. */
 import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
-import {
-  ggufContents,
-  isProjector,
-  isProjectorName,
-  projectorFor,
-  withListedProjector,
-  parseContents,
-  type GgufContents,
-} from './decide/gguf-model.ts';
+import { ggufContents, isProjector, isProjectorName, parseContents, projectorFor, withListedProjector } from './decide/gguf-model.ts';
+import type { GgufContents } from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
 import { POOLINGS } from './decide/server-options.ts';
 
-/** What the header of a GGUF file says, in terms that users know. Pure. */
-
 export function ggufTraits(contents: ModelContents): ModelTraits {
   const known = parseContents(contents);
   if (known === undefined) return {};
-  const { quantization, parameters, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
+  const { quantization, parameters = 0, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
   return {
     ...(quantization === undefined ? {} : { quantization }),
-    ...(parameters === undefined || parameters === 0 ? {} : { parameters }),
+    ...(parameters === 0 ? {} : { parameters }),
     ...(context === undefined ? {} : { context }),
     ...poolingOf(known),
     ...(total === undefined ? {} : { experts: { total, active } }),
@@ -30,13 +21,13 @@ export function ggufTraits(contents: ModelContents): ModelTraits {
   };
 }
 
-/** A classifier head ranks, whatever the header says of pooling. */
+/** A classifier head ranks, whatever the header says about pooling. */
 function poolingOf({ poolingType = 0, hasClassifier }: GgufContents): Pick<ModelTraits, 'pooling'> {
   const pooling = hasClassifier === true ? 'rank' : POOLINGS[poolingType];
   return pooling === undefined || pooling === 'none' ? {} : { pooling };
 }
 
-/** Tools and thinking are matters of the chat template. What a catalogue states says nothing of it. */
+/** The chat template decides about tools and thinking; contents stated by a catalogue lack it. */
 function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents): Pick<ModelTraits, 'abilities'> {
   if (chatTemplate === undefined && projector === undefined) return {};
   const has: Readonly<Record<ModelAbility, boolean>> = {
@@ -49,10 +40,10 @@ function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents)
 
 type Shard =
   | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
-  /** `problem` continues the sentence "The model file …". */
+  /** `problem` continues "The model file …". */
   | { readonly ok: false; readonly problem: string };
 
-/** Of a model without a large vocabulary it is enough. */
+/** Enough for models without a large vocabulary. */
 const FIRST_WINDOW_BYTES = 2 ** 18;
 const WAIT_OR_RETRY = 'wait until it is copied, or get it again';
 
@@ -75,14 +66,11 @@ export const ggufFormat: ModelFormat = {
       sizeBytes += shard.sizeBytes;
     }
     const [first] = headers;
-    if (first !== undefined && isProjector(first)) {
+    if (first !== undefined && isProjector(first))
       return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
-    }
     const projector = projectorFor(name, await files.names());
-    const contents = ggufContents(
-      headers,
-      projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) },
-    );
+    const own = projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) };
+    const contents = ggufContents(headers, own);
     return { kind: 'model', sizeBytes, contents, family: contents.architecture };
   },
 };
@@ -109,6 +97,4 @@ function checkComplete(header: GgufHeader, sizeBytes: number): Shard {
   return refuse(`is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; ${WAIT_OR_RETRY}`);
 }
 
-function refuse(problem: string): Shard {
-  return { ok: false, problem };
-}
+const refuse = (problem: string): Shard => ({ ok: false, problem });

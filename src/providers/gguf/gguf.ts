@@ -1,4 +1,4 @@
-/** The provider for models in GGUF files, which llama-server of llama.cpp serves. */
+/** Provider for GGUF models, which llama-server of llama.cpp serves. */
 import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { askHealth, askReadiness } from './gguf-health.ts';
 import { ggufModel } from './decide/gguf-model.ts';
@@ -10,39 +10,33 @@ import { ggufFormat } from './gguf-format.ts';
 import { openLlamaServer } from './gguf-program.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
-/** Maps a request to the path of llama-server that serves it. Pure. */
-
-/** Canonical paths that llama-server serves under the same path. */
-const SAME_PATHS: ReadonlySet<string> = new Set([
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/v1/responses',
-  '/v1/messages',
-  '/v1/messages/count_tokens',
-]);
+/** Paths that llama-server serves unchanged. */
+const SAME_PATHS: ReadonlySet<string> = new Set(
+  ['chat/completions', 'completions', 'embeddings', 'responses', 'messages', 'messages/count_tokens'].map((name) => `/v1/${name}`),
+);
 
 const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
-  chat: 'Send the request to a slot with a chat model: this model only makes embeddings or scores',
-  completion: 'Send the request to a slot with a text model: this model only makes embeddings or scores',
-  embedding: 'Send the request to the slot "embed", or set an embedding model in this slot: its model does not make embeddings',
-  rerank: 'Set a reranker model in this slot: its model has no classifier head',
+  chat: 'The model of this slot only makes embeddings or scores; send the request to a slot with a chat model',
+  completion: 'The model of this slot only makes embeddings or scores; send the request to a slot with a text model',
+  embedding:
+    'The model of this slot does not make embeddings; send the request to the slot "embed", or set an embedding model in this slot',
+  rerank: 'The model of this slot has no classifier head; set a reranker model',
 };
 
 function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
   const { capability, path } = request;
-  if (!capabilities.includes(capability)) {
+  if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
-  }
   if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
   if (SAME_PATHS.has(path)) return { kind: 'forward', path };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
 }
 
 /**
- * The flags of llama-server that anyone who may edit a slot through the API may set: they decide how the model computes, how it answers and how much memory it
- * uses. All others are refused there, also those of later versions: llama-server has flags that load other models, adapters and libraries, serve directories, write logs and
- * caches, listen on other addresses, and run tools. Compared with `llama-server --help` of Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
+ * Flags that may be set through the API: they decide about computing, responses and memory. All others are refused,
+ * also those of later versions: llama-server has flags that load other models, adapters and libraries, serve
+ * directories, write logs and caches, listen on other addresses, and run tools. Compared with `llama-server --help` of
+ * Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
  */
 const COMPUTING =
   '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +
@@ -84,6 +78,4 @@ export const gguf: Provider = {
   infer: inferPath,
 };
 
-function ggufSlot(slot: SlotContext): GgufSlot {
-  return { ...slot, model: ggufModel(slot.model) };
-}
+const ggufSlot = (slot: SlotContext): GgufSlot => ({ ...slot, model: ggufModel(slot.model) });

@@ -1,4 +1,4 @@
-/** Fetches the images of a job and answers with them: as URLs of the cache, or in base64. */
+/** Fetches the images of a job and responds with URLs of the cache, or base64. */
 import { ask, begin, keepImage, nextBytes, open, write } from '../translation-steps.ts';
 import type { Steps, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import type { SavedImage } from './decide/comfy-answers.ts';
@@ -6,13 +6,13 @@ import { imageFailed } from './decide/describe-failure.ts';
 import { base64, beginsAs, concat, encodePiece, endsAs, MAGIC_BYTES, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
-/** Of one image. */
+/** Limit per image. */
 export const MOST_IMAGE_BYTES = 64 * 1024 * 1024;
 
 export interface AnswerFacts {
   /** Unix seconds. */
   readonly created: number;
-  /** For debugging: `_hal0` of the answer. */
+  /** For debugging: `_hal0` of the response. */
   readonly hal0: { readonly workflow: string; readonly checkpoint: string };
 }
 
@@ -32,9 +32,9 @@ function* answerWithUrls(images: readonly SavedImage[], { created, hal0 }: Answe
   return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify({ created, data, _hal0: hal0 }) };
 }
 
-export const NOT_AN_IMAGE = 'Read the log of the slot: the image server did not send an image that is complete';
+export const NOT_AN_IMAGE = 'The image server did not send a complete image; read the log of the slot';
 
-/** An error is still possible until the image is complete. */
+/** Errors are possible until the image is complete. */
 function* answerWithOne(image: SavedImage, parameters: ImageParameters, { created, hal0 }: AnswerFacts): Steps<TranslationEnd> {
   const { outputFormat } = parameters;
   const { status, body } = yield* ask(viewOf(image, parameters), MOST_IMAGE_BYTES);
@@ -45,7 +45,7 @@ function* answerWithOne(image: SavedImage, parameters: ImageParameters, { create
   return { kind: 'written' };
 }
 
-/** Passes several images on as they come, so that none of them is in memory as a whole. */
+/** Passes several images on in pieces, none of them in memory as a whole. */
 function* answerInPieces(
   images: readonly SavedImage[],
   parameters: ImageParameters,
@@ -72,7 +72,7 @@ function* answerInPieces(
   return { kind: 'written' };
 }
 
-/** As many as tell what they are, if there are so many. */
+/** Enough bytes for the format, if there are as many. */
 function* firstBytes(): Steps<Uint8Array> {
   let bytes: Uint8Array = new Uint8Array();
   while (bytes.length < MAGIC_BYTES) {
@@ -83,7 +83,7 @@ function* firstBytes(): Steps<Uint8Array> {
   return bytes;
 }
 
-/** Without parameters: the PNG as it was saved. */
+/** Without parameters: the PNG as saved. */
 export function viewOf(
   { filename, subfolder, type }: SavedImage,
   parameters?: Pick<ImageParameters, 'outputFormat' | 'quality'>,

@@ -1,37 +1,26 @@
-/**
- * Waits for a job of ComfyUI. Its WebSocket says at once how far the job is and that it has ended; what became of it is in history. Without the WebSocket, history is asked again
- * and again, and every few seconds in any case, since a WebSocket may be silent though nothing has broken it.
- */
+/** Waits for a job of ComfyUI: its WebSocket reports events, history the outcome. Either may be late. */
 import { askBriefly, nextMessage, reportProgress, wait, begin, write } from '../translation-steps.ts';
 import type { RequestProgress, Steps, TranslationEnd } from '../translation.ts';
-import {
-  isQueued,
-  parseHistory,
-  parseEvent,
-  isPartialDue,
-  type JobOutcome,
-  type Preview,
-  type SavedImage,
-} from './decide/comfy-answers.ts';
+import { isPartialDue, isQueued, parseEvent, parseHistory } from './decide/comfy-answers.ts';
+import type { JobOutcome, Preview, SavedImage } from './decide/comfy-answers.ts';
 import { MOST_IMAGE_BYTES, NOT_AN_IMAGE, viewOf, type AnswerFacts } from './answer-images.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { beginsAs, endsAs, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
-/** An answer to `/queue` contains every workflow that waits. */
+/** `/queue` contains every waiting workflow. */
 const MOST_QUEUE_BYTES = 64 * 1024 * 1024;
-/** How often history is asked for without a WebSocket, by how long the request waits: an image of two seconds is noticed within 50 ms, and a long queue is asked rarely. */
+/** Polling without a WebSocket, by age of the request: an image of two seconds is noticed within 50 ms. */
 const PACE = [
   { untilMs: 4000, everyMs: 40 },
   { untilMs: 30_000, everyMs: 200 },
 ] as const;
 const SLOW_PACE_MS = 500;
-/** A server that was restarted has forgotten the job. */
+/** A restarted server has forgotten the job. */
 const CHECK_EVERY_MS = 5000;
 /** A job leaves the queue a moment before it enters history. */
 const MOST_MISSES = 2;
 
-/** Called with each preview, and with how far the job is. */
 export type OnPreview = (preview: Preview, progress: RequestProgress) => Steps<void>;
 
 interface Watch {
@@ -39,11 +28,11 @@ interface Watch {
   readonly onPreview: OnPreview | undefined;
   progress: RequestProgress | undefined;
   isListening: boolean;
-  /** The server has said that the job ends. */
+  /** The server announced the end of the job. */
   isEnding: boolean;
 }
 
-/** After `listen`. `saveNode`: whose images are asked for. `unknown`: the server has lost the job. */
+/** Call after `listen`. `saveNode`: the node whose images are wanted. `unknown`: the server has lost the job. */
 export function* awaitJob(id: string, saveNode: string, onPreview?: OnPreview): Steps<JobOutcome> {
   const watch: Watch = { id, onPreview, progress: undefined, isListening: true, isEnding: false };
   let waitedMs = 0;
@@ -65,7 +54,7 @@ function pauseMs({ isListening, isEnding }: Watch, waitedMs: number, misses: num
   return PACE.find(({ untilMs }) => waitedMs < untilMs)?.everyMs ?? SLOW_PACE_MS;
 }
 
-/** Waits, until the job has ended at the latest. Returns how long it was, in milliseconds. */
+/** Waits until the end of the job at the latest. Returns the milliseconds. */
 function* rest(watch: Watch, ms: number): Steps<number> {
   if (!watch.isListening) {
     yield* wait(ms);
@@ -91,19 +80,18 @@ function* rest(watch: Watch, ms: number): Steps<number> {
   return waited;
 }
 
-/** Answers with events, as OpenAI's API does for `"stream": true`: previews while the image is drawn, and then each image. */
-
 const EVENTS = { status: 200, contentType: 'text/event-stream', headers: { 'cache-control': 'no-cache' } } as const;
-/** Clients read it, and these models have no tokens. */
+/** Clients read it; these models have no tokens. */
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, total_tokens: 0, input_tokens_details: { image_tokens: 0, text_tokens: 0 } };
 
 interface StreamFacts extends AnswerFacts {
-  /** `512x512` */
+  /** E.g. `512x512`. */
   readonly size: string;
-  /** What the names of the events begin with. */
+  /** Prefix of the event names. */
   readonly events: 'image_generation' | 'image_edit';
 }
 
+/** Responds with events, like OpenAI's API for `"stream": true`: previews, and then each image. */
 export function createImageStream(parameters: ImageParameters, { created, hal0, size, events }: StreamFacts) {
   const { partialImages, outputFormat } = parameters;
   let hasBegun = false;
@@ -114,7 +102,7 @@ export function createImageStream(parameters: ImageParameters, { created, hal0, 
     hasBegun = true;
     const type = `${events}.${event}`;
     const common = { created_at: created, size, quality: 'auto', background: 'opaque' };
-    // The fields after the image, without the brace before them.
+    // The fields after the image, without the opening brace.
     const rest = JSON.stringify({ ...fields, ...common }).slice(1);
     const before = `event: ${type}\ndata: {"type":"${type}","b64_json":"`;
     for (const piece of textAround(before, image, `",${rest}\n\n`)) yield* write(piece);
@@ -127,7 +115,7 @@ export function createImageStream(parameters: ImageParameters, { created, hal0, 
       sent += 1;
     },
 
-    /** One image is in memory at a time. An error is still possible until the first event has been sent. */
+    /** One image is in memory at a time. Errors are possible until the first event. */
     *complete(images: readonly SavedImage[]): Steps<TranslationEnd> {
       for (const image of images) {
         const { status, body } = yield* askBriefly(viewOf(image, parameters), MOST_IMAGE_BYTES);

@@ -1,4 +1,4 @@
-/** How image models look on disk: a safetensors file, and for FLUX models the text encoders and the decoder beside it; or a workflow that a user has saved. Files that can contain programs (`.ckpt`) are not read. */
+/** Format of image models: safetensors with companions, or a workflow. `.ckpt`, which can run code, is not read. */
 import type { ModelFormat, ModelReading, ModelFiles } from '../provider.ts';
 import { FAMILIES, type FamilyName } from './decide/image-families.ts';
 import {
@@ -26,7 +26,7 @@ export const imageFormat: ModelFormat = {
     return isCompanionName(name) ? 'part' : 'model';
   },
   filesOf: (name) => [name],
-  // Requests are made into workflows here, and not in the server.
+  // Workflows are built here, not in the server.
   mustBeRead: (name) => name.endsWith(WORKFLOW_ENDING),
   contentsFrom(stated, files) {
     const named = imageModelNamed(files);
@@ -58,13 +58,8 @@ export const imageFormat: ModelFormat = {
   },
 };
 
-function unusable(message: string): ModelReading {
-  return { kind: 'unusable', message };
-}
+const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 
-/** Reads the header of a safetensors file through the access that a model has. */
-
-/** Undefined if the file has none. */
 async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsHeader | undefined> {
   const length = headerBytesOf(await files.read(name, 0, LENGTH_BYTES));
   if (length === undefined) return undefined;
@@ -72,12 +67,11 @@ async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsH
   return text.length < length ? undefined : parseHeader(text);
 }
 
-/** Reads a user's workflow and looks for the files of models that it names: beside it, or where the server searches. */
-
+/** File named by a workflow, found beside it or where the server searches. */
 interface FoundFile extends NamedFile {
   /** Relative to the directory of the workflow. */
   readonly path: string;
-  /** As the server lists it. */
+  /** Name in the lists of the server. */
   readonly listed: string;
   readonly sizeBytes: number;
 }
@@ -111,10 +105,8 @@ async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): 
   };
 }
 
-/** As people see it, below the model store. */
-function rootOf(id: ModelId): string {
-  return placeOf(`/${id}`).directory.slice(1);
-}
+/** Directory below the model store, for messages. */
+const rootOf = (id: ModelId): string => placeOf(`/${id}`).directory.slice(1);
 
 async function findFile(id: ModelId, file: NamedFile, files: ModelFiles): Promise<FoundFile | undefined> {
   const own = placeOf(`/${id}`).name;

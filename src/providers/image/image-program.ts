@@ -1,22 +1,18 @@
-/** Runs ComfyUI without containers, if somebody has installed it: with directories of its own for what it draws, and a file that says where models are. */
+/** Runs ComfyUI without containers, if it is installed. */
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { findProgram } from '../../platform/find-program.ts';
-import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { ok } from '../../schema/words/failure.ts';
+import { installedProgram } from '../host-program.ts';
 import type { HostProgram, ProgramHost } from '../provider.ts';
 import { MODEL_PATHS_YAML, PROGRAM } from './decide/image-command.ts';
 
-/** Images that ComfyUI wrote are fetched at once. This is longer than any request lasts. */
+/** Longer than any request lasts; images are fetched at once. */
 const KEEP_MS = 3_600_000;
 
 export function openComfyUi({ env, stateDir }: ProgramHost): HostProgram {
   const dir = path.join(stateDir, 'comfyui');
-  const find = async (): Promise<Result<string>> => {
-    const found = await findProgram(PROGRAM, env['PATH']);
-    if (found !== undefined) return ok(found);
-    const message = `Install ComfyUI, and put a program "${PROGRAM}" on the PATH of the service that starts its main.py: it is not on this machine`;
-    return fail('stalled', 'ProgramMissing', message);
-  };
+  const advice = 'install ComfyUI, and put a program of this name that starts its main.py on the PATH of the service';
+  const { find, describe } = installedProgram(PROGRAM, env, advice);
   return {
     async resolve() {
       const found = await find();
@@ -26,28 +22,14 @@ export function openComfyUi({ env, stateDir }: ProgramHost): HostProgram {
       await removeOld([path.join(paths.output, 'svc'), path.join(paths.input, 'svc')], Date.now() - KEEP_MS);
       const modelPaths = path.join(dir, 'model-paths.yaml');
       await writeFile(modelPaths, MODEL_PATHS_YAML);
-      return ok([
-        found.value,
-        '--extra-model-paths-config',
-        modelPaths,
-        '--output-directory',
-        paths.output,
-        '--input-directory',
-        paths.input,
-        '--temp-directory',
-        dir,
-        '--user-directory',
-        paths.user,
-      ]);
+      const directories = Object.entries({ ...paths, temp: dir }).flatMap(([name, each]) => [`--${name}-directory`, each]);
+      return ok([found.value, '--extra-model-paths-config', modelPaths, ...directories]);
     },
-    async describe() {
-      const found = await find();
-      return found.ok ? ok({ name: `"${found.value}"` }) : found;
-    },
+    describe,
   };
 }
 
-/** ComfyUI itself never removes what it has saved. */
+/** ComfyUI never removes saved images. */
 async function removeOld(directories: readonly string[], before: number): Promise<void> {
   for (const directory of directories) {
     for (const name of await readdir(directory).catch(() => [])) {

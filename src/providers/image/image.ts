@@ -1,4 +1,4 @@
-/** The provider for image models, which ComfyUI draws with. */
+/** Provider for image models, which ComfyUI draws with. */
 import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
@@ -41,10 +41,9 @@ export const image: Provider = {
 };
 
 function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
-  if (capability !== 'image' || !capabilities.includes('image')) {
-    return { kind: 'refuse', message: `Send this request to a slot with another model: an image model does not answer "${path}"` };
-  }
+  if (capability !== 'image' || !capabilities.includes('image'))
+    return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
   if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
   if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
-  return { kind: 'refuse', message: `Use "/v1/images/generations" or "/v1/images/edits": "${path}" is not served` };
+  return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };
 }

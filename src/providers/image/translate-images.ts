@@ -1,10 +1,10 @@
 /**
  * Serves `/v1/images/generations` and `/v1/images/edits` with ComfyUI, which has a queue of workflows:
  *
- *   parameters ─► workflow ─► WebSocket ─► POST /prompt ─► events, and GET /history/<id> at their end ─► GET /view for each image ─► the answer
- *                                                            └─► previews, if the client wants them
+ *   parameters ─► workflow ─► WebSocket ─► POST /prompt ─► events, then GET /history/<id> ─► GET /view ─► response
+ *                                                            └─► previews, if wanted
  *
- * A client that leaves has its own workflow removed from the queue, or interrupted. ComfyUI must be asked for both, as it may begin with the workflow in between.
+ * If a client leaves, its workflow is removed from the queue and interrupted: ComfyUI may begin it in between.
  */
 import { createHash } from 'node:crypto';
 import type { ModelFacts } from '../provider.ts';
@@ -19,14 +19,15 @@ import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { uploadImages } from './upload-images.ts';
 
-export function translateGeneration(model: ModelFacts | undefined): Translate {
-  return (request) => translateImages(request, model, 'image_generation');
-}
+export const translateGeneration =
+  (model: ModelFacts | undefined): Translate =>
+  (request) =>
+    translateImages(request, model, 'image_generation');
 
-/** Serves `/v1/images/edits`: the image is put into the input directory of the server, where its workflow reads it. */
-export function translateEdit(model: ModelFacts | undefined): Translate {
-  return (request) => translateImages(request, model, 'image_edit');
-}
+export const translateEdit =
+  (model: ModelFacts | undefined): Translate =>
+  (request) =>
+    translateImages(request, model, 'image_edit');
 
 function* translateImages(
   request: TranslatableRequest,
@@ -35,7 +36,7 @@ function* translateImages(
 ): Steps<TranslationEnd> {
   const drawable = drawableOf(model);
   if (model === undefined || drawable === undefined)
-    return imageFailed('Send the request again in a moment: the model of the slot is not known yet');
+    return imageFailed('The model of the slot is not known yet; send the request again in a moment');
   const misfit = wrongPath(drawable, events === 'image_edit');
   if (misfit !== undefined) return { kind: 'refuse', ...misfit };
   const read = drawable.read(request.body);
@@ -58,18 +59,13 @@ function* translateImages(
   return yield* stream === undefined ? answerWith(done.images, parameters, facts) : stream.complete(done.images);
 }
 
-interface DrawingJob {
-  readonly id: string;
-  readonly built: BuiltWorkflow;
-  readonly drawing: Drawing;
-}
+type DrawingJob = { readonly id: string; readonly built: BuiltWorkflow; readonly drawing: Drawing };
 
-/** Queues a workflow and waits for its images. */
 function* drawImages(
   { id, built, drawing }: DrawingJob,
   onPreview?: OnPreview,
 ): Steps<{ readonly images: readonly SavedImage[] } | TranslationEnd> {
-  // Before the workflow is sent: a client may leave while it is on its way, and the first events come at once.
+  // First, since a client may leave while the workflow is on its way, and events come at once.
   yield* onLeave([postJson('/queue', { delete: [id] }), postJson('/interrupt', { prompt_id: id })]);
   yield* listen(`/ws?clientId=${id}`);
   const body = `{"prompt":${exactJson(built.workflow)},"prompt_id":"${id}","client_id":"${id}"}`;
@@ -85,11 +81,11 @@ function* drawImages(
     case 'failed':
       return describeExecutionError(outcome.error, drawing);
     case 'interrupted':
-      return imageFailed('Send the request again: somebody interrupted it at the image server');
+      return imageFailed('The request was interrupted at the image server; send it again');
     case 'unknown':
-      return imageFailed('Send the request again: the image server was restarted, and has lost it');
+      return imageFailed('The image server was restarted and lost the request; send it again');
     case 'broken':
-      return imageFailed('Read the log of the slot: the image server does not say what became of the request');
+      return imageFailed('The image server has no result of the request; read the log of the slot');
     default:
       return outcome satisfies never;
   }
@@ -97,25 +93,18 @@ function* drawImages(
 
 const JSON_BODY = { 'content-type': 'application/json' };
 
-function postJson(path: string, body: object): UpstreamRequest {
-  return { method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) };
-}
+const postJson = (path: string, body: object): UpstreamRequest => ({
+  method: 'POST',
+  path,
+  headers: JSON_BODY,
+  body: JSON.stringify(body),
+});
 
-/** The names of one job at the server, all from what the gateway chose at random for the request, so that nobody can guess them. Pure. */
-
-interface JobNames {
-  /** ComfyUI takes ids of clients if they are UUIDs. */
-  readonly id: string;
-  /** Of the files that it writes. */
-  readonly filenamePrefix: string;
-  /** For a request that names none: 53 bits, so that every program can repeat it. */
-  readonly seed: bigint;
-}
-
-function jobNames(random: string): JobNames {
+/** Names of a job at the server, derived from a random string of the gateway so that nobody can guess them. */
+function jobNames(random: string) {
   const digits = createHash('sha256').update(random).digest('hex');
-  const id = [digits.slice(0, 8), digits.slice(8, 12), `4${digits.slice(13, 16)}`, `8${digits.slice(17, 20)}`, digits.slice(20, 32)].join(
-    '-',
-  );
+  // ComfyUI accepts UUIDs as client ids.
+  const id = digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
+  // Seeds of 53 bits can be repeated by every program.
   return { id, filenamePrefix: `svc/${id}`, seed: BigInt(`0x${digits.slice(32, 45)}`) };
 }

@@ -1,4 +1,4 @@
-/** Looks at the files of a request to change an image, and sends them to the server piece by piece: none of them is in memory as a whole. */
+/** Checks the files of an edit and sends them to the server in pieces, none of them in memory as a whole. */
 import { ask, formBody, readFile } from '../translation-steps.ts';
 import type { FormFile, Steps, TranslatableRequest, TranslationEnd } from '../translation.ts';
 import type { ImageSource } from './decide/build-workflow.ts';
@@ -9,15 +9,15 @@ import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFac
 import { endsAs } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
-/** Without a mask, so much of an image is changed that its composition stays. */
+/** Without a mask, so much of an image changes that its composition stays. */
 const STRENGTH_WITHOUT_MASK = 0.75;
-/** The directory, as for what is drawn. */
+/** Directory of uploads and results. */
 const SUBFOLDER = 'svc';
 const TAIL_BYTES = 16;
 
 interface Upload {
   readonly source: ImageSource;
-  /** Undefined where the workflow decides. */
+  /** Undefined: the workflow decides. */
   readonly size: ImageSize | undefined;
 }
 
@@ -25,7 +25,7 @@ interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
   readonly drawable: Drawable;
 }
 
-/** `id`: of the job, which the files are named after. */
+/** Files are named after the job `id`. */
 export function* uploadImages(
   { body, boundary }: TranslatableRequest,
   id: string,
@@ -55,20 +55,18 @@ export function* uploadImages(
   return { source, size: size ?? (drawable.workflow === undefined ? editSize(facts.facts, drawable.rules) : undefined) };
 }
 
-const NOT_TAKEN = imageFailed('Read the log of the slot: the image server did not take the image that is to be changed');
+const NOT_TAKEN = imageFailed('The image server did not accept the image to be changed; read the log of the slot');
 
-function refusal(problem: ReturnType<typeof judgeImage>): TranslationEnd {
-  return problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };
-}
+const refusal = (problem: ReturnType<typeof judgeImage>): TranslationEnd =>
+  problem === undefined ? NOT_TAKEN : { kind: 'refuse', ...problem };
 
 function* look(file: FormFile): Steps<{ readonly facts: ImageFacts | undefined; readonly isWhole: boolean }> {
   const facts = readImageFacts(yield* readFile(file, 0, Math.min(FACTS_BYTES, file.bytes)));
   const tail = yield* readFile(file, Math.max(0, file.bytes - TAIL_BYTES), Math.min(TAIL_BYTES, file.bytes));
-  // What follows the end of a JPEG image, as cameras write it, does no harm.
+  // Bytes after the end of a JPEG image, as cameras write them, do no harm.
   return { facts, isWhole: facts?.format !== 'png' || endsAs('png', tail) };
 }
 
-/** Returns whether the server has it under this name. */
 function* upload(file: FormFile, fileName: string, boundary: string): Steps<boolean> {
   const fields = [
     { name: 'type', value: 'input' },

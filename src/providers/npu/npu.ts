@@ -1,4 +1,4 @@
-/** The provider for AMD's NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
+/** Provider for AMD NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
@@ -26,7 +26,7 @@ const npuFormat: ModelFormat = {
   contentsFrom: (stated) => stated,
   read: async ({ id }) => ({
     kind: 'unusable',
-    message: `Choose a model that FastFlowLM lists: the NPU cannot run "${id}", nor any other file of the store`,
+    message: `The NPU cannot run "${id}", nor any other file of the store; choose a model that FastFlowLM lists`,
   }),
   describe: describeContents,
 };
@@ -56,11 +56,11 @@ function planRequest({ path, capability }: InferRequest, capabilities: readonly 
   const model = slot?.model?.id ?? slot?.spec.model.default;
   const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
   if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
-  const message = `Send this request to another slot: the model of this one does not answer "${path}", or the weights for it are not there`;
+  const message = `The model of this slot does not serve "${path}", or the weights for it are missing; send the request to another slot`;
   return { kind: 'refuse', message };
 }
 
-/** Images are sent within chats. */
+/** Chats contain images. */
 const MAX_JSON_BYTES = 64 * 2 ** 20;
 
 function translationOf(path: string, capability: Capability, model: string): Translate | undefined {

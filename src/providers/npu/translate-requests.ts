@@ -1,7 +1,4 @@
-/**
- * How FastFlowLM serves chats, embeddings and transcriptions. The server computes one request after the other, in the order in which they came, and must not lose the client of
- * one meanwhile: it may crash. So every request must finish, also if the client of the gateway has left.
- */
+/** Serves requests with FastFlowLM, which may crash if it loses a client: every request must finish. */
 import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
 import {
@@ -17,7 +14,7 @@ import {
 } from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 
-/** How often a request is sent again while others fill the queue of the server, and how long it waits each time: five minutes in all, as requests may be parked. */
+/** Retries while others fill the queue of the server: five minutes in all, as long as requests may be parked. */
 const TRIES = 600;
 const TRY_AGAIN_MS = 500;
 /** 2048 vectors of 768 numbers. */
@@ -53,9 +50,13 @@ export const translateTranscription: Translate = function* run({ body, boundary 
   return verdict.kind === 'answer' ? transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
 };
 
-function jsonRequest(path: string, body: string): UpstreamRequest {
-  return { method: 'POST', path, headers: { 'content-type': 'application/json' }, body, mustFinish: true };
-}
+const jsonRequest = (path: string, body: string): UpstreamRequest => ({
+  method: 'POST',
+  path,
+  headers: { 'content-type': 'application/json' },
+  body,
+  mustFinish: true,
+});
 
 function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdict> {
   for (let tries = 1; ; tries += 1) {
@@ -65,7 +66,7 @@ function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdic
   }
 }
 
-/** An error comes as JSON with the status 200, in place of a stream. */
+/** Errors come as JSON with status 200, in place of a stream. */
 function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
   for (let tries = 1; ; tries += 1) {
     const head = yield* open(request);
@@ -92,7 +93,7 @@ function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
 
 function endOf(verdict: Exclude<Verdict, { kind: 'answer' }>): TranslationEnd {
   if (verdict.kind === 'end') return verdict.end;
-  const message = 'Try again later: the NPU computes one request after the other, and too many wait';
+  const message = 'Too many requests wait for the NPU, which computes one after the other; try again later';
   const body = new TextEncoder().encode(JSON.stringify({ error: { message, type: 'server_error' } }));
   return { kind: 'upstream-error', answer: { status: 503, headers: new Map(), body } };
 }

@@ -1,19 +1,19 @@
-/** Reads the files of a model for sherpa-onnx as far as they can be checked: each network to its end, and what it says about itself. */
+/** Reads the files of a model for sherpa-onnx as far as they can be checked. */
 import type { ModelFiles } from '../provider.ts';
 import type { Bundle } from './decide/bundle.ts';
 
 type BundleReading =
   | {
       readonly ok: true;
-      /** Of everything that is loaded. */
+      /** Total of everything that is loaded. */
       readonly sizeBytes: number;
-      /** Of all networks together; a later one has the last word. */
+      /** Metadata of all networks; later ones win. */
       readonly metadata: ReadonlyMap<string, string>;
       readonly sizes: ReadonlyMap<string, number>;
     }
   | { readonly ok: false; readonly message: string };
 
-/** Weights beside a network that is larger than 2 GiB: `encoder.weights`, `model.onnx.data`. */
+/** Weights of a network larger than 2 GiB: `encoder.weights`, `model.onnx.data`. */
 const EXTERNAL_WEIGHTS = /\.(weights|data)$/;
 
 export async function readBundle(id: string, bundle: Bundle, files: ModelFiles): Promise<BundleReading> {
@@ -34,28 +34,24 @@ export async function readBundle(id: string, bundle: Bundle, files: ModelFiles):
   return { ok: true, sizeBytes: sizes.values().reduce((sum, each) => sum + each, 0), metadata, sizes };
 }
 
-/**
- * Reads what an ONNX file says about itself, without its weights: the file is a list of fields, of which one is the graph, and is skipped. A file in the format of ONNX
- * Runtime (`.ort`) is only recognized. Numbers of fields: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, message `ModelProto`.
- */
-
 type OnnxReading =
   | { readonly ok: true; readonly sizeBytes: number; readonly metadata: ReadonlyMap<string, string> }
-  /** `problem` continues the sentence "The file …". */
+  /** `problem` continues "The file …". */
   | { readonly ok: false; readonly problem: string };
 
 const GRAPH = 7;
 const METADATA = 14;
 const KEY = 1;
 const VALUE = 2;
-/** Most files have about ten fields; those with functions of their own have one more for each. */
+/** Most files have about ten fields, and one more for each function. */
 const MAX_FIELDS = 5000;
-/** The longest one of known models, a lexicon, has less. */
+/** The longest known, a lexicon, has less. */
 const MAX_METADATA_BYTES = 4 * 2 ** 20;
 const ORT_IDENTIFIER = 'ORTM';
 const RUNTIME_HEAD_BYTES = 8;
 const GET_AGAIN = 'wait until it is copied, or get it again';
 
+/** Reads metadata: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, `ModelProto`. Skips the graph. */
 async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
   const sizeBytes = await files.sizeOf(name);
   const metadata = new Map<string, string>();
@@ -81,28 +77,23 @@ async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
   return hasGraph ? { ok: true, sizeBytes, metadata } : damaged();
 }
 
-function damaged(): OnnxReading {
-  return { ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` };
-}
-
-/** Reads the head of one field in the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/). Pure. */
+const damaged = (): OnnxReading => ({ ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` });
 
 interface FieldHead {
   readonly field: number;
-  /** Offset of the value in the bytes. */
   readonly valueAt: number;
-  /** Length of the value, which may reach beyond the bytes. */
+  /** May reach beyond the bytes. */
   readonly valueBytes: number;
-  /** The value is a text, bytes or a message. */
+  /** The value is a string, bytes or a message. */
   readonly hasLength: boolean;
 }
 
-/** The longest number takes 10 bytes, so a head takes at most two of them. */
+/** Longest varint: 10 bytes. A head has at most two. */
 const LONGEST_HEAD_BYTES = 20;
 const LONGEST_NUMBER_BYTES = 10;
 const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
 
-/** Undefined if there is none: the bytes end too early, or are something else. */
+/** Head of a field; undefined: none. https://protobuf.dev/programming-guides/encoding/ */
 function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
   const tag = readNumber(bytes, at);
   if (tag === undefined || tag.value < 8) return undefined;
@@ -116,7 +107,7 @@ function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
   return { field, valueAt: next.end, valueBytes: next.value, hasLength: true };
 }
 
-/** Exact up to 2^53, which no length of a file reaches. */
+/** Exact up to 2^53, longer than any file. */
 function readNumber(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } | undefined {
   let value = 0;
   for (let index = 0; index < LONGEST_NUMBER_BYTES; index += 1) {
@@ -128,7 +119,7 @@ function readNumber(bytes: Uint8Array, at: number): { readonly value: number; re
   return undefined;
 }
 
-/** Returns the texts of a message by the numbers of their fields; the last one of each counts. */
+/** Strings of a message by field number; the last one of each counts. */
 function readTexts(message: Uint8Array): ReadonlyMap<number, string> {
   const texts = new Map<number, string>();
   for (let at = 0; at < message.length;) {

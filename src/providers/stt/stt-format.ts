@@ -1,11 +1,11 @@
-/** How models for speech-to-text look on disk: a directory with the networks of one model, unpacked as sherpa-onnx releases them, or a Whisper in one file for whisper.cpp. */
+/** Format of speech-to-text models: a directory for sherpa-onnx, or a Whisper in one file for whisper.cpp. */
 import { z } from 'zod';
 import type { ModelFiles, ModelFormat, ModelReading, ModelFacts } from '../provider.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
-/** As whisper.cpp names them: `ggml-large-v3-turbo-q5_0.bin`. */
+/** Naming of whisper.cpp, e.g. `ggml-large-v3-turbo-q5_0.bin`. */
 const GGML_NAME = /^ggml-[^/]+\.bin$/;
 
 export const sttFormat: ModelFormat = {
@@ -19,9 +19,8 @@ export const sttFormat: ModelFormat = {
   async read({ id, entry }, files): Promise<ModelReading> {
     if (entry.names === undefined) return readFile(id, entry.name, files);
     const bundle = findBundle(STT_BUNDLES, await files.names());
-    if (bundle === undefined) {
+    if (bundle === undefined)
       return { kind: 'unusable', message: `The model "${id}" is incomplete: a network or "tokens.txt" is missing; get it again` };
-    }
     const reading = await readBundle(id, bundle, files);
     if (!reading.ok) return { kind: 'unusable', message: reading.message };
     if (reading.metadata.has('n_speakers')) {
@@ -31,7 +30,7 @@ export const sttFormat: ModelFormat = {
     return {
       kind: 'model',
       sizeBytes: reading.sizeBytes,
-      contents: sttContents(bundle.family, reading.metadata),
+      contents: { translates: bundle.family === 'whisper' && reading.metadata.get('is_multilingual') === '1' },
       family: bundle.family,
     };
   },
@@ -48,9 +47,9 @@ async function readFile(id: string, name: string, files: ModelFiles): Promise<Mo
   return { kind: 'model', sizeBytes, contents: { translates: head.model.translates }, family: 'whisper' };
 }
 
-/** The models for speech-to-text that the speech server loads. Pure. */
-
 const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
+
+const exactly = (name: string): RegExp => new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
 
 const STT_BUNDLES: readonly BundleShape[] = [
   {
@@ -61,27 +60,13 @@ const STT_BUNDLES: readonly BundleShape[] = [
   { family: 'moonshine', networks: ['encoder_model', 'decoder_model_merged'].map(exactly), others: [TOKENS] },
   { family: 'transducer', networks: ['encoder', 'decoder', 'joiner'].map(network), others: [TOKENS] },
   { family: 'whisper', networks: ['encoder', 'decoder'].map(network), others: [TOKENS] },
-  // What turns text into sounds has files of these names as well.
+  // Text-to-speech models have files of these names as well.
   { family: 'ctc', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS], without: /^(?:voices\.bin|espeak-ng-data|lexicon.*\.txt)$/ },
 ];
 
-function exactly(name: string): RegExp {
-  return new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
-}
-
-/**
- * Reads the head of a Whisper in one file, as whisper.cpp has them: a magic number, then eleven numbers that describe the network.
- * https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py. Pure.
- */
-
-interface GgmlWhisper {
-  /** Knows other languages than English. */
-  readonly multilingual: boolean;
-  /** Was trained to translate. Models with a shortened decoder, such as "turbo", were not: they write down what is said in its own language. */
-  readonly translates: boolean;
-}
-
-type GgmlHead = { readonly ok: true; readonly model: GgmlWhisper } | { readonly ok: false; readonly why: string };
+type GgmlHead =
+  | { readonly ok: true; readonly model: { readonly multilingual: boolean; readonly translates: boolean } }
+  | { readonly ok: false; readonly why: string };
 
 const GGML_HEAD_BYTES = 48;
 const MAGIC = 0x67676d6c;
@@ -89,13 +74,13 @@ const TEXT_LAYERS_AT = 9 * 4;
 const MELS_AT = 10 * 4;
 const AUDIO_LAYERS_AT = 5 * 4;
 const VOCABULARY_AT = 4;
-/** The vocabulary for English has one entry less. */
+/** English-only models have one entry less. */
 const MULTILINGUAL_VOCABULARY = 51_865;
 const ENGLISH_VOCABULARY = 51_864;
 const MOST_VOCABULARY = 60_000;
 const MOST_LAYERS = 256;
 
-/** `head`: the first bytes of the file, which has `size` bytes. */
+/** https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py; `size` of the file. */
 export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   if (view.byteLength < 4 || view.getUint32(0, true) !== MAGIC) return { ok: false, why: 'it is not a model for whisper.cpp' };
@@ -110,24 +95,14 @@ export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
     [audioLayers, textLayers].every((layers) => layers > 0 && layers <= MOST_LAYERS) &&
     (mels === 80 || mels === 128);
   if (!sound) return { ok: false, why: 'it is not a Whisper, or it is damaged' };
+  // Models with a shortened decoder, such as "turbo", only transcribe.
   const multilingual = vocabulary >= MULTILINGUAL_VOCABULARY;
   return { ok: true, model: { multilingual, translates: multilingual && textLayers === audioLayers } };
 }
 
-/** What the provider knows of a model for speech-to-text. Its contents may come from the catalogue or from another version, so they are checked each time. Pure. */
+const Contents = z.looseObject({ translates: z.boolean().optional().catch(undefined) });
 
-const Contents = z.looseObject({
-  translates: z.boolean().optional().catch(undefined),
-});
-
-type SttContents = Readonly<z.output<typeof Contents>>;
-
-/** Only a Whisper that knows several languages translates into English. */
-function sttContents(family: string, metadata: ReadonlyMap<string, string>): SttContents {
-  return { translates: family === 'whisper' && metadata.get('is_multilingual') === '1' };
-}
-
-/** A model about which nothing is known transcribes at least. */
+/** Contents may come from the catalogue or another version. A model of unknown contents at least transcribes. */
 export function sttCapabilities({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Capability[] {
   const known = provider === 'stt' ? Contents.safeParse(contents).data : undefined;
   return known?.translates === true ? ['transcription', 'translation'] : ['transcription'];

@@ -1,4 +1,4 @@
-/** The provider for speech-to-text. It computes with the CPU and nothing else. */
+/** Provider for speech-to-text, which computes with the CPU only. */
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
@@ -14,8 +14,6 @@ async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<Slot
   return await askSpeech(endpoint, io, { path: '/v1/audio/transcriptions', ...form, judge: judgeTranscription }, signal);
 }
 
-/** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
-
 const CAPABILITY_OF: Readonly<Partial<Record<string, Capability>>> = {
   '/v1/audio/transcriptions': 'transcription',
   '/v1/audio/translations': 'translation',
@@ -26,8 +24,8 @@ function inferPath({ capability, path }: InferRequest, capabilities: readonly Ca
   if (needed === capability && capabilities.includes(capability)) return { kind: 'forward', path };
   const message =
     capability === 'translation'
-      ? 'Use a model that translates, such as a Whisper of several languages: the model of this slot only writes down what is said'
-      : `Send this request to another slot: a slot for speech-to-text does not serve "${path}"`;
+      ? 'The model of this slot only transcribes; use one that translates, such as a multilingual Whisper'
+      : `A slot for speech-to-text does not serve "${path}"; send the request to another slot`;
   return { kind: 'refuse', message };
 }
 

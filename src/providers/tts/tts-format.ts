@@ -1,4 +1,4 @@
-/** How models for text-to-speech look on disk: a directory with one network and what belongs to it, unpacked as sherpa-onnx releases them. */
+/** Format of text-to-speech models: a directory, unpacked as sherpa-onnx releases them. */
 import type { ModelFormat, ModelReading } from '../provider.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
@@ -12,11 +12,10 @@ export const ttsFormat: ModelFormat = {
   filesOf: (name) => [name],
   contentsFrom: (stated) => stated,
   async read({ id, entry }, files): Promise<ModelReading> {
-    // What is not a file is only in the names of the entry.
+    // Directories are only among the names of the entry.
     const bundle = findBundle(TTS_BUNDLES, [...(await files.names()), ...(entry.names ?? [])]);
-    if (bundle === undefined) {
+    if (bundle === undefined)
       return { kind: 'unusable', message: `The model "${id}" is incomplete: its network or what belongs to it is missing; get it again` };
-    }
     // The pronunciation rules of espeak-ng are a directory.
     const others = bundle.others.filter((name) => /\.(bin|txt|json)$/.test(name));
     const reading = await readBundle(id, { ...bundle, others }, files);
@@ -28,8 +27,6 @@ export const ttsFormat: ModelFormat = {
   },
 };
 
-/** The models for text-to-speech that the speech server loads. Pure. */
-
 const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
 
 const TTS_BUNDLES: readonly BundleShape[] = [
@@ -40,8 +37,8 @@ const TTS_BUNDLES: readonly BundleShape[] = [
     networks: [network('lm_flow'), network('lm_main'), network('encoder'), network('decoder'), network('text_conditioner')],
     others: [/^vocab\.json$/, /^token_scores\.json$/],
   },
-  // What sherpa-onnx calls VITS, such as the voices of Piper.
+  // VITS in the terms of sherpa-onnx, e.g. the voices of Piper.
   { family: 'vits', networks: [/\.onnx$/], others: [TOKENS, /^(?:espeak-ng-data|lexicon.*\.txt)$/] },
-  // A model that reads characters instead of sounds needs neither. By its files it could as well be one for speech-to-text.
+  // A model of characters needs neither. Its files could as well be a model for speech-to-text.
   { family: 'vits', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS] },
 ];

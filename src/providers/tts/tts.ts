@@ -1,4 +1,4 @@
-/** The provider for text-to-speech. */
+/** Provider for text-to-speech. */
 import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest, BackendVerdict } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
 import { openSpeechServer } from '../speech/speech-program.ts';
@@ -10,13 +10,10 @@ import { rankBackends } from '../decide/rank-backends.ts';
 import type { Machine } from '../../schema/status/hardware.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 
-/** Letters that every model reads in some way. */
+/** Every model reads these letters in some way. */
 const TEXT = 'Hello.';
 
-/**
- * A short text must be spoken, and not as silence. A model that imitates voices is only asked whether it is loaded: the check has no recording
- * of a voice, and what a model makes of another sound says nothing about it.
- */
+/** A short text must not be silence. Models that imitate voices are only asked whether they are loaded. */
 async function askReadiness(
   endpoint: Endpoint,
   io: ProbeIo,
@@ -28,18 +25,14 @@ async function askReadiness(
   return await askSpeech(endpoint, io, { path: '/v1/audio/speech', body, judge: judgeSpeech }, signal);
 }
 
-/** Maps a request to the path of the speech server that serves it: it speaks OpenAI's dialect itself. Pure. */
-
 function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
   if (capability === 'speech' && capabilities.includes('speech') && path === '/v1/audio/speech') return { kind: 'forward', path };
-  return { kind: 'refuse', message: `Send this request to another slot: a slot for text-to-speech does not serve "${path}"` };
+  return { kind: 'refuse', message: `A slot for text-to-speech does not serve "${path}"; send the request to another slot` };
 }
-
-/** With what text-to-speech computes: with the CPU, or with Vulkan where a server that can use it is provided. Pure. */
 
 const NO_VULKAN = 'the speech engine computes with the CPU only: sherpa-onnx is not built for Vulkan';
 
-/** A program that says what it can is believed; otherwise the devices of the machine decide, and whether there is an image for the backend. */
+/** A program that reports its backends is believed; otherwise devices and images decide. */
 function rankTtsBackends(hardware: Machine | undefined): readonly BackendVerdict[] {
   const program = hardware?.programs.tts;
   return rankBackends('tts', hardware).map(({ backend, missing }) => {
@@ -48,13 +41,8 @@ function rankTtsBackends(hardware: Machine | undefined): readonly BackendVerdict
   });
 }
 
-function devicesOf(backend: Backend): readonly string[] {
-  return backend === 'vulkan' ? ['/dev/dri'] : [];
-}
-
-function usesDevice({ backend, resources }: SlotSpec): boolean {
-  return backend !== 'cpu' && resources.gpus !== 0;
-}
+const devicesOf = (backend: Backend): readonly string[] => (backend === 'vulkan' ? ['/dev/dri'] : []);
+const usesDevice = ({ backend, resources }: SlotSpec): boolean => backend !== 'cpu' && resources.gpus !== 0;
 
 export const tts: Provider = {
   kind: 'tts',

@@ -30,13 +30,13 @@ describe('describeAvailability()', () => {
       images(),
       AMD,
       false,
-      'Build a toolbox image with "svcctl toolbox build", or name one in "toolboxes.toml": there is none',
+      'No toolbox image exists; build one with "svcctl toolbox build", or name one in "toolboxes.toml"',
     ],
     'asks for a device or an image where no image can be used': [
       images('cuda'),
       NONE,
       false,
-      'Make a device available, or build a toolbox image: "vulkan" is not available, because this machine has no GPU; "rocm" is not available, because this machine has no GPU of AMD; "cuda" is not available, because this machine has no GPU of NVIDIA; "cpu" is not available, because there is no toolbox image',
+      '"vulkan" is not available, because this machine has no GPU; "rocm" is not available, because this machine has no GPU of AMD; "cuda" is not available, because this machine has no GPU of NVIDIA; "cpu" is not available, because there is no toolbox image; make a device available, or build a toolbox image',
     ],
     'names the program of a process': [
       process(ok({ name: '"/usr/bin/llama-server"' })),

@@ -124,20 +124,26 @@ describe('objection()', () => {
       CAUSAL,
       ['--rerank'],
       {},
-      /^Remove "--rerank" from the arguments of the slot, .* "chat.gguf" has no classifier head/,
+      /^Model "chat.gguf" has no classifier head, .*; remove "--rerank" from the arguments of the slot/,
     ],
-    ['reranking without a head by the environment', CAUSAL, [], { LLAMA_ARG_RERANKING: '1' }, /^Remove "--rerank"/],
-    ['an encoder that is to rank without a head', ENCODER, ['--reranking'], {}, /^Remove "--rerank"/],
+    ['reranking without a head by the environment', CAUSAL, [], { LLAMA_ARG_RERANKING: '1' }, /; remove "--rerank"/],
+    ['an encoder that is to rank without a head', ENCODER, ['--reranking'], {}, /; remove "--rerank"/],
     [
       'the pooling of a reranker without a head',
       CAUSAL,
       ['--embeddings', '--pooling', 'rank'],
       {},
-      /^Set "--pooling" to .* no classifier head/,
+      / no classifier head, .*; set "--pooling" to /,
     ],
-    ['a reranker whose head was not converted', saying(ENCODER, { poolingType: 4 }), [], {}, /^Get another file of the reranker/],
-    ['embeddings without pooling', CAUSAL, ['--embeddings', '--pooling', 'none'], {}, /the first chat request would end the server$/],
-    ['an encoder without pooling', ENCODER, ['--pooling', 'none'], {}, /^Set "--pooling" to "mean", "cls" or "last"/],
+    ['a reranker whose head was not converted', saying(ENCODER, { poolingType: 4 }), [], {}, /; get another file of the reranker$/],
+    [
+      'embeddings without pooling',
+      CAUSAL,
+      ['--embeddings', '--pooling', 'none'],
+      {},
+      /, the first chat request would end the server; set "--pooling"/,
+    ],
+    ['an encoder without pooling', ENCODER, ['--pooling', 'none'], {}, /; set "--pooling" to "mean", "cls" or "last"/],
   ] as const)('refuses %s, and says what to do', (_what, model, args, env, message) => {
     expect(objectionOf(model, args, env)).toMatch(message);
   });

@@ -19,7 +19,7 @@ describe('what goes wrong at the server', () => {
     const [status, code, message] = failedWith(await draw());
     expect([status, code]).toEqual([502, 'image.failed']);
     expect(message).toMatch(
-      /^Get the model again \("svcctl model pull sdxl-turbo"\), then restart the slot: the image server does not have a file of it/,
+      /^The image server lacks a file of the model: .*; get it again \("svcctl model pull sdxl-turbo"\), then restart the slot$/,
     );
   });
 
@@ -28,10 +28,10 @@ describe('what goes wrong at the server', () => {
     expect(failedWith(await draw({ size: '1024x1024' }))).toEqual([
       502,
       'image.failed',
-      'Set "size" to "720x720" or less: the device has no memory for an image of 1024x1024',
+      'The device has too little memory for an image of 1024x1024; set "size" to "720x720" or less',
     ]);
     expect(failedWith(await draw({ n: 4 }))[2]).toBe(
-      'Set "n" to 1, and ask several times: the device has no memory for 4 images at once of 512x512',
+      'The device has too little memory for 4 images at once of 512x512; set "n" to 1, and send several requests',
     );
   });
 
@@ -40,7 +40,7 @@ describe('what goes wrong at the server', () => {
     expect(failedWith(await draw())).toEqual([
       502,
       'image.failed',
-      'Read the log of the slot: "KSampler" of the image server failed: The size of tensor a (4) must match b (5)',
+      'Node "KSampler" of the image server failed: The size of tensor a (4) must match b (5); read the log of the slot',
     ]);
     standIn.behave({ failure: 'none' });
     expect((await draw()).status).toBe(200);
@@ -51,7 +51,7 @@ describe('what goes wrong at the server', () => {
     const reply = draw({ steps: 10 });
     await until(() => standIn.queue().running.length === 1);
     await fetch(`http://127.0.0.1:${standIn.port}/interrupt`, { method: 'POST', body: '{}' });
-    expect(failedWith(await reply)).toEqual([502, 'image.failed', 'Send the request again: somebody interrupted it at the image server']);
+    expect(failedWith(await reply)).toEqual([502, 'image.failed', 'The request was interrupted at the image server; send it again']);
   });
 
   test.each(['html', 'nothing', 'half', 'absent'] as const)('an image that is %s is no image, in each form', async (view) => {

@@ -51,7 +51,7 @@ test('a diffusion model alone names what it needs beside it, and says what is mi
     companions: { t5: 't5xxl_fp16.safetensors', clip: 'clip_l.safetensors' },
   });
   expect(objectionTo({ id: ID, hostPath: '/m/flux1-schnell.safetensors', provider: 'image', ...reading })).toBe(
-    'Put the decoder "ae.safetensors" into the directory of "mine": its file has no text encoders and no decoder',
+    'The file of "mine" has no text encoders and no decoder; put the decoder "ae.safetensors" into its directory',
   );
 });
 

@@ -56,8 +56,8 @@ describe('with the WebSocket', () => {
   });
 
   test.each([
-    ['memory', 'Set "size" to "'],
-    ['node', 'Read the log of the slot: "SamplerCustom" of the image server failed'],
+    ['memory', 'The device has too little memory'],
+    ['node', 'Node "SamplerCustom" of the image server failed'],
   ] as const)('a job that fails for %s is answered when the server says so', async (failure, message) => {
     const standIn = await start('sdxl-turbo', { behaviour: { failure } });
     const [status, code, text] = failedWith(await draw());

@@ -70,6 +70,6 @@ describe('a stream', () => {
 
   test('that fails after its first event ends with an error, which the package of OpenAI throws', async () => {
     await start('sdxl-turbo', { behaviour: { view: 'half' } });
-    await expect(eventsOf({ partial_images: 1, steps: 4 })).rejects.toThrow('the image server did not send an image that is complete');
+    await expect(eventsOf({ partial_images: 1, steps: 4 })).rejects.toThrow('The image server did not send a complete image');
   });
 });

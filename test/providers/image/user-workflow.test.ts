@@ -52,11 +52,11 @@ describe('a workflow of a user', () => {
     expect(sent(standIn)['8'].inputs.image).toMatch(/^svc\/.*-image\.png$/);
     expect(sent(standIn)['9'].inputs.image).toMatch(/^svc\/.*-mask\.png$/);
     const without = client.images.edit({ model: 'img', prompt: 'a hat', image: await file(photo) });
-    await expect(without).rejects.toMatchObject({ status: 400, param: 'mask', message: expect.stringContaining('Send a "mask"') });
+    await expect(without).rejects.toMatchObject({ status: 400, param: 'mask', message: expect.stringContaining('; send a "mask"') });
     expect(failedWith(await draw())).toEqual([
       400,
       'request.invalid',
-      'Use "/v1/images/edits" and send an image: the workflow "portrait" changes one',
+      'Workflow "portrait" needs an image; send one to "/v1/images/edits"',
     ]);
   });
 
@@ -67,7 +67,7 @@ describe('a workflow of a user', () => {
     const edit = client.images.edit({ model: 'img', prompt: 'a hat', image });
     await expect(edit).rejects.toMatchObject({
       status: 400,
-      message: expect.stringContaining('Use "/v1/images/generations": the workflow "portrait"'),
+      message: expect.stringContaining('Workflow "portrait" takes no image'),
     });
     expect(standIn.seen).toEqual([]);
   });
@@ -79,17 +79,17 @@ describe('what the server does not accept', () => {
     expect(failedWith(await draw({ glow: 1e6 }))).toEqual([
       400,
       'request.invalid',
-      expect.stringMatching(/^Set "glow" to another value: the image server refuses it: Value 1000000 bigger than max of 100/),
+      expect.stringMatching(/^The image server refused "glow": Value 1000000 bigger than max of 100.*; set it to another value$/),
     ]);
-    expect(failedWith(await draw({ sampler: 'none' }))[2]).toMatch(/^Set "sampler" to another value: .*Value not in list/);
+    expect(failedWith(await draw({ sampler: 'none' }))[2]).toMatch(
+      /^The image server refused "sampler": Value not in list.*; set it to another value$/,
+    );
     expect((await draw()).status).toBe(200);
   });
 
   test('of the workflow itself names the workflow', async () => {
     await startWith(changed(PORTRAIT, '7', { inputs: { vae: ['1', 0] } }));
-    expect(failedWith(await draw())[2]).toMatch(
-      /^Change the workflow "portrait": "VAEDecode" of the image server does not accept it: Return type mismatch/,
-    );
+    expect(failedWith(await draw())[2]).toMatch(/^Node "VAEDecode" of the image server refused workflow "portrait": Return type mismatch/);
   });
 
   test('because a node is of another author is known before the first request', async () => {
@@ -98,9 +98,7 @@ describe('what the server does not accept', () => {
       '7': { ...PORTRAIT['7'], class_type: 'FancyDecode', inputs: PORTRAIT['7']?.inputs ?? {}, _meta: { title: '' } },
     };
     const standIn = await startWith(workflow);
-    expect(failedWith(await draw())[2]).toMatch(
-      /^Change the workflow "portrait": the image server does not have a node of it: .*FancyDecode/,
-    );
+    expect(failedWith(await draw())[2]).toMatch(/^The image server lacks a node of workflow "portrait": .*FancyDecode/);
     const health = await askReadiness(
       { host: '127.0.0.1', port: standIn.port },
       {
@@ -122,7 +120,7 @@ describe('what the server does not accept', () => {
     await startWith(PORTRAIT);
     await rm(path.join(at().checkpoints, 'portrait/glow.safetensors'));
     expect(failedWith(await draw())[2]).toMatch(
-      /^Put back the file that the workflow "portrait" loads, then restart the slot: .*portrait\/glow.safetensors/,
+      /^The image server lacks a file of workflow "portrait": .*portrait\/glow.safetensors.*; put it back/,
     );
   });
 });

@@ -195,7 +195,7 @@ describe('embeddings', () => {
     npu = await startNpuGateway({ embed: false, asr: false });
     for (const reply of [await ask(EMBEDDINGS, { input: 'a' }), await transcribe()]) {
       expect([reply.status, errorOf(reply.text).code]).toEqual([502, 'upstream.failed']);
-      expect(errorOf(reply.text).message).toMatch(/^Restart the slot/);
+      expect(errorOf(reply.text).message).toMatch(/^The NPU server runs without the model for this request; restart the slot/);
     }
   });
 });

@@ -69,7 +69,7 @@ describe('The NPU provider is advertised only when both the NPU driver stack and
     const { available, reason } = describeAvailability(npu, notHere, WITH_NPU);
     expect([available, reason]).toEqual([
       false,
-      'Make a device available, or build a toolbox image: "npu" is not available, because its toolbox image is not on this machine',
+      '"npu" is not available, because its toolbox image is not on this machine; make a device available, or build a toolbox image',
     ]);
   });
 
@@ -77,7 +77,7 @@ describe('The NPU provider is advertised only when both the NPU driver stack and
     const none = describeAvailability(npu, here, recordedHardware('w7900'));
     expect([none.available, none.reason]).toEqual([
       false,
-      'Make a device available, or build a toolbox image: "npu" is not available, because this machine has no NPU',
+      '"npu" is not available, because this machine has no NPU; make a device available, or build a toolbox image',
     ]);
     const devices = WITH_NPU.devices.map((device) =>
       device.kind === 'npu'
@@ -132,7 +132,7 @@ describe('The NPU provider has its own model namespace. Available tags come from
       ['embed-gemma:300m', true],
       ['whisper-v3:turbo', true],
     ]);
-    expect(listed[1]?.missing).toMatch(/^Fetch the model with "flm pull qwen3:4b"/);
+    expect(listed[1]?.missing).toMatch(/; fetch them with "flm pull qwen3:4b"/);
   });
 
   test('arbitrary GGUF files cannot run through it: no file of the store is one of its models', () => {

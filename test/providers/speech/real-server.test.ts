@@ -116,7 +116,7 @@ function speechContract(kind: ServerKind): void {
     });
 
     test('refuses itself what its provider refuses', async () => {
-      expect(planned(stt, 'translation')).toContain('the model of this slot only writes down what is said');
+      expect(planned(stt, 'translation')).toContain('The model of this slot only transcribes');
       const form = new FormData();
       form.append('file', new Blob([wavFile([[2, 0.3]])]), 'a.wav');
       const answer = await fetch(`${stt.url}/v1/audio/translations`, { method: 'POST', body: form });

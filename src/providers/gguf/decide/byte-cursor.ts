@@ -1,22 +1,18 @@
-/**
- * Reads little-endian values of the GGUF format one after the other, from a window of the file. Throws for the header's parser to catch. Pure except for its
- * position.
- */
-
+/** Reads GGUF values from a window of the file. Throws for the header parser. Pure except for its position. */
 export type Scalar = number | string | boolean;
 
-/** The window ends before the value does; bytes that follow it are needed. */
+/** The value goes on beyond the window. */
 export class EndOfBytes extends Error {}
-/** The file is damaged. The message is part of a sentence and starts with "it" or "its". */
+/** Damaged file. The message is a clause about "it" or "its". */
 export class CorruptHeader extends Error {}
 
-/** Longer than any text in a known model; chat templates have some ten thousand characters. */
+/** Longer than any string of a known model; chat templates have some ten thousand characters. */
 const MAX_TEXT_BYTES = 64 * 2 ** 20;
 const STRING = 8;
 const HIGH = 2 ** 32;
 const LENGTH_BYTES = 8;
 
-/** The scalar types of GGUF by their number, with their size in bytes. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+/** Scalar types by number, with their size in bytes. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
 const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataView, at: number) => Scalar]>> = {
   0: [1, (view, at) => view.getUint8(at)],
   1: [1, (view, at) => view.getInt8(at)],
@@ -35,9 +31,9 @@ const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataV
 export class ByteCursor {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
-  /** Where in the file the window starts. */
+  /** Offset of the window in the file. */
   readonly #start: number;
-  /** In the file. It may be behind the window after a skip. */
+  /** Offset in the file; after a skip maybe behind the window. */
   position: number;
 
   constructor(bytes: Uint8Array, start = 0) {
@@ -47,7 +43,6 @@ export class ByteCursor {
     this.position = start;
   }
 
-  /** Whether the next byte is in the window. */
   get hasMore(): boolean {
     return this.position - this.#start < this.#bytes.length;
   }
@@ -56,7 +51,7 @@ export class ByteCursor {
     return this.#view.getUint32(this.#take(4), true);
   }
 
-  /** Reads a count. `what` names the counted things in the message about a count above `max`. */
+  /** Reads a count of up to `max`. `what` names the counted things in the message. */
   u64(what: string, max: number): number {
     const at = this.#take(8);
     const value = this.#view.getUint32(at + 4, true) * HIGH + this.#view.getUint32(at, true);
@@ -70,7 +65,7 @@ export class ByteCursor {
     return new TextDecoder().decode(this.#bytes.subarray(at, at + length));
   }
 
-  /** Returns the length in bytes of the text that comes next, and stays before it. */
+  /** Peeks at the length of the next string. */
   textBytes(): number {
     const before = this.position;
     const length = this.u64('characters in one text', MAX_TEXT_BYTES);
@@ -82,10 +77,7 @@ export class ByteCursor {
     this.skip(this.u64('characters in one text', MAX_TEXT_BYTES));
   }
 
-  /**
-   * Skips up to `count` texts, as many as begin in the window, and returns how many. A vocabulary has several hundred thousand, so that this loop decides how long a
-   * header takes.
-   */
+  /** Skips up to `count` strings in the window and returns how many. The hot loop: vocabularies are large. */
   skipTexts(count: number): number {
     const view = this.#view;
     const last = this.#bytes.length - LENGTH_BYTES;
@@ -98,7 +90,7 @@ export class ByteCursor {
       skipped += 1;
     }
     this.position = this.#start + at;
-    // What ended the loop is a text that the window does not hold, or a length that is refused.
+    // A string beyond the window, or a refused length.
     if (skipped === 0) {
       this.skipText();
       return 1;
@@ -106,18 +98,17 @@ export class ByteCursor {
     return skipped;
   }
 
-  /** Reads a scalar that is not a text. */
   scalar(type: number): Scalar {
     const [size, get] = scalarOf(type);
     return get(this.#view, this.#take(size));
   }
 
-  /** Moves on by a number of bytes, of which those behind the window need not be read. */
+  /** Moves on, maybe beyond the window. */
   skip(bytes: number): void {
     this.position += bytes;
   }
 
-  /** Moves on by a number of bytes and returns where in the window the first one is. */
+  /** Moves on and returns the offset of the first byte in the window. */
   #take(bytes: number): number {
     const at = this.position - this.#start;
     if (at + bytes > this.#bytes.length) throw new EndOfBytes();
@@ -127,11 +118,7 @@ export class ByteCursor {
 }
 
 export const isText = (type: number): boolean => type === STRING;
-
-/** Returns the size in bytes of a scalar that is not a text. */
-export function sizeOf(type: number): number {
-  return scalarOf(type)[0];
-}
+export const sizeOf = (type: number): number => scalarOf(type)[0];
 
 function scalarOf(type: number): (typeof SCALARS)[number] {
   const scalar = SCALARS[type];
@@ -139,46 +126,21 @@ function scalarOf(type: number): (typeof SCALARS)[number] {
   return scalar;
 }
 
-/** The sizes of tensors, from ggml's block formats by their number in GGUF files. Pure. */
+/** Type number, name, elements and bytes per block of ggml. Missing numbers were removed from ggml. */
+const BLOCKS: ReadonlyMap<number, readonly [elements: number, bytes: number]> = new Map(
+  [
+    '0 F32 1/4, 1 F16 1/2, 2 Q4_0 32/18, 3 Q4_1 32/20, 6 Q5_0 32/22, 7 Q5_1 32/24, 8 Q8_0 32/34, 9 Q8_1 32/36',
+    '10 Q2_K 256/84, 11 Q3_K 256/110, 12 Q4_K 256/144, 13 Q5_K 256/176, 14 Q6_K 256/210, 15 Q8_K 256/292, 16 IQ2_XXS 256/66, 17 IQ2_XS 256/74',
+    '18 IQ3_XXS 256/98, 19 IQ1_S 256/50, 20 IQ4_NL 32/18, 21 IQ3_S 256/110, 22 IQ2_S 256/82, 23 IQ4_XS 256/136, 24 I8 1/1, 25 I16 1/2',
+    '26 I32 1/4, 27 I64 1/8, 28 F64 1/8, 29 IQ1_M 256/56, 30 BF16 1/2, 34 TQ1_0 256/54, 35 TQ2_0 256/66, 39 MXFP4 32/17',
+  ]
+    .flatMap((row) => row.split(', '))
+    .map((entry) => entry.split(/[ /]/))
+    .map(([type, , elements, bytes]) => [Number(type), [Number(elements), Number(bytes)]] as const),
+);
 
-/** Elements and bytes per block. The missing numbers belong to formats that were removed from ggml. */
-const BLOCKS: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
-  0: [1, 4], // F32
-  1: [1, 2], // F16
-  2: [32, 18], // Q4_0
-  3: [32, 20], // Q4_1
-  6: [32, 22], // Q5_0
-  7: [32, 24], // Q5_1
-  8: [32, 34], // Q8_0
-  9: [32, 36], // Q8_1
-  10: [256, 84], // Q2_K
-  11: [256, 110], // Q3_K
-  12: [256, 144], // Q4_K
-  13: [256, 176], // Q5_K
-  14: [256, 210], // Q6_K
-  15: [256, 292], // Q8_K
-  16: [256, 66], // IQ2_XXS
-  17: [256, 74], // IQ2_XS
-  18: [256, 98], // IQ3_XXS
-  19: [256, 50], // IQ1_S
-  20: [32, 18], // IQ4_NL
-  21: [256, 110], // IQ3_S
-  22: [256, 82], // IQ2_S
-  23: [256, 136], // IQ4_XS
-  24: [1, 1], // I8
-  25: [1, 2], // I16
-  26: [1, 4], // I32
-  27: [1, 8], // I64
-  28: [1, 8], // F64
-  29: [256, 56], // IQ1_M
-  30: [1, 2], // BF16
-  34: [256, 54], // TQ1_0
-  35: [256, 66], // TQ2_0
-  39: [32, 17], // MXFP4
-};
-
-/** Returns the size of a tensor in bytes, or 0 for an unknown format: sums of sizes are lower bounds. */
+/** Size of a tensor in bytes; 0 for an unknown format, as sums are lower bounds. */
 export function tensorBytes(type: number, elements: number): number {
-  const block = BLOCKS[type];
+  const block = BLOCKS.get(type);
   return block === undefined ? 0 : Math.ceil(elements / block[0]) * block[1];
 }

@@ -1,47 +1,38 @@
-/** Derives the health of a server from its response to a probe. Only a response that a working model must have made passes. Pure. */
+/** Derives health from responses to probes: only a response of a working model passes. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { Health, ProbeResponse } from '../../provider.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import { judgeAlive, PASSING } from '../../decide/judge-status.ts';
 import type { GgufModel } from './gguf-model.ts';
-
-/**
- * Finds out whether what a model computed for its first request is nonsense. To refuse a sound model would be worse than to miss a broken one, so only answers that no sound
- * model can give count:
- *
- *     completion   the probability of the token is not a number, or the ten most probable tokens are all equally probable
- *     embedding    a value is not a number, all are 0, or there are more or fewer than the file of the model says
- *     rerank       a score is not a number, or the query itself and another text get exactly the same score
- *
- * So these are fine: no text at all, the end of the text as the first token, half of a character, any language, a vector of any length other than 0, a document ranked above the
- * query itself, and an answer without probabilities, as servers other than llama-server give it. llama-server writes NaN and infinity as `null` (seen with 0.7.0, upstream b11669).
- * Pure.
- */
 
 export type Check = 'completion' | 'embedding' | 'rerank';
 
-/** So many of the most probable tokens are asked for. */
 const TOP_TOKENS = 10;
 
-/** How much of a token a message quotes. */
+/** Quoted length of a token. */
 const QUOTED_CHARACTERS = 40;
 
 const probability = z.object({ logprob: z.number().nullable() });
-const Completion = z.object({
-  choices: z.tuple(
-    [
-      z.object({
-        text: z.string(),
-        logprobs: z.object({ content: z.tuple([probability.extend({ top_logprobs: z.array(probability) })], z.unknown()) }),
-      }),
-    ],
-    z.unknown(),
-  ),
-});
-const Embedding = z.object({ data: z.tuple([z.object({ embedding: z.unknown() })], z.unknown()) });
+const first = <Entry extends z.ZodType>(entry: Entry) => z.tuple([entry], z.unknown());
+const logprobs = z.object({ content: first(probability.extend({ top_logprobs: z.array(probability) })) });
+const Completion = z.object({ choices: first(z.object({ text: z.string(), logprobs })) });
+const Embedding = z.object({ data: first(z.object({ embedding: z.unknown() })) });
 const Rerank = z.object({ results: z.array(z.object({ relevance_score: z.number().nullable() })) });
 
-/** Returns what is wrong as the end of a sentence about the model; undefined where nothing is. `dimension`: the length of its vectors, where it is known. */
+/**
+ * Finds nonsense in the first result of a model. Refusing a sound model is worse than missing a broken one, so only
+ * results that no sound model can give count:
+ *
+ *     completion   the probability of the token is not a number, or the ten most probable tokens are equally probable
+ *     embedding    a value is not a number, all are 0, or the length differs from the file of the model
+ *     rerank       a score is not a number, or the query itself and another text get exactly the same score
+ *
+ * Fine are: no text, the end of the text as first token, half of a character, any language, a document ranked above
+ * the query itself, and results without probabilities, as from servers other than llama-server. llama-server writes
+ * NaN and infinity as `null` (seen with 0.7.0, upstream b11669). Returns the end of a sentence about the model.
+ * `dimension`: the length of its vectors, if known.
+ */
 function findNonsense(check: Check, body: unknown, dimension: number | undefined): string | undefined {
   if (check === 'completion') return inCompletion(Completion.safeParse(body).data);
   if (check === 'rerank') return inRerank(Rerank.safeParse(body).data);
@@ -75,23 +66,18 @@ function inRerank(answer: z.infer<typeof Rerank> | undefined): string | undefine
     : undefined;
 }
 
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, QUOTED_CHARACTERS));
-}
+const quote = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS));
 
-export interface ProbeRequest {
-  readonly path: string;
-  readonly body: string;
-}
+export type ProbeRequest = { readonly path: string; readonly body: string };
 
-/** The cheapest request that shows that the model answers. A vector in base64 takes a quarter of the bytes: one of 4,096 numbers as text is longer than what is read. */
+/** Cheapest requests that prove that the model answers. Base64 takes a quarter of the bytes of numbers. */
 export const PROBES: Readonly<Record<Check, ProbeRequest>> = {
   completion: { path: '/v1/completions', body: JSON.stringify({ prompt: 'Hi', max_tokens: 1, temperature: 0, cache_prompt: false }) },
   embedding: { path: '/v1/embeddings', body: JSON.stringify({ input: 'Hi', encoding_format: 'base64' }) },
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
 };
 
-/** A request of about the same cost, whose answer shows also whether what the model computes makes sense. */
+/** Requests of about the same cost that also show whether the results make sense. */
 export const READINESS_CHECKS: Readonly<Record<Check, ProbeRequest>> = {
   completion: {
     path: '/v1/completions',
@@ -101,10 +87,8 @@ export const READINESS_CHECKS: Readonly<Record<Check, ProbeRequest>> = {
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hi', 'The dog runs home'] }) },
 };
 
-/** The length of a quoted server message. */
-const MAX_QUOTED_CHARACTERS = 200;
-
-const first = (entry: z.ZodType) => z.tuple([entry], z.unknown());
+const FLOAT_BYTES = 4;
+const Vector = z.array(z.number().nullable());
 const isVector = (embedding: unknown): boolean => {
   const vector = decodeVector(embedding);
   return vector !== undefined && vector.length > 0 && vector.every((value) => Number.isFinite(value));
@@ -118,11 +102,10 @@ const EXPECTED: Readonly<Record<Check, { readonly schema: z.ZodType; readonly wh
   rerank: { schema: z.object({ results: first(z.object({ relevance_score: z.number() })) }), what: 'a score in "results"' },
 };
 const isZero = (embedding: unknown): boolean => decodeVector(embedding)?.every((value) => value === 0) === true;
-/** A damaged model computes zeros. */
+/** Damaged models compute zeros. */
 const ZeroEmbedding = z.object({ data: first(z.object({ embedding: z.unknown().refine(isZero) })) });
-const ErrorBody = z.object({ error: z.object({ message: z.string() }) });
 
-/** What has to be checked before a server with these capabilities takes requests; `probe` where it has none. */
+/** Checks before a server with these capabilities takes requests; `probe` if it has none. */
 export function checksFor(capabilities: readonly Capability[], probe: Check): readonly Check[] {
   const checks = new Set<Check>();
   for (const capability of capabilities) {
@@ -132,7 +115,6 @@ export function checksFor(capabilities: readonly Capability[], probe: Check): re
   return checks.size === 0 ? [probe] : [...checks];
 }
 
-/** Derives the readiness of a server from its response to a readiness check. */
 export function deriveReadiness(check: Check, response: ProbeResponse, model: GgufModel, backend: string): Health {
   const nonsense =
     response.status === 200 ? findNonsense(check, parseJson(response.body), model.embeddingLengthOut ?? model.embeddingLength) : undefined;
@@ -142,36 +124,21 @@ export function deriveReadiness(check: Check, response: ProbeResponse, model: Gg
 
 const WORST_FIRST = ['nonsense', 'failing', 'silent', 'loading'] as const;
 
-/** Everything that a slot serves has to work. */
-export function worstOf(answers: readonly Health[]): Health {
-  return (
-    WORST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined) ?? { kind: 'passing' }
-  );
-}
+/** Every capability of a slot has to work. */
+export const worstOf = (answers: readonly Health[]): Health =>
+  WORST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined) ?? PASSING;
 
 export function deriveHealth(probe: Check, response: ProbeResponse): Health {
-  const { status, error = 'no connection' } = response;
-  if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error}` };
+  const failed = judgeAlive(response);
+  if (failed !== undefined) return failed;
   const body = parseJson(response.body);
-  if (status === 503) return { kind: 'loading', message: `The server is still loading the model: ${messageIn(body, response)}` };
-  if (status !== 200) return { kind: 'failing', message: `A health probe failed with HTTP status ${status}: ${messageIn(body, response)}` };
   const { schema, what } = EXPECTED[probe];
   if (!schema.safeParse(body).success) return { kind: 'failing', message: `The response to a health probe does not contain ${what}` };
-  if (probe !== 'embedding' || !ZeroEmbedding.safeParse(body).success) return { kind: 'passing' };
+  if (probe !== 'embedding' || !ZeroEmbedding.safeParse(body).success) return PASSING;
   return { kind: 'failing', message: 'The response to a health probe is a vector of zeros: the model file may be damaged' };
 }
 
-function messageIn(body: unknown, response: ProbeResponse): string {
-  const message = ErrorBody.safeParse(body).data?.error.message ?? response.body;
-  return JSON.stringify(message.slice(0, MAX_QUOTED_CHARACTERS));
-}
-
-/** Decodes the vector in an answer to `/v1/embeddings`: an array of numbers, or little-endian 32-bit floats in base64. Pure. */
-
-const FLOAT_BYTES = 4;
-const Vector = z.array(z.number().nullable());
-
-/** Returns undefined where it is neither. `null`, as servers write it in place of a number that JSON cannot express, becomes NaN. */
+/** Decodes numbers, or little-endian floats in base64. `null`, a number that JSON cannot express, becomes NaN. */
 function decodeVector(embedding: unknown): readonly number[] | undefined {
   if (typeof embedding !== 'string') return Vector.safeParse(embedding).data?.map((value) => value ?? Number.NaN);
   const bytes = Buffer.from(embedding, 'base64');

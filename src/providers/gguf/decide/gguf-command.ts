@@ -1,4 +1,4 @@
-/** The command line, environment and devices of llama-server for a slot. Pure. */
+/** Command line, environment and devices of llama-server for a slot. Pure. */
 import { dirname, join } from 'node:path';
 import { serverAliases } from '../../decide/server-aliases.ts';
 import type { SlotContext } from '../../provider.ts';
@@ -11,13 +11,13 @@ import type { ServerLayout } from './gguf-memory.ts';
 
 export const PROGRAM = 'llama-server';
 
-/** Everything the command line depends on, with what the files of the model say. */
+/** Input of the command line, with the contents of the model's files. */
 export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel };
 
 /** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
 const ONE_THREAD_BYTES = 32 * 2 ** 20;
 
-/** Seconds between the pings of a stream. A stopping server notices only with the next ping that it has to end the stream. */
+/** Seconds between pings of a stream. A stopping server ends streams only at the next ping. */
 const PING_SECONDS = '2';
 
 const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
@@ -51,7 +51,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     ...deviceArguments(spec),
     ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
-    // Without these it serves a web page and the prompts of all users, and may download models.
+    // Otherwise it serves a web page and the prompts of all users, and may download models.
     '--no-ui',
     '--no-slots',
     '--offline',
@@ -59,15 +59,12 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
   ];
 }
 
-/**
- * Options that not all builds know are passed in the environment, where unknown names are ignored. The `[env]` of the slot takes
- * precedence over these.
- */
+/** Not all builds know these: the environment ignores unknown names. The `[env]` of the slot wins. */
 export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, string>> {
   const { spec, model } = slot;
   const { layout } = chooseLayout(slot.name, spec, model);
   return {
-    // By default, any web page may read responses from a loopback port.
+    // Otherwise any web page may read responses from a loopback port.
     LLAMA_ARG_CORS_ORIGINS: 'localhost',
     LLAMA_ARG_SSE_PING_INTERVAL: PING_SECONDS,
     LLAMA_ARG_CACHE_RAM: String(layout.cacheRamMiB),
@@ -78,17 +75,15 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
   };
 }
 
-/** What of its copies the memory of the slot was computed with. */
-function checkpointLimits({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> {
-  return { LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints), LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing) };
-}
+/** Limits of checkpoints that the memory of the slot was computed with. */
+const checkpointLimits = ({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> => ({
+  LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints),
+  LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing),
+});
 
-/** Returns the device nodes or CDI names that a container needs. */
-export function devicesOf(backend: Backend): readonly string[] {
-  return DEVICES[backend];
-}
+export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 
-/** An embedding server must process its longest input as one batch, so its context is always set. */
+/** Embedding servers process their longest input as one batch, so their context is always set. */
 function contextArguments(slot: GgufSlot): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
   const { context, parallel } = chooseLayout(slot.name, slot.spec, slot.model);
@@ -97,9 +92,7 @@ function contextArguments(slot: GgufSlot): readonly string[] {
   return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
-function deviceArguments(spec: SlotSpec): readonly string[] {
-  return usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0'];
-}
+const deviceArguments = (spec: SlotSpec): readonly string[] => (usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0']);
 
 function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);
@@ -109,7 +102,7 @@ function roleArguments(slot: GgufSlot): readonly string[] {
   return projector === undefined || isEncoder(slot.model) ? [] : ['--mmproj', join(dirname(slot.modelPath), projector)];
 }
 
-/** If the slot sets a number of GPUs, only the first ones are visible; otherwise all. */
+/** Only the first GPUs are visible if the slot sets their number. */
 function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const variable = VISIBLE_DEVICES[spec.backend];

@@ -1,65 +1,58 @@
 /**
- * Computes the memory that llama-server needs before it is started. The parts are those of llama.cpp: the weights as stored in the file; the cache of keys and values
- * (`llama_kv_cache`), with a second one for layers with a window, and the state of layers without attention; the compute buffer of one batch; and what llama-server keeps of
- * earlier prompts. The sizes of caches are exact, and those of compute buffers at most what llama-server 0.7.0 logs for generated models of each kind; docs/models.md has
- * the comparison with what the process takes. Pure.
+ * Memory demand of llama-server before its start. The parts are those of llama.cpp: weights as in the file; the cache
+ * of keys and values (`llama_kv_cache`), with a second one for layers with a window, and states of layers without
+ * attention; the compute buffer of one batch; and copies of earlier prompts. Cache sizes are exact; compute buffers are
+ * upper bounds of what llama-server 0.7.0 logs for generated models of each kind; docs/models.md compares them with
+ * processes. Pure.
  */
 import type { MemoryDemand } from '../../provider.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
+import type { ServerOptions } from './server-options.ts';
 
 export const MIB = 2 ** 20;
 
-/** How the server divides its memory. */
-export interface ServerLayout {
-  /** Tokens of all sequences together. */
+export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost' | 'expertsOnHost'> {
+  /** Tokens of all sequences. */
   readonly context: number;
-  /** Sequences at the same time. */
+  /** Concurrent sequences. */
   readonly parallel: number;
-  /** Whether all sequences share the context; otherwise each has an equal part to itself. */
+  /** All sequences share the context; otherwise each has an equal part. */
   readonly unified: boolean;
-  /** Tokens that are computed at once. */
+  /** Tokens computed at once. */
   readonly physicalBatch: number;
   readonly cacheRamMiB: number;
-  /** The most copies that one sequence keeps. */
+  /** Maximum per sequence. */
   readonly checkpoints: number;
-  /** Tokens between copies that earlier requests of a sequence have left; 0: no least distance. */
+  /** Minimum tokens between checkpoints of earlier requests; 0: none. */
   readonly checkpointSpacing: number;
-  readonly keyType: string | undefined;
-  readonly valueType: string | undefined;
   readonly flashAttention: boolean;
-  readonly fullWindows: boolean;
-  /** An encoder has no cache of keys and values. */
+  /** Encoders have no cache of keys and values. */
   readonly encoder: boolean;
   readonly gpu: boolean;
-  readonly cacheOnHost: boolean;
-  readonly expertsOnHost: boolean;
 }
 
-/** Of the process with its libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
+/** Process and libraries. Measured: 23 MiB, and about 8 MiB more after requests. */
 const BASE_BYTES = 32 * MIB;
-/**
- * Each sequence keeps its first copy, and a request makes up to three: before the last message of the user, at the end of the prompt, and a batch before its end if that message is longer
- * than a batch.
- */
+/** The first one, and per request: before the last message, at the prompt's end, and a batch before it. */
 const NEAR_CHECKPOINTS = 4;
-/** Texts and tables of one token of the vocabulary. Measured: 150 bytes without merges. */
+/** Strings and tables per token of the vocabulary. Measured: 150 bytes without merges. */
 const VOCABULARY_BYTES = 320;
-/** llama.cpp rounds the number of cells of a cache up to a multiple of this. */
+/** llama.cpp rounds the cells of a cache up to a multiple. */
 const CELLS = 256;
 const FLOAT_BYTES = 4;
-/** With flash attention, the mask of a batch has 16-bit numbers, otherwise also 32-bit ones. */
+/** Mask of a batch: 16-bit numbers with flash attention, otherwise also 32-bit ones. */
 const MASK_BYTES = 2;
 const WIDE_MASK_BYTES = 4;
-/** Rows of 32-bit numbers for each token of a batch while a feed-forward layer is computed: so many of its inner length, and so many of the embedding length. */
+/** 32-bit rows per token of a feed-forward layer: multiples of its inner length, and of the embedding length. */
 const INNER_ROWS = 3;
 const OUTER_ROWS = 5;
-/** More rows of the embedding length in a layer that keeps a state. */
+/** Additional rows of the embedding length in a layer with a state. */
 const STATE_ROWS = 11;
-/** For files that do not say it. */
+/** Fallbacks for missing header values. */
 const UNKNOWN_WIDTH = 4096;
 const UNKNOWN_INNER = 4;
-/** What a projector computes an image with, beyond its own weights; not measured with real ones. */
+/** Buffers for one image beside the projector's weights; not measured with real ones. */
 const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
 export interface ServerParts {
@@ -67,10 +60,9 @@ export interface ServerParts {
   /** Keys, values and states of all sequences. */
   readonly cache: number;
   readonly compute: number;
-  /** The part of `compute` for the inputs of a batch, which the host prepares. */
+  /** Part of `compute` that the host prepares. */
   readonly inputs: number;
   readonly projector: number;
-  /** Copies of windows and states, from which a sequence can go on. */
   readonly checkpoints: number;
   readonly promptCache: number;
   readonly base: number;
@@ -81,7 +73,7 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   const { cells, windowCells, streams } = cellsOf(layers, layout);
   const keptCells = layout.encoder ? 0 : cells * streams;
   const keptWindow = layout.encoder ? 0 : windowCells * streams;
-  const windowBytes = layers.window === undefined ? 0 : numberBytes(layers.window, layout);
+  const windowBytes = windowNumberBytes(layers, layout);
   const states = layout.encoder ? 0 : layers.stateBytes * layout.parallel;
   const inputs = inputBytes(model, layout, cells + windowCells);
   return {
@@ -96,14 +88,14 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   };
 }
 
-/** On a GPU, all layers, their cache and the buffers of a batch are in its memory. The process, what it keeps of prompts, and the table that embeds tokens stay on the host. */
+/** GPUs hold layers, cache and batch buffers; the host holds process, prompts and embedding table. */
 export function splitMemory(parts: ServerParts, model: GgufModel, layout: ServerLayout): MemoryDemand {
   const { weights, cache, compute, inputs, projector, checkpoints, promptCache, base } = parts;
   const ofProcess = base + promptCache + checkpoints;
   if (!layout.gpu) return { hostBytes: Math.ceil(ofProcess + weights + cache + compute + projector), deviceBytes: 0 };
   const input = Math.min(model.inputBytes ?? 0, weights);
   const experts = layout.expertsOnHost ? Math.min(model.expertBytes ?? 0, weights - input) : 0;
-  // A model without an output matrix uses the table that embeds tokens, of which the device gets a copy.
+  // Without an output matrix, the device gets a copy of the embedding table.
   const copied = model.hasOutput === false ? input : 0;
   const onDevice = layout.cacheOnHost ? 0 : cache;
   return {
@@ -112,24 +104,20 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   };
 }
 
-/** Returns the bytes of keys, values and states: what a saved conversation of the whole context takes. */
-export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
-  return serverParts(model, layout).cache;
-}
+/** Size of a saved conversation of the whole context. */
+export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
+/** Possible checkpoints of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
+export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>
+  NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
 
-/** Returns how many copies one sequence can have, whatever it may keep. Copies of earlier requests that are too close to each other are removed when a new one is made. */
-export function mostCheckpoints({ context, parallel, unified, checkpointSpacing }: ServerLayout): number {
-  return NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
-}
-
-/** Of all sequences. Sequences that share a context cannot all be as long as it. */
+/** Over all sequences, which cannot all be as long as a shared context. */
 function keptCheckpoints(windowTokens: number, layout: ServerLayout): number {
   const { context, parallel, checkpoints, checkpointSpacing } = layout;
   const each = parallel * Math.min(checkpoints, mostCheckpoints(layout));
   return Math.min(each, parallel * nearCheckpoints(windowTokens, layout) + spacedCheckpoints(context, checkpointSpacing));
 }
 
-/** In sequences that are little longer than the window, one that is a batch before the end has less than a window, and so have the earlier ones. */
+/** Sequences little longer than the window have smaller checkpoints before the last batch. */
 function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatch }: ServerLayout): number {
   const tokens = context / parallel;
   const beforeBatch = Math.max(0, tokens - physicalBatch) / Math.max(1, Math.min(windowTokens, tokens));
@@ -139,18 +127,17 @@ function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatc
 
 const spacedCheckpoints = (tokens: number, spacing: number): number => (spacing === 0 ? Infinity : Math.floor(tokens / spacing));
 
-/** Returns the bytes of one copy of what cannot be computed back: the windows and states of a sequence, on average over all sequences. */
+/** Size of one checkpoint: windows and states of a sequence, averaged over all sequences. */
 export function checkpointBytes(model: GgufModel, layout: ServerLayout): number {
   const layers = layersOf(model);
   if (layout.encoder) return 0;
-  const windowBytes = layers.window === undefined ? 0 : numberBytes(layers.window, layout) * windowTokens(layers, layout);
-  return windowBytes + layers.stateBytes;
+  return windowNumberBytes(layers, layout) * windowTokens(layers, layout) + layers.stateBytes;
 }
 
-/** Returns the bytes that each token takes. */
-function numberBytes({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number {
-  return keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
-}
+const numberBytes = ({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number =>
+  keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
+const windowNumberBytes = ({ window }: LayerMemory, layout: ServerLayout): number =>
+  window === undefined ? 0 : numberBytes(window, layout);
 
 function layersOf(model: GgufModel): LayerMemory {
   if (model.layers !== undefined) return { ...model.layers, window: model.layers.window };
@@ -162,14 +149,14 @@ function layersOf(model: GgufModel): LayerMemory {
   return { whole, window: undefined, stateBytes: 0 };
 }
 
-/** Cells of each stream. A stream is a cache that one sequence has to itself, or all of them share. */
+/** Cells per stream: a cache of one sequence, or the one that all share. */
 function cellsOf(
   layers: LayerMemory,
   layout: ServerLayout,
 ): { readonly cells: number; readonly windowCells: number; readonly streams: number } {
   const { context, parallel, unified, physicalBatch, fullWindows } = layout;
   const streams = unified ? 1 : parallel;
-  // Layers that keep only a state need no cells, and no mask of them.
+  // Layers with only a state need neither cells nor a mask.
   const cells = layers.whole.keys === 0 && layers.window === undefined ? 0 : padded(context / streams);
   if (layers.window === undefined) return { cells, windowCells: 0, streams };
   const seen = layers.window.tokens * (unified ? parallel : 1) + physicalBatch;
@@ -197,21 +184,14 @@ function batchBytes(model: GgufModel, { physicalBatch }: ServerLayout): number {
 }
 
 /** Without flash attention, the scores of a whole batch are in memory at once. */
-function scoreBytes(model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number {
-  return flashAttention ? 0 : physicalBatch * cells * (model.headCount ?? 1) * FLOAT_BYTES;
-}
+const scoreBytes = (model: GgufModel, { physicalBatch, flashAttention }: ServerLayout, cells: number): number =>
+  flashAttention ? 0 : physicalBatch * cells * (model.headCount ?? 1) * FLOAT_BYTES;
+const outputBytes = (model: GgufModel, { parallel }: ServerLayout): number =>
+  parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
+const windowTokens = (layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number =>
+  fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
 
-function outputBytes(model: GgufModel, { parallel }: ServerLayout): number {
-  return parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
-}
-
-function windowTokens(layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number {
-  return fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
-}
-
-/** The types that llama-server offers for its cache of keys and values, with their size. Pure. */
-
-/** Bytes of a block of 32 numbers. */
+/** Cache types of llama-server: bytes per block of 32 numbers. */
 const BLOCK_BYTES: Readonly<Record<string, number>> = {
   f32: 128,
   f16: 64,
@@ -226,7 +206,5 @@ const BLOCK_BYTES: Readonly<Record<string, number>> = {
 const BLOCK_NUMBERS = 32;
 const DEFAULT_TYPE = 'f16';
 
-/** Returns the bytes of one number. A type that is not known counts as the default. */
-function cacheNumberBytes(type: string = DEFAULT_TYPE): number {
-  return (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;
-}
+/** Bytes per number. Unknown types count as the default. */
+const cacheNumberBytes = (type: string = DEFAULT_TYPE): number => (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;

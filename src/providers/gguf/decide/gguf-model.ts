@@ -1,77 +1,69 @@
-/** What a GGUF file says about its model: from its header, and from the names of the files beside it. Pure. */
+/** Properties of a GGUF model, from its header and the names of files beside it. Pure. */
 import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
 import { ggufStem, shardNames } from '../../../schema/slot/model-providers.ts';
 import { headerValues, layerMemory, type HeaderValues } from './layer-memory.ts';
 import type { GgufHeader, TensorTotals } from './parse-gguf-header.ts';
 
+const Count = z.number().optional();
+const Flag = z.boolean().optional();
 const KeysAndValues = z.object({ keys: z.number(), values: z.number() });
 const Contents = z.object({
-  /** `general.architecture`. */
   architecture: z.string().optional(),
   /** `<arch>.pooling_type`: 0 none, 1 mean, 2 cls, 3 last, 4 rank. */
-  poolingType: z.number().optional(),
-  /** Whether the file has a classifier head (`cls*` tensors). */
-  hasClassifier: z.boolean().optional(),
+  poolingType: Count,
+  /** The file has a classifier head (`cls*` tensors). */
+  hasClassifier: Flag,
   /** `<arch>.context_length`, in tokens. */
-  trainedContext: z.number().optional(),
-  blockCount: z.number().optional(),
-  embeddingLength: z.number().optional(),
-  /** `<arch>.embedding_length_out`: the length of the vectors that it makes, where it is another one. */
-  embeddingLengthOut: z.number().optional(),
-  /** The largest of all layers, and of the experts that compute one token together. */
-  feedForwardLength: z.number().optional(),
-  headCount: z.number().optional(),
-  /** The mean over all layers. */
-  headCountKv: z.number().optional(),
-  /** `<arch>.attention.key_length` and `value_length`. Default: the embedding length divided by the number of heads. */
-  keyLength: z.number().optional(),
-  valueLength: z.number().optional(),
-  /** What each token and each sequence costs. Absent where only the counts above are known. */
+  trainedContext: Count,
+  blockCount: Count,
+  embeddingLength: Count,
+  /** `<arch>.embedding_length_out`: vector length, if it differs. */
+  embeddingLengthOut: Count,
+  /** The largest of all layers, or the sum of the experts of one token. */
+  feedForwardLength: Count,
+  headCount: Count,
+  /** Mean over all layers. */
+  headCountKv: Count,
+  /** `<arch>.attention.key_length` and `value_length`. Default: embedding length divided by heads. */
+  keyLength: Count,
+  valueLength: Count,
+  /** Costs per token and per sequence. Absent where only the counts above are known. */
   layers: z
     .object({ whole: KeysAndValues, window: KeysAndValues.extend({ tokens: z.number() }).optional(), stateBytes: z.number() })
     .optional(),
-  /** Number of experts, and how many of them compute a token. */
-  expertCount: z.number().optional(),
-  expertUsedCount: z.number().optional(),
-  expertBytes: z.number().optional(),
-  /** Number of tokens in the vocabulary. */
-  vocabularySize: z.number().optional(),
-  /** Bytes of the tensors that stay in the memory of the host. */
-  inputBytes: z.number().optional(),
-  hasOutput: z.boolean().optional(),
-  /** Number of weights. */
-  parameters: z.number().optional(),
-  /** As in the names of files: `Q4_K_M`. */
+  expertCount: Count,
+  expertUsedCount: Count,
+  expertBytes: Count,
+  vocabularySize: Count,
+  /** Tensors that stay in host memory. */
+  inputBytes: Count,
+  hasOutput: Flag,
+  parameters: Count,
+  /** E.g. `Q4_K_M`. */
   quantization: z.string().optional(),
-  /** Whether it has a chat template, and whether that template knows tools and thinking. */
-  chatTemplate: z.boolean().optional(),
-  tools: z.boolean().optional(),
-  thinking: z.boolean().optional(),
-  /** The vision projector: the path of its file relative to the directory of the model. */
+  /** The file has a chat template, and that template knows tools and thinking. */
+  chatTemplate: Flag,
+  tools: Flag,
+  thinking: Flag,
+  /** Vision projector, relative to the directory of the model. */
   projector: z.string().optional(),
-  projectorBytes: z.number().optional(),
+  projectorBytes: Count,
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
-
-/** A model as this provider sees it. Whatever is not known is absent. */
+/** Model as this provider sees it. Absent: unknown. */
 export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & GgufContents;
 
-/** Also for a model of another provider, or with contents that were written by another version: nothing is known of them then. */
+/** Models of other providers, and contents of other versions, have no known properties. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
   const known = provider === 'gguf' ? parseContents(contents) : undefined;
   return { ...known, id, hostPath, sizeBytes };
 }
 
-/** Undefined for contents of another provider, or of another version. */
-export function parseContents(contents: ModelContents | undefined): GgufContents | undefined {
-  return Contents.safeParse(withoutOddValues(contents)).data;
-}
+export const parseContents = (contents: ModelContents | undefined): GgufContents | undefined =>
+  Contents.safeParse(withoutOddValues(contents)).data;
 
-/**
- * A header may state any number, also one that no model can have: what is computed from the others must stay a number of bytes. A projector outside the directory of the
- * model is none.
- */
+/** Headers may state impossible numbers. A projector outside the directory of the model is ignored. */
 function withoutOddValues(contents: ModelContents | undefined): ModelContents {
   const isOdd = (key: string, value: unknown): boolean => {
     if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
@@ -80,15 +72,29 @@ function withoutOddValues(contents: ModelContents | undefined): ModelContents {
   return Object.fromEntries(Object.entries(contents ?? {}).filter(([key, value]) => !isOdd(key, value)));
 }
 
-/** The architecture of a vision projector, which is not a model of its own. */
+/** Quantisations by `general.file_type` (`llama_ftype` of llama.cpp). */
+const QUANTIZATIONS: ReadonlyMap<number, string> = new Map(
+  [
+    '0 F32, 1 F16, 2 Q4_0, 3 Q4_1, 7 Q8_0, 8 Q5_0, 9 Q5_1, 10 Q2_K, 11 Q3_K_S',
+    '12 Q3_K_M, 13 Q3_K_L, 14 Q4_K_S, 15 Q4_K_M, 16 Q5_K_S, 17 Q5_K_M, 18 Q6_K, 19 IQ2_XXS, 20 IQ2_XS',
+    '21 Q2_K_S, 22 IQ3_XS, 23 IQ3_XXS, 24 IQ1_S, 25 IQ4_NL, 26 IQ3_S, 27 IQ3_M, 28 IQ2_S, 29 IQ2_M',
+    '30 IQ4_XS, 31 IQ1_M, 32 BF16, 36 TQ1_0, 37 TQ2_0, 38 MXFP4_MOE, 39 NVFP4',
+  ]
+    .flatMap((row) => row.split(', '))
+    .map((entry) => entry.split(' '))
+    .map(([type, name = '']) => [Number(type), name] as const),
+);
+
+/** Architecture of vision projectors, which are not models of their own. */
 const PROJECTOR = 'clip';
 
-export function isProjector(header: GgufHeader): boolean {
-  return header.values.get('general.architecture') === PROJECTOR;
-}
+export const isProjector = (header: GgufHeader): boolean => header.values.get('general.architecture') === PROJECTOR;
 
-/** `headers` are those of all shards, in order: the first has the metadata. */
-export function ggufContents(headers: readonly GgufHeader[], projector: Projector | undefined): GgufContents {
+/** `headers` of all shards in order: the first has the metadata. */
+export function ggufContents(
+  headers: readonly GgufHeader[],
+  projector?: { readonly name: string; readonly sizeBytes: number },
+): GgufContents {
   const [first] = headers;
   if (first === undefined) return {};
   const header = headerValues(first);
@@ -115,17 +121,11 @@ export function ggufContents(headers: readonly GgufHeader[], projector: Projecto
     inputBytes: sum((tensors) => tensors.inputBytes),
     hasOutput: headers.some(({ tensors }) => tensors.hasOutput),
     parameters: sum((tensors) => tensors.parameters),
-    quantization: typeof fileType === 'number' ? quantizationName(fileType) : undefined,
+    quantization: typeof fileType === 'number' ? QUANTIZATIONS.get(fileType) : undefined,
     ...templateFacts(first.values),
     projector: projector?.name,
     projectorBytes: projector?.sizeBytes,
   };
-}
-
-interface Projector {
-  /** Relative to the directory of the model. */
-  readonly name: string;
-  readonly sizeBytes: number;
 }
 
 const positive = (count: number | undefined): number | undefined => (count === 0 ? undefined : count);
@@ -137,7 +137,7 @@ function feedForwardLength(header: HeaderValues): number | undefined {
   return used > 0 ? experts + (header.count('expert_shared_feed_forward_length') ?? 0) : dense;
 }
 
-/** A model may have several templates; the others have a name after a dot. https://github.com/ollama/ollama decides about tools in the same way. */
+/** Further templates have a name after a dot. https://github.com/ollama/ollama decides about tools in the same way. */
 function templateFacts(values: GgufHeader['values']): Pick<GgufContents, 'chatTemplate' | 'tools' | 'thinking'> {
   const templates = [...values].flatMap(([key, value]) =>
     key.startsWith('tokenizer.chat_template') && typeof value === 'string' ? [value] : [],
@@ -149,7 +149,7 @@ function templateFacts(values: GgufHeader['values']): Pick<GgufContents, 'chatTe
   };
 }
 
-/** Adds the projector among the files of a model: as the catalogue lists them, its first file is the model. */
+/** Adds the listed projector of a catalogue entry, whose first file is the model. */
 export function withListedProjector(
   stated: ModelContents | undefined,
   [first = '', ...more]: readonly string[],
@@ -161,15 +161,9 @@ export function withListedProjector(
 
 const IS_PROJECTOR = /mmproj[^/]*\.gguf$/i;
 
-/** Whether the name says that the file is a projector. */
-export function isProjectorName(name: string): boolean {
-  return /mmproj/i.test(name);
-}
+export const isProjectorName = (name: string): boolean => /mmproj/i.test(name);
 
-/**
- * Returns the file name of the vision projector that belongs to a model: `mmproj*.gguf` in the same directory. If the directory has
- * several models, the projector must carry the model's name: `mmproj-<model>*.gguf` or `<model>.mmproj*.gguf`.
- */
+/** Vision projector in the directory of a model, or, beside other models, the one with its name. */
 export function projectorFor(name: string, siblings: readonly string[]): string | undefined {
   const projectors = siblings.filter((sibling) => IS_PROJECTOR.test(sibling) && sibling !== name).toSorted();
   const stem = ggufStem(name);
@@ -178,48 +172,4 @@ export function projectorFor(name: string, siblings: readonly string[]): string 
   const shards = new Set(shardNames(name));
   const others = siblings.filter((sibling) => /\.gguf$/i.test(sibling) && !shards.has(sibling) && !projectors.includes(sibling));
   return others.length === 0 ? projectors.find((projector) => projector.startsWith('mmproj')) : undefined;
-}
-
-/** The names of quantizations by their number in GGUF files (`general.file_type`; `llama_ftype` of llama.cpp). Pure. */
-
-const NAMES: Readonly<Record<number, string>> = {
-  0: 'F32',
-  1: 'F16',
-  2: 'Q4_0',
-  3: 'Q4_1',
-  7: 'Q8_0',
-  8: 'Q5_0',
-  9: 'Q5_1',
-  10: 'Q2_K',
-  11: 'Q3_K_S',
-  12: 'Q3_K_M',
-  13: 'Q3_K_L',
-  14: 'Q4_K_S',
-  15: 'Q4_K_M',
-  16: 'Q5_K_S',
-  17: 'Q5_K_M',
-  18: 'Q6_K',
-  19: 'IQ2_XXS',
-  20: 'IQ2_XS',
-  21: 'Q2_K_S',
-  22: 'IQ3_XS',
-  23: 'IQ3_XXS',
-  24: 'IQ1_S',
-  25: 'IQ4_NL',
-  26: 'IQ3_S',
-  27: 'IQ3_M',
-  28: 'IQ2_S',
-  29: 'IQ2_M',
-  30: 'IQ4_XS',
-  31: 'IQ1_M',
-  32: 'BF16',
-  36: 'TQ1_0',
-  37: 'TQ2_0',
-  38: 'MXFP4_MOE',
-  39: 'NVFP4',
-};
-
-/** Undefined for a number that is not known here. */
-function quantizationName(fileType: number): string | undefined {
-  return NAMES[fileType];
 }

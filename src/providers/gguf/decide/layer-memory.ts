@@ -1,29 +1,23 @@
 /**
- * Derives from the header of a model what each token and each sequence costs in memory: which layers keep keys and values of the whole context, which only of a
- * window, and which keep a state instead. The rules are those of llama.cpp: its `load_hparams` of each architecture, `llama_hparams` and `llama_kv_cache`; the
- * figures were compared with what llama-server logs for generated models. Pure.
+ * Memory per token and per sequence, from the header of a model: which layers keep keys and values of the whole
+ * context, which of a window, and which a state. Rules of llama.cpp: `load_hparams` of each architecture,
+ * `llama_hparams` and `llama_kv_cache`; compared with what llama-server logs for generated models. Pure.
  */
 import type { GgufHeader } from './parse-gguf-header.ts';
 
-/** Numbers that a cache keeps for each token. The bytes of a number depend on the type of the cache. */
-interface KeysAndValues {
-  readonly keys: number;
-  readonly values: number;
-}
+/** Numbers in the cache per token. Their size depends on the type of the cache. */
+type KeysAndValues = { readonly keys: number; readonly values: number };
 
 export interface LayerMemory {
-  /** Of the layers that attend to the whole context. */
+  /** Layers that attend to the whole context. */
   readonly whole: KeysAndValues;
-  /** Of the layers that attend to a window. */
+  /** Layers that attend to a window. */
   readonly window: (KeysAndValues & { readonly tokens: number }) | undefined;
-  /** Bytes that the layers without attention keep for each sequence, however long it is. */
+  /** Layers without attention, per sequence of any length. */
   readonly stateBytes: number;
 }
 
-/**
- * The number of layers after which the pattern of windows repeats, where the header says nothing: all but one of so many have a window. Other architectures ignore
- * `attention.sliding_window` unless the header has a pattern as well.
- */
+/** Default period of windows: all but one layer have one. Others need a pattern in the header. */
 const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   gemma2: 2,
   gemma3: 6,
@@ -37,7 +31,7 @@ const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   plamo3: 8,
 };
 const STATE_NUMBER_BYTES = 4;
-/** A file cannot claim more work than this. */
+/** Bounds the work that a file can cause. */
 const MAX_LAYERS = 1024;
 
 /** Undefined if the header does not say enough. */
@@ -67,7 +61,6 @@ export function layerMemory(header: HeaderValues): LayerMemory | undefined {
   return { whole, window: window.keys === 0 ? undefined : { ...window, tokens }, stateBytes };
 }
 
-/** Returns which layers have a window. */
 function windowLayers(header: HeaderValues): (layer: number) => boolean {
   const tokens = header.count('attention.sliding_window') ?? 0;
   const key = 'attention.sliding_window_pattern';
@@ -84,25 +77,22 @@ function isRecurrent(header: HeaderValues, layer: number): boolean {
   return (header.atLayer('attention.head_count_kv', layer) ?? header.atLayer('attention.head_count', layer)) === 0;
 }
 
-interface Layer {
-  readonly layer: number;
-  readonly width: number;
-  readonly inWindow: boolean;
-}
-
-function keysAndValues(header: HeaderValues, { layer, width, inWindow }: Layer): KeysAndValues {
+function keysAndValues(
+  header: HeaderValues,
+  { layer, width, inWindow }: { layer: number; width: number; inWindow: boolean },
+): KeysAndValues {
   const heads = header.atLayer('attention.head_count', layer) ?? 1;
   const headsKv = header.atLayer('attention.head_count_kv', layer) ?? heads;
   const headLength = heads === 0 ? 0 : Math.floor(width / heads);
   const lengthOf = (key: 'key_length' | 'value_length'): number =>
     (inWindow ? header.count(`attention.${key}_swa`) : undefined) ?? header.count(`attention.${key}`) ?? headLength;
   const keys = headsKv * lengthOf('key_length');
-  // With latent attention, values are computed from the keys.
+  // Latent attention computes values from the keys.
   if ((header.count('attention.key_length_mla') ?? 0) > 0) return { keys, values: 0 };
   return { keys, values: headsKv * lengthOf('value_length') };
 }
 
-/** The last inputs of its convolution, and its state. */
+/** Last inputs of the convolution, and the state. */
 function stateOf(header: HeaderValues): number {
   const inner = header.count('ssm.inner_size') ?? 0;
   const state = header.count('ssm.state_size') ?? 0;
@@ -110,31 +100,29 @@ function stateOf(header: HeaderValues): number {
   const kernel = header.count('ssm.conv_kernel') ?? header.count('shortconv.l_cache') ?? 1;
   const width = header.count('embedding_length') ?? 0;
   const headSize = header.count('wkv.head_size');
-  // RWKV keeps the last two inputs, and a matrix for each of its heads.
+  // RWKV keeps the last two inputs, and a matrix per head.
   if (headSize !== undefined) return (2 + headSize) * width * STATE_NUMBER_BYTES;
   const inputs = inner === 0 ? width : inner + 2 * groups * state;
   return (Math.max(0, kernel - 1) * inputs + state * inner) * STATE_NUMBER_BYTES;
 }
 
-/** Looks up values of a GGUF header, and takes only those that make sense: a header may claim anything. Pure. */
-
+/** Plausible values of a GGUF header, which may claim anything. */
 export interface HeaderValues {
-  /** `general.architecture`, or an empty text. */
   readonly architecture: string;
   text(key: string): string | undefined;
-  /** Returns a value below the architecture: an integer from 0 on. */
+  /** Non-negative integer below the architecture. */
   count(key: string): number | undefined;
-  /** Returns an array below the architecture; undefined if it is empty. */
+  /** Array below the architecture; undefined if empty. */
   list(key: string): readonly number[] | undefined;
-  /** Returns a value that is the same for all layers or has one value for each. */
+  /** Value of all layers, or of this one. */
   atLayer(key: string, layer: number): number | undefined;
-  /** Returns the mean of such a value. */
+  /** Mean over the layers. */
   mean(key: string): number | undefined;
-  /** Returns the largest of such a value. */
+  /** Maximum over the layers. */
   largest(key: string): number | undefined;
 }
 
-/** No size or number of anything in a model is larger, and sums and products of a few of them stay exact enough. */
+/** No count in a model is larger, and sums and products of a few stay exact enough. */
 const MAX_COUNT = 2 ** 32;
 
 export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lists'>): HeaderValues {
@@ -165,6 +153,5 @@ export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lis
   };
 }
 
-function plausible(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined;
-}
+const plausible = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined;

@@ -1,70 +1,53 @@
-/**
- * Decides from the metadata of a model how llama-server is started and what it serves. The server itself accepts every request, even if
- * the model then returns uninitialised memory or the process crashes. Pure.
- */
+/** Role of llama-server. It accepts any request, even if the model then returns garbage or crashes. Pure. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
 
-/** How the server is started and what it then serves. */
 export interface Role {
   readonly start: 'generate' | 'embed' | 'rerank';
   readonly pooling: Pooling;
   readonly capabilities: readonly Capability[];
 }
 
-/** Architectures of encoders, which make vectors and cannot generate text. */
+/** Architectures that make vectors and cannot generate text. */
 const ENCODERS =
   /^(bert|modern-bert|nomic-bert|nomic-bert-moe|neo-bert|jina-bert-v2|jina-bert-v3|eurobert|gemma-embedding|llama-embed|t5encoder)$/;
 
 const GENERATES: readonly Capability[] = ['chat', 'completion'];
 
-export function isEncoder(model: GgufModel): boolean {
-  return model.architecture !== undefined && ENCODERS.test(model.architecture);
-}
-
-/** A reranker needs a classifier head: without one, its scores are uninitialised memory. What a header says counts only where its tensors are not known. */
-function isReranker({ poolingType, hasClassifier }: GgufModel): boolean {
-  return hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
-}
+export const isEncoder = (model: GgufModel): boolean => model.architecture !== undefined && ENCODERS.test(model.architecture);
+/** Without a classifier head, scores are uninitialised memory. The header counts only where tensors are unknown. */
+const isReranker = ({ poolingType, hasClassifier }: GgufModel): boolean => hasClassifier ?? POOLINGS[poolingType ?? 0] === 'rank';
 
 export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   const options = serverOptions(spec);
   const own = model.poolingType === undefined ? undefined : POOLINGS[model.poolingType];
-  if (isReranker(model)) {
+  if (isReranker(model))
     return { start: 'rerank', pooling: 'rank', capabilities: isEncoder(model) ? ['rerank'] : [...GENERATES, 'rerank'] };
-  }
   const pooling = options.pooling ?? (own === undefined || own === 'none' || own === 'rank' ? 'mean' : own);
-  if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed') {
+  if (isEncoder(model) || (own !== undefined && own !== 'none') || slot === 'embed')
     return { start: 'embed', pooling, capabilities: pooled(pooling) };
-  }
   if (!options.embeddings) return { start: 'generate', pooling, capabilities: GENERATES };
   // A causal model that embeds without pooling crashes with the first chat request.
   const capabilities = pooling === 'none' || pooling === 'rank' ? [] : [...GENERATES, ...pooled(pooling)];
   return { start: 'embed', pooling, capabilities };
 }
 
-function pooled(pooling: Pooling): readonly Capability[] {
-  return pooling === 'none' || pooling === 'rank' ? [] : ['embedding'];
-}
+const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' || pooling === 'rank' ? [] : ['embedding']);
 
-/**
- * Returns why the server must not be started for this slot, and what to do; undefined if it may be. llama-server accepts all of these: it would answer with numbers that
- * mean nothing, or end with the first request.
- */
+/** Problem of settings that llama-server accepts, and then returns garbage or exits with the first request. */
 export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
   const { rerank, embeddings, pooling } = serverOptions(spec);
   const ranks = isReranker(model);
-  const noHead = `model "${model.id}" has no classifier head, so its scores would mean nothing`;
-  if (rerank && !ranks) return `Remove "--rerank" from the arguments of the slot, or set a reranker model: ${noHead}`;
-  if (pooling === 'rank' && !ranks) return `Set "--pooling" to "mean", "cls" or "last", or set a reranker model: ${noHead}`;
-  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks) {
-    return `Get another file of the reranker: ${noHead}; its header says that it ranks, but the tensors for it were not converted`;
-  }
+  const noHead = `Model "${model.id}" has no classifier head, so its scores would mean nothing`;
+  if (rerank && !ranks) return `${noHead}; remove "--rerank" from the arguments of the slot, or set a reranker model`;
+  if (pooling === 'rank' && !ranks) return `${noHead}; set "--pooling" to "mean", "cls" or "last", or set a reranker model`;
+  if (POOLINGS[model.poolingType ?? 0] === 'rank' && !ranks)
+    return `${noHead}: its header says that it ranks, but the tensors for it were not converted; get another file of the reranker`;
   if (pooling !== 'none' || ranks || !(embeddings || isEncoder(model))) return undefined;
   const what = isEncoder(model)
     ? 'there would be no embedding of a text, only one for each token'
     : 'the first chat request would end the server';
-  return `Set "--pooling" to "mean", "cls" or "last" in the arguments of the slot: with "--pooling none", ${what}`;
+  return `With "--pooling none", ${what}; set "--pooling" to "mean", "cls" or "last" in the arguments of the slot`;
 }

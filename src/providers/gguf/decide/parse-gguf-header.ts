@@ -1,55 +1,52 @@
 /**
- * Parses the header of a GGUF file: the facts that providers need, and the minimum length of the file. It is given the file in windows, each of which begins where
- * the parser got to, so that a header costs no memory but that of one window and of the few values that are kept: the vocabulary is skipped. Whatever the bytes are, it
- * ends, throws nothing, and keeps no more than `MAX_KEPT_BYTES`.
+ * Parses the header of a GGUF file: facts about the model, and the minimum length of the file. Each window of the file
+ * begins where the parser got to, so memory is bound to one window and the values that are kept; the vocabulary is
+ * skipped. For any bytes it ends, throws nothing, and keeps at most `MAX_KEPT_BYTES`.
  */
 import { ByteCursor, CorruptHeader, EndOfBytes, isText, sizeOf, tensorBytes, type Scalar } from './byte-cursor.ts';
 
 export interface GgufHeader {
-  /** Single values. Of the tokenizer, only its chat templates. */
+  /** Single values; of the tokenizer, only chat templates. */
   readonly values: ReadonlyMap<string, Scalar>;
-  /** Short arrays of numbers, which have one value per layer; truths are 0 or 1. */
+  /** Short arrays of numbers, one per layer; booleans are 0 or 1. */
   readonly lists: ReadonlyMap<string, readonly number[]>;
-  /** Number of tokens in the vocabulary, if the header has one. */
   readonly vocabularySize: number | undefined;
   readonly tensors: TensorTotals;
-  /** The minimum length of the file. */
+  /** Minimum length of the file. */
   readonly fileBytes: number;
 }
 
-/** What the tensors of one file add up to. */
+/** Sums over the tensors of one file. */
 export interface TensorTotals {
-  /** Whether there are tensors of a classifier head (`cls*`). */
+  /** Tensors of a classifier head (`cls*`) exist. */
   readonly hasClassifier: boolean;
-  /** Whether there is an output matrix. Without one, the server uses the one that embeds tokens. */
+  /** Without an output matrix, the server uses the one that embeds tokens. */
   readonly hasOutput: boolean;
-  /** Number of weights. */
   readonly parameters: number;
-  /** Bytes of the tensors that embed tokens, which llama.cpp keeps in the memory of the host. */
+  /** Tensors that embed tokens, which llama.cpp keeps in host memory. */
   readonly inputBytes: number;
-  /** Bytes of the tensors of experts. */
   readonly expertBytes: number;
 }
 
 export type ParsedHeader =
   | { readonly kind: 'header'; readonly header: GgufHeader }
-  /** More of the file is needed, from the position of `progress` on. */
+  /** The next window has to begin at the position of `progress`. */
   | { readonly kind: 'more'; readonly progress: HeaderProgress }
   | { readonly kind: 'corrupt'; readonly message: string };
 
-/** A window of this length always gets the parser further, because nothing that is read at once is longer. */
+/** Longer than anything that is read at once, so each window advances the parser. */
 export const WINDOW_BYTES = 2 ** 20 + 2 ** 17;
 
 const MAGIC = 0x46554747;
 const DEFAULT_ALIGNMENT = 32;
-/** Far more than in any known model. A larger count is damage, and looping over it would take too long. */
+/** Far more than in any known model. A larger count is damage, and a loop over it would take too long. */
 const MAX_TENSORS = 1_000_000;
 const MAX_VALUES = 65_536;
 const MAX_KEY_BYTES = 65_535;
 const MAX_DIMENSIONS = 8;
-/** More than the layers of any known model: a longer array does not hold one value per layer. */
+/** More than the layers of any known model: longer arrays do not hold one value per layer. */
 const MAX_LIST_ITEMS = 1024;
-/** Chat templates have some ten thousand characters. A longer text says nothing that is needed here. */
+/** Chat templates have some ten thousand characters; longer strings are not needed. */
 const MAX_KEPT_TEXT_BYTES = 2 ** 20;
 const MAX_KEPT_BYTES = 8 * 2 ** 20;
 /** A vocabulary of 260,000 tokens with its merges takes 15 MiB. */
@@ -59,7 +56,7 @@ const MAX_SHOWN_CHARACTERS = 60;
 
 const ARRAY = 9;
 
-/** Parses a file that is completely in memory. */
+/** Parses a file in memory. */
 export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
   for (let progress = NO_PROGRESS; ;) {
     const at = progress.position;
@@ -69,7 +66,6 @@ export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
   }
 }
 
-/** What is known of a header of which the beginning was parsed. */
 export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'lists'>> {
   readonly values: ReadonlyMap<string, Scalar>;
   readonly lists: ReadonlyMap<string, readonly number[]>;
@@ -77,14 +73,14 @@ export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'list
 
 type Phase = 'start' | 'values' | 'texts' | 'tensors' | 'done';
 
-// A copy that is changed while one window is parsed.
+// Mutable while one window is parsed.
 interface Progress {
   phase: Phase;
-  /** In the file: where the next window has to begin. */
+  /** Offset of the next window in the file. */
   position: number;
   valuesLeft: number;
   tensorsLeft: number;
-  /** Texts of the present array that are still to be skipped. */
+  /** Strings of the present array that are still to be skipped. */
   textsLeft: number;
   keptBytes: number;
   vocabularySize: number | undefined;
@@ -96,7 +92,6 @@ interface Progress {
 
 const NO_TENSORS: TensorTotals = { hasClassifier: false, hasOutput: false, parameters: 0, inputBytes: 0, expertBytes: 0 };
 
-/** Before the first window. */
 export const NO_PROGRESS: HeaderProgress = {
   phase: 'start',
   position: 0,
@@ -111,7 +106,7 @@ export const NO_PROGRESS: HeaderProgress = {
   dataBytes: 0,
 };
 
-/** `window`: the bytes of the file from the position of `before` on, as many as there are or `WINDOW_BYTES`. */
+/** `window`: bytes from the position of `before` on, `WINDOW_BYTES` or the rest of the file. */
 export function parseHeaderWindow(before: HeaderProgress, window: Uint8Array): ParsedHeader {
   try {
     const progress = { ...before, values: new Map(before.values), lists: new Map(before.lists) };
@@ -125,7 +120,7 @@ export function parseHeaderWindow(before: HeaderProgress, window: Uint8Array): P
   }
 }
 
-/** Parses one thing after the other. One that the window does not hold completely is left for the next window. */
+/** Values that the window does not hold completely are left for the next one. */
 function parseWindow(progress: Progress, cursor: ByteCursor): void {
   try {
     while (progress.phase !== 'done' && (cursor.hasMore || isComplete(progress))) {
@@ -187,7 +182,7 @@ function parseValue(progress: Progress, cursor: ByteCursor, { key, type }: { rea
   return 0;
 }
 
-/** Returns how many texts follow, which are to be skipped; other items are read or skipped here. */
+/** Returns the number of strings to be skipped; other items are read or skipped here. */
 function parseArray(progress: Progress, cursor: ByteCursor, key: string): number {
   const type = cursor.u32();
   const length = cursor.u64('array items', MAX_HEADER_BYTES);
@@ -204,10 +199,8 @@ function parseArray(progress: Progress, cursor: ByteCursor, key: string): number
   return 0;
 }
 
-/** Whether a value may matter. The tokenizer has the longest ones. */
-function isNeeded(key: string): boolean {
-  return !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
-}
+/** The tokenizer has the longest values. */
+const isNeeded = (key: string): boolean => !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
 
 function keepValue(progress: Progress, key: string, value: Scalar): void {
   countKept(progress, key, typeof value === 'string' ? value.length : NUMBER_BYTES);
@@ -220,7 +213,6 @@ function countKept(progress: Progress, key: string, bytes: number): void {
   if (progress.keptBytes > MAX_KEPT_BYTES) throw new CorruptHeader('its metadata is longer than that of any model');
 }
 
-/** For messages. */
 const shorten = (name: string): string => name.slice(0, MAX_SHOWN_CHARACTERS);
 
 function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: number; readonly totals: TensorTotals } {
@@ -234,9 +226,8 @@ function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: 
   const bytes = tensorBytes(type, elements);
   const end = offset + bytes;
   const parameters = totals.parameters + elements;
-  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters)) {
+  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters))
     throw new CorruptHeader(`its tensor "${shorten(name)}" is larger than any file`);
-  }
   return {
     end,
     totals: {

@@ -1,43 +1,40 @@
-/**
- * Decides how llama-server divides its memory: the context, how many sequences are computed at the same time, and the batch. What a slot sets by arguments applies; what it
- * leaves open follows from its model and from `memory` of its resources. Pure.
- */
+/** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
 import type { MemoryDemand } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
-import { serverOptions, type ServerOptions } from './server-options.ts';
+import { serverOptions } from './server-options.ts';
 
-/** What the provider sets on the command line, because the slot leaves it open. */
+/** Values for the command line that the slot leaves open. */
 interface ChosenLayout {
   readonly layout: ServerLayout;
-  /** Undefined: llama-server takes the trained context. */
+  /** Undefined: the trained context. */
   readonly context: number | undefined;
-  /** Undefined: llama-server has four sequences that share the context. */
+  /** Undefined: four sequences that share the context. */
   readonly parallel: number | undefined;
 }
 
-/** For files that do not contain the trained context. */
+/** Fallback for the trained context. */
 const UNKNOWN_CONTEXT = 4096;
-/** The longest input of OpenAI's embeddings. The memory of an embedding batch grows with the square of the context. */
+/** Longest input of OpenAI's embeddings. The memory of an embedding batch grows with the square of the context. */
 const MAX_DEFAULT_EMBEDDING_CONTEXT = 8192;
-/** A conversation with tools needs this much; less is set only if a slot says so. */
+/** Conversations with tools need this much; only a slot can set less. */
 const MIN_DEFAULT_CONTEXT = 4096;
 const CONTEXT_STEP = 256;
-/** What llama-server 0.7.0 does without `--parallel`. */
+/** Default of llama-server 0.7.0 for `--parallel`. */
 const AUTOMATIC_PARALLEL = 4;
 /** More sequences slow each other down. */
 const MAX_PARALLEL = 8;
-/** The default physical batch of llama-server for text, in tokens. */
+/** Default physical batch of llama-server for text, in tokens. */
 const TEXT_BATCH = 512;
-/** The default of llama-server, which for large windows would take tens of GiB. */
+/** Default of llama-server; for large windows it would take tens of GiB. */
 const MAX_CHECKPOINTS = 32;
-/** The default of llama-server 0.7.0, in tokens. Versions before it have others. */
+/** Default of llama-server 0.7.0, in tokens; earlier versions have others. */
 const CHECKPOINT_SPACING = 8192;
-/** Of all sequences, as long as each has one. */
+/** Limit over all sequences, as long as each has one. */
 const MAX_CHECKPOINT_BYTES = 512 * MIB;
-/** Limits of a cache of prompts that holds about one conversation besides the active one. */
+/** Limits for a prompt cache of about one conversation besides the active one. */
 const MIN_CACHE_RAM_MIB = 64;
 const MAX_CACHE_RAM_MIB = 2048;
 
@@ -45,7 +42,7 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   const options = serverOptions(spec);
   const { start } = roleOf(slot, spec, model);
   const layoutOf = (context: number, parallel: number | undefined): ServerLayout =>
-    completeLayout({ slot, spec, model, options }, context, parallel);
+    completeLayout({ slot, spec, model }, context, parallel);
   const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
   const set = options.context === 0 ? trained : options.context;
   if (start !== 'generate') {
@@ -54,9 +51,8 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   }
   const { memoryBytes } = spec.resources;
   const wanted = set ?? spec.model.context;
-  if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined) {
+  if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined)
     return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
-  }
   const fits = (layout: ServerLayout): boolean => totalBytes(model, layout) <= memoryBytes;
   const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
   const context =
@@ -66,22 +62,21 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   return { layout: layoutOf(context, undefined), context, parallel: undefined };
 }
 
-export function serverMemory(slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand {
-  return demandOf(model, chooseLayout(slot, spec, model).layout);
-}
+export const serverMemory = (slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand =>
+  demandOf(model, chooseLayout(slot, spec, model).layout);
 
-interface Slot {
-  readonly slot: string;
-  readonly spec: SlotSpec;
-  readonly model: GgufModel;
-  readonly options: ServerOptions;
-}
-
-function completeLayout({ slot, spec, model, options }: Slot, context: number, parallel: number | undefined): ServerLayout {
+function completeLayout(
+  { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
+  context: number,
+  parallel: number | undefined,
+): ServerLayout {
+  const options = serverOptions(spec);
   const role = roleOf(slot, spec, model);
   const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
-  const quantized = /^i?q/.test(options.valueType ?? '');
+  const { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost } = options;
+  const chosen = { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost };
   const layout: ServerLayout = {
+    ...chosen,
     context,
     parallel: parallel ?? AUTOMATIC_PARALLEL,
     unified: options.unified ?? parallel === undefined,
@@ -89,20 +84,14 @@ function completeLayout({ slot, spec, model, options }: Slot, context: number, p
     cacheRamMiB: 0,
     checkpoints: 0,
     checkpointSpacing: options.checkpointSpacing ?? CHECKPOINT_SPACING,
-    keyType: options.keyType,
-    valueType: options.valueType,
-    flashAttention: options.flashAttention ?? true,
-    fullWindows: options.fullWindows,
+    // Values of less than 16 bits need flash attention.
+    flashAttention: (options.flashAttention ?? true) || /^i?q/.test(options.valueType ?? ''),
     encoder: isEncoder(model),
     gpu: usesGpu(spec),
-    cacheOnHost: options.cacheOnHost,
-    expertsOnHost: options.expertsOnHost,
   };
-  // Values of less than 16 bits need flash attention.
-  const flashAttention = layout.flashAttention || quantized;
-  // Requests for embeddings and ranks make no copies.
+  // Embeddings and ranks make no checkpoints.
   const checkpoints = role.start === 'generate' ? (options.checkpoints ?? checkpointCount(model, layout)) : 0;
-  const computed = { ...layout, flashAttention, checkpoints };
+  const computed = { ...layout, checkpoints };
   // Servers that only embed or rank keep no prompts.
   if (!role.capabilities.includes('chat')) return computed;
   return { ...computed, cacheRamMiB: options.cacheRamMiB ?? promptCacheMiB(model, computed) };
@@ -113,27 +102,24 @@ function checkpointCount(model: GgufModel, layout: ServerLayout): number {
   return bytes === 0 ? 0 : Math.min(MAX_CHECKPOINTS, mostCheckpoints(layout), Math.max(1, Math.floor(MAX_CHECKPOINT_BYTES / bytes)));
 }
 
-function promptCacheMiB(model: GgufModel, layout: ServerLayout): number {
-  return Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(cacheBytes(model, layout) / MIB)));
-}
+const promptCacheMiB = (model: GgufModel, layout: ServerLayout): number =>
+  Math.min(MAX_CACHE_RAM_MIB, Math.max(MIN_CACHE_RAM_MIB, Math.ceil(cacheBytes(model, layout) / MIB)));
 
-/** An encoder has no positions beyond its trained context. */
+/** Encoders have no positions beyond the trained context. */
 function embeddingContext(spec: SlotSpec, model: GgufModel): number {
   const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
   if (isEncoder(model)) return Math.min(spec.model.context ?? MAX_DEFAULT_EMBEDDING_CONTEXT, trained);
   return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
 }
 
-function demandOf(model: GgufModel, layout: ServerLayout): MemoryDemand {
-  return splitMemory(serverParts(model, layout), model, layout);
-}
+const demandOf = (model: GgufModel, layout: ServerLayout): MemoryDemand => splitMemory(serverParts(model, layout), model, layout);
 
 function totalBytes(model: GgufModel, layout: ServerLayout): number {
   const { hostBytes, deviceBytes } = demandOf(model, layout);
   return hostBytes + deviceBytes;
 }
 
-/** Returns the last of `from`, `from + step`, …, `to` that fits, where whatever is smaller than one that fits does too. */
+/** Last of `from`, `from + step`, …, `to` that fits; everything smaller than a fitting value fits. */
 function largestFitting(
   { from, to, step }: Readonly<Record<'from' | 'to' | 'step', number>>,
   fits: (value: number) => boolean,
@@ -150,8 +136,5 @@ function largestFitting(
   return from + low * step;
 }
 
-/** Whether llama-server computes with a GPU for this slot. Pure. */
-
-export function usesGpu(spec: SlotSpec): boolean {
-  return spec.backend !== 'cpu' && spec.resources.gpus !== 0;
-}
+/** llama-server computes with a GPU for this slot. */
+export const usesGpu = (spec: SlotSpec): boolean => spec.backend !== 'cpu' && spec.resources.gpus !== 0;

@@ -1,7 +1,4 @@
-/**
- * Builds the workflow for a request: one template for each family of models, and for FLUX models one for each way in which their weights are divided into files.
- * Names, inputs and ranges of the nodes are those that ComfyUI 0.3.64 reports at `/object_info`. Pure.
- */
+/** Builds the workflow of a request from templates. Nodes are those of ComfyUI 0.3.64. Pure. */
 import { FAMILIES, type FamilyName } from './image-families.ts';
 import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
 import type { ImageParameters } from './image-parameters.ts';
@@ -9,73 +6,52 @@ import { node, type Link, type Workflow } from './workflow-parameters.ts';
 
 export interface WorkflowRequest {
   readonly model: ImageModel;
-  /** As the server lists it: `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors`. */
+  /** Name in the lists of the server, e.g. `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors`. */
   readonly checkpoint: string;
   readonly parameters: Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'size' | 'steps' | 'cfg'>;
   readonly seed: bigint;
-  /** Unique for each request: an image with a name that exists would be one of an earlier request. */
+  /** Unique per request: an existing name would belong to an earlier image. */
   readonly filenamePrefix: string;
-  /** The image that is changed; undefined: a new one is drawn. */
+  /** Image of an edit. */
   readonly source?: ImageSource | undefined;
 }
 
 /** Files in the input directory of the server. */
 export interface ImageSource {
   readonly image: string;
-  /** Its transparent parts are those that are changed; undefined: all of the image. */
+  /** Its transparent parts change; undefined: the whole image. */
   readonly mask: string | undefined;
-  /** How much is changed, up to 1. */
+  /** Denoising strength, up to 1. */
   readonly strength: number;
 }
 
 export interface BuiltWorkflow {
-  /** Name of the template. */
   readonly name: string;
   readonly workflow: Workflow;
-  /** The node whose images are the answer. */
+  /** Node of the resulting images. */
   readonly saveNode: string;
 }
 
-/** The inputs of the templates, with the defaults of the family filled in. */
-interface TemplateInputs {
-  readonly checkpoint: string;
-  readonly companions: Companions;
-  readonly width: number;
-  readonly height: number;
-  readonly prompt: string;
-  readonly negativePrompt: string;
-  readonly n: number;
-  readonly seed: bigint;
-  readonly steps: number;
-  readonly cfg: number;
-  readonly source: ImageSource | undefined;
-}
+type TemplateInputs = Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'steps' | 'cfg'> &
+  Pick<WorkflowRequest, 'checkpoint' | 'seed' | 'source'> & {
+    readonly companions: Companions;
+    readonly width: number;
+    readonly height: number;
+  };
 
-/** What is left to be decoded and saved: the samples, and the decoder. */
-interface Drawn {
-  readonly nodes: Workflow;
-  readonly samples: Link;
-  readonly vae: Link;
-}
+/** Samples to be decoded and saved, and their decoder. */
+type Drawn = { readonly nodes: Workflow; readonly samples: Link; readonly vae: Link };
 
-type Template = (inputs: TemplateInputs) => Drawn;
-
-/** The result is saved by this node. */
 const SAVE_NODE = '9';
-
-const NO_COMPANIONS: Companions = { t5: '', clip: '', vae: '' };
 
 export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePrefix, source }: WorkflowRequest): BuiltWorkflow {
   const name = workflowNameOf(model);
   const { side } = FAMILIES[model.family];
   const { width, height } = parameters.size ?? { width: side, height: side };
   const { prompt, negativePrompt, n, steps, cfg } = parameters;
-  const { t5 = '', clip = '', vae = '' } = model.companions ?? NO_COMPANIONS;
-  const companions = {
-    t5: besideCheckpoint(checkpoint, t5),
-    clip: besideCheckpoint(checkpoint, clip),
-    vae: besideCheckpoint(checkpoint, vae),
-  };
+  const { t5 = '', clip = '', vae = '' } = model.companions ?? {};
+  const beside = (file: string): string => besideCheckpoint(checkpoint, file);
+  const companions = { t5: beside(t5), clip: beside(clip), vae: beside(vae) };
   const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg, source });
   return {
     name,
@@ -88,7 +64,6 @@ export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePre
   };
 }
 
-/** Undefined companions: one file has everything. */
 export function workflowNameOf({ family, companions }: ImageModel): WorkflowName {
   if (family === 'flux-schnell' || family === 'flux-dev') return companions === undefined ? `${family}-checkpoint` : `${family}-split`;
   return family;
@@ -97,7 +72,7 @@ export function workflowNameOf({ family, companions }: ImageModel): WorkflowName
 type FluxName = Extract<FamilyName, `flux-${string}`>;
 type WorkflowName = Exclude<FamilyName, FluxName> | `${FluxName}-checkpoint` | `${FluxName}-split`;
 
-const TEMPLATES: Readonly<Record<WorkflowName, Template>> = {
+const TEMPLATES: Readonly<Record<WorkflowName, (inputs: TemplateInputs) => Drawn>> = {
   'sd-1.5': (inputs) => stableDiffusion(inputs),
   sdxl: (inputs) => stableDiffusion(inputs),
   'sdxl-turbo': turbo,
@@ -107,7 +82,7 @@ const TEMPLATES: Readonly<Record<WorkflowName, Template>> = {
   'flux-dev-split': (inputs) => fluxSplit(inputs, true),
 };
 
-/** Nodes that several templates begin with: a checkpoint, both prompts, and the empty image. */
+/** Common nodes of templates: a checkpoint and both prompts. */
 function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs): Workflow {
   return {
     '4': node('CheckpointLoaderSimple', { ckpt_name: checkpoint }),
@@ -116,7 +91,7 @@ function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs)
   };
 }
 
-/** What the sampler begins with, in the node `5`: nothing, or the image that is changed. */
+/** Start of the sampler in node `5`: an empty latent, or the image of an edit. */
 function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'EmptySD3LatentImage', vae: Link): Workflow {
   const { width, height, n, source } = inputs;
   if (source === undefined) return { '5': node(className, { width, height, batch_size: n }) };
@@ -132,71 +107,48 @@ function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'Em
     '22': encoded,
     '23': node('RepeatLatentBatch', { samples: ['22', 0], amount: n }),
     '24': node('LoadImage', { image: mask }),
-    // The second output is 1 where the file is transparent, and the sampler changes what is 1.
+    // The second output is 1 where the file is transparent; the sampler changes these parts.
     '5': node('SetLatentNoiseMask', { samples: ['23', 0], mask: ['24', 1] }),
   };
 }
 
-function denoiseOf({ source }: TemplateInputs): number {
-  return source?.strength ?? 1;
-}
+const denoiseOf = ({ source }: TemplateInputs): number => source?.strength ?? 1;
 
 function stableDiffusion(inputs: TemplateInputs): Drawn {
-  const { seed, steps, cfg } = inputs;
-  const sampler = { seed, steps, cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras', denoise: denoiseOf(inputs) };
-  return {
-    nodes: {
-      ...checkpointNodes(inputs),
-      ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
-      '3': node('KSampler', { ...sampler, model: ['4', 0], positive: ['6', 0], negative: ['7', 0], latent_image: ['5', 0] }),
-    },
-    samples: ['3', 0],
-    vae: ['4', 2],
-  };
+  const { cfg } = inputs;
+  return sampleCheckpoint(
+    inputs,
+    { cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras' },
+    firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
+  );
 }
 
-/** The schedule of a turbo model has its own node. */
+/** `guided`: `cfg` is an input that the model was trained with, not a second pass with the negative prompt. */
+function fluxCheckpoint(inputs: TemplateInputs, guided: boolean): Drawn {
+  const nodes = { ...guidance(guided, inputs.cfg), ...firstLatent(inputs, 'EmptySD3LatentImage', ['4', 2]) };
+  return sampleCheckpoint(inputs, { cfg: guided ? 1 : inputs.cfg, sampler_name: 'euler', scheduler: 'simple' }, nodes);
+}
+
+type Sampler = Readonly<Record<'cfg', number> & Record<'sampler_name' | 'scheduler', string>>;
+
+function sampleCheckpoint(inputs: TemplateInputs, sampler: Sampler, nodes: Workflow): Drawn {
+  const { seed, steps } = inputs;
+  const links = { model: ['4', 0], positive: ['12' in nodes ? '12' : '6', 0], negative: ['7', 0], latent_image: ['5', 0] } as const;
+  const sample = node('KSampler', { seed, steps, ...sampler, denoise: denoiseOf(inputs), ...links });
+  return { nodes: { ...checkpointNodes(inputs), ...nodes, '3': sample }, samples: ['3', 0], vae: ['4', 2] };
+}
+
+/** Turbo models have a node for their schedule. */
 function turbo(inputs: TemplateInputs): Drawn {
   const { seed, steps, cfg } = inputs;
+  const links = { positive: ['6', 0], negative: ['7', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
   return {
     nodes: {
       ...checkpointNodes(inputs),
       ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
       '10': node('KSamplerSelect', { sampler_name: 'euler_ancestral' }),
       '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustom', {
-        model: ['4', 0],
-        add_noise: true,
-        noise_seed: seed,
-        cfg,
-        positive: ['6', 0],
-        negative: ['7', 0],
-        sampler: ['10', 0],
-        sigmas: ['11', 0],
-        latent_image: ['5', 0],
-      }),
-    },
-    samples: ['3', 0],
-    vae: ['4', 2],
-  };
-}
-
-/** `guided`: `cfg` is a number that the model was trained with, and no second computation with the negative prompt. */
-function fluxCheckpoint(inputs: TemplateInputs, guided: boolean): Drawn {
-  const { seed, steps, cfg } = inputs;
-  const sampler = { seed, steps, cfg: guided ? 1 : cfg, sampler_name: 'euler', scheduler: 'simple', denoise: denoiseOf(inputs) };
-  return {
-    nodes: {
-      ...checkpointNodes(inputs),
-      ...guidance(guided, cfg),
-      ...firstLatent(inputs, 'EmptySD3LatentImage', ['4', 2]),
-      '3': node('KSampler', {
-        ...sampler,
-        model: ['4', 0],
-        positive: guided ? ['12', 0] : ['6', 0],
-        negative: ['7', 0],
-        latent_image: ['5', 0],
-      }),
+      '3': node('SamplerCustom', { model: ['4', 0], add_noise: true, noise_seed: seed, cfg, ...links }),
     },
     samples: ['3', 0],
     vae: ['4', 2],
@@ -207,6 +159,7 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
   const { checkpoint, companions, prompt, negativePrompt, seed, steps, cfg } = inputs;
   const plain = guided || cfg === 1;
   const conditioning: Link = guided ? ['12', 0] : ['6', 0];
+  const links = { noise: ['16', 0], guider: ['15', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
   const guider = plain
     ? node('BasicGuider', { model: ['4', 0], conditioning })
     : node('CFGGuider', { model: ['4', 0], positive: conditioning, negative: ['7', 0], cfg });
@@ -223,19 +176,12 @@ function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
       '16': node('RandomNoise', { noise_seed: seed }),
       '10': node('KSamplerSelect', { sampler_name: 'euler' }),
       '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustomAdvanced', {
-        noise: ['16', 0],
-        guider: ['15', 0],
-        sampler: ['10', 0],
-        sigmas: ['11', 0],
-        latent_image: ['5', 0],
-      }),
+      '3': node('SamplerCustomAdvanced', links),
     },
     samples: ['3', 0],
     vae: ['14', 0],
   };
 }
 
-function guidance(guided: boolean, cfg: number): Workflow {
-  return guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};
-}
+const guidance = (guided: boolean, cfg: number): Workflow =>
+  guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};

@@ -1,44 +1,34 @@
-/** Parses what ComfyUI answers. Nothing of it is trusted: texts are shortened, and names of files are only used as parameters of a request. Pure. */
+/** Parses ComfyUI's responses and events. Untrusted: strings are cut, file names only used in requests. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { UpstreamAnswer, RequestProgress, SocketMessage } from '../../translation.ts';
 import { beginsAs, endsAs } from './image-bytes.ts';
 
-/** A file that ComfyUI has written. */
-export interface SavedImage {
-  readonly filename: string;
-  readonly subfolder: string;
-  readonly type: 'output' | 'temp';
-}
+export type SavedImage = { readonly filename: string; readonly subfolder: string; readonly type: 'output' | 'temp' };
 
 export type JobOutcome =
   | { readonly kind: 'done'; readonly images: readonly SavedImage[] }
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'failed'; readonly error: ExecutionError }
-  /** It waits, it is being computed, or nobody knows it. */
+  /** Waiting, running, or not known. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'broken' };
 
-/** What a node said when it failed. */
-export interface ExecutionError {
-  readonly nodeType: string;
-  readonly exceptionType: string;
-  readonly message: string;
-}
+/** Message of a failed node. */
+export type ExecutionError = { readonly nodeType: string; readonly exceptionType: string; readonly message: string };
 
-/** Why a workflow was not accepted. */
+/** Reason for refusing a workflow. */
 export interface ValidationError {
-  /** `value_not_in_list`, `invalid_prompt`, … */
+  /** E.g. `value_not_in_list`, `invalid_prompt`. */
   readonly type: string;
   readonly message: string;
-  /** Name of the input, where it is about one. */
+  /** Input at fault, if any. */
   readonly input: string | undefined;
   readonly nodeType: string | undefined;
-  /** Id of the node. */
   readonly node?: string | undefined;
 }
 
-/** Of a text in a message. */
+/** Length of quoted strings. */
 const SHOWN = 300;
 
 const Text = z.string().catch('');
@@ -63,7 +53,7 @@ const Refusal = z.object({
 });
 const InputInfo = z.object({ input_name: z.string() });
 
-/** The answer to `GET /history/<id>`. `saveNode`: whose images are asked for. */
+/** Parses `GET /history/<id>`. `saveNode`: the node whose images are wanted. */
 export function parseHistory({ status, body }: UpstreamAnswer, id: string, saveNode: string): JobOutcome {
   const history = status === 200 ? History.safeParse(jsonOf(body)).data : undefined;
   if (history === undefined) return { kind: 'broken' };
@@ -80,15 +70,11 @@ export function parseHistory({ status, body }: UpstreamAnswer, id: string, saveN
 }
 
 function executionErrorOf(value: unknown): ExecutionError {
-  const facts = ExecutionFacts.safeParse(value).data;
-  return {
-    nodeType: shown(facts?.node_type ?? ''),
-    exceptionType: shown(facts?.exception_type ?? ''),
-    message: shown(facts?.exception_message ?? ''),
-  };
+  const { node_type: node = '', exception_type: type = '', exception_message: text = '' } = ExecutionFacts.safeParse(value).data ?? {};
+  return { nodeType: shown(node), exceptionType: shown(type), message: shown(text) };
 }
 
-/** Whether a job waits or is being computed; undefined if the answer to `GET /queue` does not say it. */
+/** The job waits or runs; undefined if the response to `GET /queue` does not say. */
 export function isQueued({ status, body }: UpstreamAnswer, id: string): boolean | undefined {
   const queue = status === 200 ? Queue.safeParse(jsonOf(body)).data : undefined;
   return queue === undefined
@@ -96,7 +82,7 @@ export function isQueued({ status, body }: UpstreamAnswer, id: string): boolean 
     : [...queue.queue_running, ...queue.queue_pending].some((item) => Item.safeParse(item).data?.[1] === id);
 }
 
-/** The most telling problem of an answer that refuses a workflow. Undefined if it does not say one. */
+/** The most telling problem of a refusal, if it names one. */
 export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefined {
   const refusal = Refusal.safeParse(jsonOf(body)).data;
   if (refusal === undefined) return undefined;
@@ -112,54 +98,35 @@ export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefi
   return { type: error.type, message, input: undefined, nodeType: undefined };
 }
 
-export function parseQueued({ status, body }: UpstreamAnswer): boolean {
-  return status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
-}
-
-/** Where the server has put a file that it was sent. */
-export function parseUploaded({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined {
-  return status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
-}
-
-function jsonOf(body: Uint8Array): unknown {
-  return parseJson(new TextDecoder().decode(body));
-}
-
-/** One line, without a period at its end. */
-function shown(text: string): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
-}
-
-/**
- * Parses what ComfyUI says over its WebSocket about one job. `/history` decides what became of the job: an event only says when to ask, and how far the job is. Pure.
- *
- * A server sends previews to a client that has not announced what it supports as two numbers of 32 bits, the kind of the event and the format of the image, and then the image
- * (`server.py` of ComfyUI 0.3.64).
- */
+export const parseQueued = ({ status, body }: UpstreamAnswer): boolean =>
+  status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
+/** Name and place of an uploaded file. */
+export const parseUploaded = ({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined =>
+  status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
+const jsonOf = (body: Uint8Array): unknown => parseJson(new TextDecoder().decode(body));
+/** One line without a period. */
+const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
 
 type ComfyEvent =
   | { readonly kind: 'progress'; readonly progress: RequestProgress }
   | { readonly kind: 'preview'; readonly preview: Preview }
-  /** The job has left the queue, and is in history. */
+  /** The job is in history. */
   | { readonly kind: 'ended' }
   /** The server is about to end the job. */
   | { readonly kind: 'ending' }
-  /** About something else. */
+  /** Anything else. */
   | { readonly kind: 'other' };
 
-/** What the image looks like so far, at most 512 pixels wide and high. Of several images, only of the first. */
-export interface Preview {
-  readonly format: 'jpeg' | 'png';
-  readonly bytes: Uint8Array;
-}
+/**
+ * Preview of at most 512 pixels per side; of several images, only the first. Clients that have not announced their
+ * features get two 32-bit numbers, event and image format, then the image (`server.py` of ComfyUI 0.3.64).
+ */
+export type Preview = { readonly format: 'jpeg' | 'png'; readonly bytes: Uint8Array };
 
 const PREVIEW_IMAGE = 1;
-const PREVIEW_FORMATS: ReadonlyMap<number, Preview['format']> = new Map([
-  [1, 'jpeg'],
-  [2, 'png'],
-]);
+const PREVIEW_FORMATS: Readonly<Record<number, Preview['format']>> = { 1: 'jpeg', 2: 'png' };
 const HEAD_BYTES = 8;
-/** Steps: beyond what any sampler makes. */
+/** More steps than any sampler has. */
 const MOST_STEPS = 1_000_000;
 
 const Event = z.object({ type: z.string(), data: z.looseObject({ prompt_id: z.string() }) });
@@ -169,13 +136,12 @@ const ENDINGS: ReadonlySet<string> = new Set(['execution_success', 'execution_er
 
 const OTHER: ComfyEvent = { kind: 'other' };
 
-/** `id`: of the job. What is about other jobs is `other`. */
-export function parseEvent(message: Extract<SocketMessage, { kind: 'text' | 'binary' }>, id: string): ComfyEvent {
-  return message.kind === 'binary' ? parsePreview(message.bytes) : parseText(message.text, id);
-}
+/** Events of jobs other than `id` are `other`. Only history decides about the outcome of a job. */
+export const parseEvent = (message: Extract<SocketMessage, { kind: 'text' | 'binary' }>, id: string): ComfyEvent =>
+  message.kind === 'binary' ? parsePreview(message.bytes) : parseText(message.text, id);
 
 function parseText(text: string, id: string): ComfyEvent {
-  // Each change of the queue is sent to every client, so most texts are about no job.
+  // Each change of the queue is sent to every client: most messages are about no job.
   if (!text.includes(id)) return OTHER;
   const { type, data } = Event.safeParse(parseJson(text)).data ?? {};
   if (type === undefined || data?.prompt_id !== id) return OTHER;
@@ -190,16 +156,12 @@ function parseText(text: string, id: string): ComfyEvent {
 function parsePreview(bytes: Uint8Array): ComfyEvent {
   if (bytes.length <= HEAD_BYTES) return OTHER;
   const head = new DataView(bytes.buffer, bytes.byteOffset, HEAD_BYTES);
-  const format = PREVIEW_FORMATS.get(head.getUint32(4));
+  const format = PREVIEW_FORMATS[head.getUint32(4)];
   if (head.getUint32(0) !== PREVIEW_IMAGE || format === undefined) return OTHER;
   const image = bytes.subarray(HEAD_BYTES);
   return beginsAs(format, image) && endsAs(format, image) ? { kind: 'preview', preview: { format, bytes: image } } : OTHER;
 }
 
-/**
- * Whether a preview is one that the client is sent: `wanted` previews are spread evenly over the steps, and none is sent for the last step, as the image itself follows.
- * `sent`: how many have been sent.
- */
-export function isPartialDue({ done, total }: RequestProgress, wanted: number, sent: number): boolean {
-  return sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;
-}
+/** A preview is due: `wanted` previews are spread evenly over the steps, none for the last step. */
+export const isPartialDue = ({ done, total }: RequestProgress, wanted: number, sent: number): boolean =>
+  sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;

@@ -1,43 +1,19 @@
-/** What a slot draws with: a template of the family of its model, or a workflow of its user. Both are read from a request and built in the same way. Pure. */
+/** The two things a slot draws with: the template of a family, or the workflow of a user. Pure. */
 import type { ModelFacts } from '../../provider.ts';
 import type { TranslatableBody } from '../../translation.ts';
-import { buildWorkflow, type BuiltWorkflow, type ImageSource } from './build-workflow.ts';
+import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
-import {
-  readParameters,
-  parametersOf,
-  textOf,
-  invalid,
-  problemOfField,
-  requestFields,
-  type ImageParameters,
-  type RequestRules,
-  type ParameterProblem,
-  type Field,
-} from './image-parameters.ts';
+import { flagOf, invalid, parametersOf, problemOfField, readParameters, requestFields, textOf } from './image-parameters.ts';
+import type { Field, ImageParameters, ParameterProblem, RequestRules } from './image-parameters.ts';
 import { userWorkflow, type UserWorkflow } from './user-workflow.ts';
-import {
-  parseExactJson,
-  isScalar,
-  isFieldOfApi,
-  isStandardParameter,
-  type Scalar,
-  type Workflow,
-  type WorkflowNode,
-} from './workflow-parameters.ts';
+import { isFieldOfApi, isScalar, isStandardParameter, parseExactJson } from './workflow-parameters.ts';
+import type { Scalar, Workflow, WorkflowNode } from './workflow-parameters.ts';
 
-export interface ImageSize {
-  readonly width: number;
-  readonly height: number;
-}
+export type ImageSize = { readonly width: number; readonly height: number };
 
-/** What is known only after the request has been read. */
-interface BuildWith {
+interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
   readonly parameters: ImageParameters;
-  readonly seed: bigint;
-  readonly filenamePrefix: string;
-  readonly source: ImageSource | undefined;
 }
 
 type DrawableRead =
@@ -46,21 +22,18 @@ type DrawableRead =
 
 export interface Drawable {
   readonly rules: RequestRules;
-  /** Name of the file that the server loads first; empty if there is none. */
+  /** File that the server loads first; may be empty. */
   readonly checkpoint: string;
-  /** Undefined for a family. */
   readonly workflow: UserWorkflow | undefined;
   read(body: TranslatableBody): DrawableRead;
-  /** Undefined: the workflow decides, and does not let requests say it. */
+  /** Undefined: the workflow decides, and requests cannot set it. */
   sizeOf(parameters: ImageParameters): ImageSize | undefined;
-  /** Which files it takes. */
   readonly image: FileUse;
   readonly mask: FileUse;
 }
 
 type FileUse = 'never' | 'optional' | 'always';
 
-/** Undefined if it is not known what the model is. */
 export function drawableOf(model: ModelFacts | undefined): Drawable | undefined {
   if (model === undefined) return undefined;
   const known = imageModel(model);
@@ -103,57 +76,40 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
   };
 }
 
-/** Why a path does not fit what is drawn with; undefined if it does. */
+/** Problem of a path that does not fit; undefined: it fits. */
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
-    return refuse(
-      'image',
-      `Use "/v1/images/generations": the workflow "${name}" takes no image, as no node of it has the title "svc: image"`,
-    );
-  return !isEdit && image === 'always'
-    ? refuse('image', `Use "/v1/images/edits" and send an image: the workflow "${name}" changes one`)
-    : undefined;
+    return refuse('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
+  return !isEdit && image === 'always' ? refuse('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
 }
 
-/** Whether a mask is there that is not used, or the other way round. */
+/** Problem of an unused or missing mask. */
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
-    return refuse('mask', `Leave out "mask": the workflow "${name}" takes none, as no node of it has the title "svc: mask"`);
-  return !hasMask && mask === 'always' ? refuse('mask', `Send a "mask": the workflow "${name}" needs one`) : undefined;
+    return refuse('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
+  return !hasMask && mask === 'always' ? refuse('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
 
-function refuse(param: string, message: string): ParameterProblem {
-  return { code: 'request.invalid', message, param };
-}
+const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
+const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
-function baseOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+/** `values` are set by the request; other parameters stay as saved. */
+type ReadForWorkflow =
+  | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
+  | { readonly ok: false; readonly problem: ParameterProblem };
 
-/** Puts what a request asks for into a user's workflow. Pure. */
-
-interface WorkflowRead {
-  readonly parameters: ImageParameters;
-  /** What the request sets, by the name of the parameter. Anything else stays as it was saved. */
-  readonly values: ReadonlyMap<string, Scalar>;
-}
-
-type ReadForWorkflow = ({ readonly ok: true } & WorkflowRead) | { readonly ok: false; readonly problem: ParameterProblem };
-
-/** Of a model that no family is known of. */
+/** Rules for models of no known family. */
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
-function rulesOf({ family }: Pick<UserWorkflow, 'family'>): RequestRules {
-  return family === undefined ? ANY_FAMILY : FAMILIES[family];
-}
+const rulesOf = ({ family }: Pick<UserWorkflow, 'family'>): RequestRules => (family === undefined ? ANY_FAMILY : FAMILIES[family]);
 
-/** A field that the workflow has no parameter for is refused, as it would be ignored otherwise. */
+/** Fields without a parameter are refused: they would be ignored otherwise. */
 function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
   const { field, names } = requestFields(body);
   try {
-    // `strength` and `steps` of a workflow may mean anything, within the limits of every model.
+    // `strength` and `steps` of a workflow may mean anything within the limits of every model.
     const parameters = parametersOf(field, { ...rulesOf(workflow), mostSteps: FAMILIES.sdxl.mostSteps });
     for (const name of names) requireParameter(name, parameters, workflow);
     return { ok: true, parameters, values: new Map([...standardValues(parameters, field), ...ownValues(workflow, graph, field)]) };
@@ -168,12 +124,10 @@ function requireParameter(name: string, { n, size, negativePrompt }: ImageParame
   if (name === 'size' && hasParameter(parameters, 'width')) return;
   const known = Object.keys(parameters).filter((each) => !['width', 'height', 'image', 'mask'].includes(each));
   const listed = [...known, ...(hasParameter(parameters, 'width') ? ['size'] : [])].map((each) => `"${each}"`).join(', ');
-  throw invalid(name, `Leave out "${name.slice(0, 50)}": the workflow "${title}" has the parameters ${listed}`);
+  throw invalid(name, `Workflow "${title}" has no parameter "${name.slice(0, 50)}", only ${listed}; leave it out`);
 }
 
-function hasParameter(parameters: UserWorkflow['parameters'], name: string): boolean {
-  return Object.hasOwn(parameters, name);
-}
+const hasParameter = (parameters: UserWorkflow['parameters'], name: string): boolean => Object.hasOwn(parameters, name);
 
 function standardValues(parameters: ImageParameters, field: Field): readonly (readonly [string, Scalar])[] {
   const { prompt, negativePrompt, n, steps, cfg, strength, size } = parameters;
@@ -186,7 +140,7 @@ function standardValues(parameters: ImageParameters, field: Field): readonly (re
   ];
 }
 
-/** The author's own parameters: each takes values of the type that it was saved with. */
+/** Parameters of the author take values of the saved type. */
 function ownValues({ parameters }: UserWorkflow, graph: Workflow, field: Field): readonly (readonly [string, Scalar])[] {
   return Object.entries(parameters).flatMap(([name, [at]]) => {
     if (isStandardParameter(name) || at === undefined || field(name) === undefined) return [];
@@ -197,18 +151,14 @@ function ownValues({ parameters }: UserWorkflow, graph: Workflow, field: Field):
 function ownValue(name: string, saved: unknown, field: Field): Scalar {
   const value = field(name);
   if (typeof saved === 'string') return textOf(field, name, '');
-  if (typeof saved === 'boolean') {
-    if (value === true || value === 'true') return true;
-    if (value === false || value === 'false') return false;
-    throw invalid(name, `Set "${name}" to true or false`);
-  }
-  // Forms have texts only.
+  if (typeof saved === 'boolean') return flagOf(field, name);
+  // Forms have strings only.
   const number = typeof value === 'string' && /^-?\d{1,19}(?:\.\d{1,15})?$/.test(value) ? parseExactJson(value) : value;
   if (typeof number === 'bigint' || (typeof number === 'number' && Number.isFinite(number))) return number;
   throw invalid(name, `Set "${name}" to a number`);
 }
 
-/** The size of its images as it was saved; undefined where requests cannot set it. */
+/** Saved size of the images; undefined if requests cannot set it. */
 function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly width: number; readonly height: number } | undefined {
   const [width, height] = ['width', 'height'].map((side) => {
     const [at] = hasParameter(parameters, side) ? (parameters[side] ?? []) : [];
@@ -217,7 +167,7 @@ function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly wi
   return typeof width === 'number' && typeof height === 'number' ? { width, height } : undefined;
 }
 
-/** The workflow as it was read; undefined if it is none, which its reading excludes. */
+/** Undefined if it is not a workflow, which its reading excludes. */
 function graphOf({ graph }: UserWorkflow): Workflow | undefined {
   const parsed = parseExactJson(graph);
   return isWorkflow(parsed) ? parsed : undefined;
@@ -231,14 +181,10 @@ function isWorkflow(value: unknown): value is Workflow {
   );
 }
 
-interface BindRequest {
+interface BindRequest extends Omit<BuildWith, 'parameters'> {
   readonly workflow: UserWorkflow;
   readonly graph: Workflow;
   readonly values: ReadonlyMap<string, Scalar>;
-  readonly seed: bigint;
-  /** Unique for each request: an image with a name that exists would be one of an earlier request. */
-  readonly filenamePrefix: string;
-  readonly source: ImageSource | undefined;
 }
 
 function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }: BindRequest): BuiltWorkflow {
@@ -252,7 +198,7 @@ function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }:
       set.set(node, [...(set.get(node) ?? []), [input, value]]);
   }
   const bound = Object.entries(graph).map(([id, node]): [string, WorkflowNode] => {
-    // What it saves besides is named after the job as well, so that it is removed with it.
+    // Other saved files are named after the job as well, and removed with it.
     const prefix = isScalar(node.inputs['filename_prefix'])
       ? [['filename_prefix', id === workflow.output ? filenamePrefix : `${filenamePrefix}-${id}`]]
       : [];

@@ -1,4 +1,4 @@
-/** Whether bytes are those of an image, and how they are written in JSON piece by piece. Pure. */
+/** Recognises image formats, and writes images as base64 in pieces. Pure. */
 import type { ImageParameters } from './image-parameters.ts';
 
 /** Enough to tell the formats apart. */
@@ -6,7 +6,6 @@ export const MAGIC_BYTES = 12;
 
 type Format = ImageParameters['outputFormat'];
 
-/** Whether the first bytes are those of the format. */
 export function beginsAs(format: Format, bytes: Uint8Array): boolean {
   const text = latin1(bytes.subarray(0, MAGIC_BYTES));
   if (format === 'png') return text.startsWith('\u0089PNG\r\n\u001a\n');
@@ -14,22 +13,17 @@ export function beginsAs(format: Format, bytes: Uint8Array): boolean {
   return text.startsWith('RIFF') && text.slice(8, 12) === 'WEBP';
 }
 
-/** Whether the last bytes are those of the format: half an image has others. */
+/** Half an image has other last bytes. */
 export function endsAs(format: Format, bytes: Uint8Array): boolean {
   if (format === 'png') return latin1(bytes.subarray(-8, -4)) === 'IEND';
-  // The length of a WebP image is in its head, and those who read it complain.
+  // The head of a WebP image has its length, and readers complain.
   return format === 'jpeg' ? latin1(bytes.subarray(-2)) === '\u00ff\u00d9' : bytes.length > MAGIC_BYTES;
 }
 
-function latin1(bytes: Uint8Array): string {
-  return String.fromCharCode(...bytes);
-}
+const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes);
 
-/** Base64 of bytes that come in pieces. The bytes that do not fill a group of three wait for the next piece. */
-export interface Base64Piece {
-  readonly text: string;
-  readonly rest: Uint8Array;
-}
+/** Bytes that do not fill a group of three wait for the next piece. */
+type Base64Piece = { readonly text: string; readonly rest: Uint8Array };
 
 export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
   const all = rest.length === 0 ? piece : concat(rest, piece);
@@ -37,14 +31,12 @@ export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
   return { text: base64(all.subarray(0, whole)), rest: all.slice(whole) };
 }
 
-export function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
-}
+export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 
-/** Of an image. A multiple of three, so that the pieces in base64 make one text. */
+/** A multiple of three, so that the pieces join to one base64 string. */
 const PIECE_BYTES = 768 * 1024;
 
-/** The pieces of a text with an image in base64 in its middle, each made when it is asked for. In one piece, a large image would be in memory several times. */
+/** Lazy pieces of a string with an image in base64. As one string, a large image would be in memory several times. */
 export function* textAround(before: string, image: Uint8Array, after: string): Generator<string> {
   for (let from = 0; from === 0 || from < image.length; from += PIECE_BYTES) {
     const end = from + PIECE_BYTES;

@@ -1,59 +1,51 @@
+/**
+ * Reads the size of an image from its first bytes, before anything decodes it: a small file may claim billions of
+ * pixels. PNG (ISO/IEC 15948), JPEG (ISO/IEC 10918-1, with the orientation of Exif) and WebP (RFC 9649). Pure.
+ */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
 import type { ParameterProblem } from './image-parameters.ts';
 
-/**
- * Reads how large an image is from its first bytes, before anything decodes it: a small file may claim to have billions of pixels, and decoding it needs memory for all of
- * them. PNG (ISO/IEC 15948), JPEG (ISO/IEC 10918-1, with the orientation of Exif) and WebP (RFC 9649). Pure.
- */
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
-  /** In pixels, as the image is shown. */
+  /** Pixels as shown. */
   readonly width: number;
   readonly height: number;
-  /** Each pixel has a transparency of its own. Only known of PNG. */
+  /** Alpha channel; only known of PNG. */
   readonly hasAlpha: boolean;
-  /** It consists of several images. */
   readonly isAnimated: boolean;
 }
 
-/** Enough for what cameras write before the image itself. */
+/** Enough for the metadata of cameras. */
 export const FACTS_BYTES = 1024 * 1024;
 
-/** Undefined if the bytes are not the beginning of an image in one of these formats. */
+/** Undefined: not the beginning of such an image. */
 export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
     const facts = readPng(view) ?? readJpeg(view) ?? readWebp(view);
     return facts !== undefined && facts.width > 0 && facts.height > 0 ? facts : undefined;
   } catch (error) {
-    // It ends in the middle of what it announces.
+    // The bytes end within an announced value.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** The four characters at an offset. */
-function nameAt(view: DataView, at: number): string {
-  return String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3));
-}
+const nameAt = (view: DataView, at: number): string =>
+  String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3));
 
 const PNG_SIGNATURE = 0x89504e470d0a1a0an;
-/** Kinds of pixels with a channel for transparency: grey, and colour. */
+/** Colour types with an alpha channel. */
 const WITH_ALPHA: ReadonlySet<number> = new Set([4, 6]);
 
 function readPng(view: DataView): ImageFacts | undefined {
   if (view.getBigUint64(0) !== PNG_SIGNATURE || nameAt(view, 12) !== 'IHDR') return undefined;
-  const facts = {
-    format: 'png',
-    width: view.getUint32(16),
-    height: view.getUint32(20),
-    hasAlpha: WITH_ALPHA.has(view.getUint8(25)),
-  } as const;
-  return { ...facts, isAnimated: hasChunkBeforePixels(view, 'acTL') };
+  const sides = { width: view.getUint32(16), height: view.getUint32(20) };
+  return { format: 'png', ...sides, hasAlpha: WITH_ALPHA.has(view.getUint8(25)), isAnimated: hasChunkBeforePixels(view, 'acTL') };
 }
 
-/** A file whose pixels begin beyond the bytes that were read counts as having it. */
+/** True if the pixels begin beyond the bytes. */
 function hasChunkBeforePixels(view: DataView, wanted: string): boolean {
   for (let at = 8; at + 8 <= view.byteLength; at += 12 + view.getUint32(at)) {
     const name = nameAt(view, at + 4);
@@ -63,7 +55,7 @@ function hasChunkBeforePixels(view: DataView, wanted: string): boolean {
   return true;
 }
 
-/** Markers of frames are 0xC0 to 0xCF, without those of tables. */
+/** Frames have markers 0xC0 to 0xCF, except these of tables. */
 const NOT_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const EXIF_MARKER = 0xe1;
 
@@ -82,10 +74,9 @@ function readJpeg(view: DataView): ImageFacts | undefined {
 }
 
 const ORIENTATION_TAG = 0x01_12;
-/** From this orientation on, width and height change places. */
+/** Orientations from here on swap width and height. */
 const TURNED_FROM = 5;
 
-/** Whether Exif says that the image is shown on its side. */
 function isTurnedBy(view: DataView, from: number): boolean {
   if (nameAt(view, from) !== 'Exif') return false;
   const tiff = from + 6;
@@ -119,18 +110,13 @@ function readWebp(view: DataView): ImageFacts | undefined {
   }
 }
 
-/** Which files of a request to change an image are used, whether they can be, and how large the result is. Pure. */
+type ChosenFiles =
+  | { readonly ok: true; readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }
+  | { readonly ok: false; readonly problem: ParameterProblem };
 
-interface EditFiles {
-  readonly image: FormFile;
-  readonly mask: FormFile | undefined;
-}
-
-type ChosenFiles = { readonly ok: true; readonly files: EditFiles } | { readonly ok: false; readonly problem: ParameterProblem };
-
-/** As OpenAI's API. */
+/** Limit of OpenAI's API. */
 const MOST_FILE_BYTES = 50_000_000;
-/** Decoded, an image of this size takes 200 MB in the image server. */
+/** Decoded, such an image takes 200 MB in the image server. */
 const MOST_SIDE = 4096;
 
 const problem = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
@@ -142,37 +128,36 @@ export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles 
   const [image, ...others] = named('image', 'image[]');
   const [mask, ...masks] = named('mask');
   if (image === undefined) return refuse('image', 'Send the image to be changed as the file "image" of a form');
-  if (others.length > 0) return refuse('image', `Send one image: models of ${title} cannot join ${others.length + 1} images`);
+  if (others.length > 0) return refuse('image', `Models of ${title} cannot join ${others.length + 1} images; send one`);
   if (masks.length > 0) return refuse('mask', 'Send one "mask"');
   for (const file of [image, ...(mask === undefined ? [] : [mask])]) {
     if (file.bytes === 0 || file.bytes > MOST_FILE_BYTES)
-      return refuse(file.name, `Send a file "${file.name}" of 1 to ${MOST_FILE_BYTES} bytes: this one has ${file.bytes}`);
+      return refuse(file.name, `File "${file.name}" has ${file.bytes} bytes; send 1 to ${MOST_FILE_BYTES}`);
   }
   return { ok: true, files: { image, mask } };
 }
 
-/** Undefined facts: the bytes are not an image. `isWhole`: the file ends as its format does. */
+/** Undefined facts: not an image. `isWhole`: the file ends like its format. */
 export function judgeImage(facts: ImageFacts | undefined, isWhole: boolean, param = 'image'): ParameterProblem | undefined {
   if (facts === undefined) return problem(param, `Send a PNG, JPEG or WebP image as "${param}"`);
   const { width, height, isAnimated } = facts;
   if (width > MOST_SIDE || height > MOST_SIDE)
-    return problem(param, `Send an image of at most ${MOST_SIDE}x${MOST_SIDE} pixels as "${param}": this one has ${width}x${height}`);
-  if (isAnimated) return problem(param, `Send a single image as "${param}", not an animation`);
-  return isWhole ? undefined : problem(param, `Send the whole file as "${param}": this one ends too early`);
+    return problem(param, `Image "${param}" has ${width}x${height} pixels; send at most ${MOST_SIDE}x${MOST_SIDE}`);
+  if (isAnimated) return problem(param, `Image "${param}" is an animation; send a single image`);
+  return isWhole ? undefined : problem(param, `Image "${param}" is cut off; send the whole file`);
 }
 
-/** Where a mask is transparent, the image is changed. */
 export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image: ImageFacts): ParameterProblem | undefined {
   const found = judgeImage(mask, isWhole, 'mask');
   if (found !== undefined || mask === undefined) return found;
   if (mask.format !== 'png' || !mask.hasAlpha)
     return problem('mask', 'Send a PNG image with an alpha channel as "mask": where it is transparent, the image is changed');
   if (mask.width === image.width && mask.height === image.height) return undefined;
-  const message = `Send a "mask" as large as the image, which has ${image.width}x${image.height} pixels: this one has ${mask.width}x${mask.height}`;
+  const message = `The mask has ${mask.width}x${mask.height} pixels; send one as large as the image, which has ${image.width}x${image.height}`;
   return problem('mask', message);
 }
 
-/** That of the image, if the request names none: made smaller where it is too large, and cut to multiples of the family. */
+/** Default size of an edit: the size of the image, reduced if too large, in multiples of the family. */
 export function editSize(
   { width, height }: ImageFacts,
   { multiple }: Pick<ImageFamily, 'multiple'>,

@@ -1,40 +1,37 @@
-/** What is known of an image model: its family and how its weights are divided into files. From the header of its file, or from names alone where it cannot be read. Pure. */
+/** Family of an image model, and the division of its weights into files: from the header, or from names alone. Pure. */
 import { basename, dirname } from 'node:path';
 import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
 import { FAMILY_NAMES, type FamilyName } from './image-families.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
-/** The files that a diffusion model needs if it comes without them: names in its own directory. */
-export interface Companions {
-  readonly t5: string;
-  readonly clip: string;
-  readonly vae: string;
-}
+/** Files that a diffusion model needs beside it: names in its own directory. */
+export type Companions = { readonly t5: string; readonly clip: string; readonly vae: string };
 
 export interface ImageModel {
   readonly family: FamilyName;
-  /** Undefined: one file has everything. Otherwise the files beside it, as far as they are there. */
+  /** Undefined: one file has everything. Otherwise the files that are present. */
   readonly companions: Partial<Companions> | undefined;
 }
 
-/** Names go to the server as parts of paths. */
+/** Names become parts of paths at the server. */
 const FileName = z.string().regex(/^(?!\.)[\w .+()-]{1,200}$/);
 const Contents = z.object({
   family: z.enum(FAMILY_NAMES),
   companions: z.object({ t5: FileName.exactOptional(), clip: FileName.exactOptional(), vae: FileName.exactOptional() }).optional(),
 });
 
-/** Undefined if the model is not known to be one of these families. */
+/** Undefined: not known to be one of these families. */
 export function imageModel({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): ImageModel | undefined {
   if (provider !== 'image') return undefined;
   const parsed = Contents.safeParse(contents).data;
   return parsed === undefined ? undefined : { family: parsed.family, companions: parsed.companions };
 }
 
-export function contentsOf({ family, companions }: ImageModel): ModelContents {
-  return { family, ...(companions === undefined ? {} : { companions }) };
-}
+export const contentsOf = ({ family, companions }: ImageModel): ModelContents => ({
+  family,
+  ...(companions === undefined ? {} : { companions }),
+});
 
 const PARTS = {
   t5: /^t5xxl.*\.safetensors$/i,
@@ -42,19 +39,16 @@ const PARTS = {
   vae: /^((flux[-_.]?)?(ae|vae)|(flux.*|.*[-_.])(ae|vae))\.safetensors$/i,
 } as const;
 
-/** Whether the name is that of a file that a diffusion model needs beside it. */
-export function isCompanionName(name: string): boolean {
-  return Object.values(PARTS).some((pattern) => pattern.test(name));
-}
+export const isCompanionName = (name: string): boolean => Object.values(PARTS).some((pattern) => pattern.test(name));
 
-/** Chooses the first of each kind in the order of their names. */
+/** The first of each kind by name. */
 function companionsAmong(names: readonly string[]): Partial<Companions> {
   const first = (pattern: RegExp) => names.filter((name) => pattern.test(name) && FileName.safeParse(name).success).toSorted()[0];
   const found = { t5: first(PARTS.t5), clip: first(PARTS.clip), vae: first(PARTS.vae) };
   return Object.fromEntries(Object.entries(found).filter(([, name]) => name !== undefined));
 }
 
-/** What is missing beside a diffusion model, for people; empty if nothing is. */
+/** Missing companions, for messages. */
 export function missingCompanions({ companions }: ImageModel): readonly string[] {
   if (companions === undefined) return [];
   return [
@@ -64,18 +58,18 @@ export function missingCompanions({ companions }: ImageModel): readonly string[]
   ];
 }
 
-/** ComfyUI saves whole checkpoints with this prefix. */
+/** Prefix in whole checkpoints of ComfyUI. */
 const PREFIX = 'model.diffusion_model.';
 const SD_ATTENTION = 'input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight';
 const SDXL_ATTENTION = 'input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight';
 const FLUX_BLOCK = 'double_blocks.0.img_attn.qkv.weight';
-/** Only FLUX.1 dev has it: schnell was distilled without guidance. */
+/** Only in FLUX.1 dev: schnell was distilled without guidance. */
 const FLUX_GUIDANCE = 'guidance_in.in_layer.weight';
-/** How many numbers describe a token in each family. */
+/** Embedding length of a token in each family. */
 const SD15_CONTEXT = 768;
 const SDXL_CONTEXT = 2048;
 
-/** Undefined if this version has no workflow for the model. `name`: of the file, from which a turbo model is known among those of SDXL. `beside`: names in its directory. */
+/** Undefined: no workflow. `name` tells turbo models among those of SDXL. `beside`: names in its directory. */
 export function readImageModel({ tensors }: SafetensorsHeader, name: string, beside: readonly string[]): ImageModel | undefined {
   const shapeOf = (key: string) => (tensors.get(PREFIX + key) ?? tensors.get(key))?.shape;
   const isWhole = tensors.has(PREFIX + FLUX_BLOCK) && tensors.keys().some((key) => key.startsWith('text_encoders.'));
@@ -88,11 +82,9 @@ export function readImageModel({ tensors }: SafetensorsHeader, name: string, bes
   return shapeOf(SD_ATTENTION)?.[1] === SD15_CONTEXT ? { family: 'sd-1.5', companions: undefined } : undefined;
 }
 
-function isTurboName(name: string): boolean {
-  return /turbo/i.test(name);
-}
+const isTurboName = (name: string): boolean => /turbo/i.test(name);
 
-/** What names alone say of a model whose first file is the one that the server loads. */
+/** Recognises a model by names alone; the server loads the first file. */
 export function imageModelNamed(files: readonly string[]): ImageModel | undefined {
   const [first] = files;
   if (first === undefined || !/\.safetensors$/i.test(first)) return undefined;
@@ -105,63 +97,49 @@ export function imageModelNamed(files: readonly string[]): ImageModel | undefine
   return /sd[-_.]?1[-_.]?5|v1[-_.]5/i.test(first) ? { family: 'sd-1.5', companions: undefined } : undefined;
 }
 
-/** A file as ComfyUI names it: relative to a directory that it searches. */
-interface CheckpointPlace {
-  readonly directory: string;
-  /** `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors` */
-  readonly name: string;
-}
+/** Name of a file for ComfyUI, relative to a directory that it searches. */
+type CheckpointPlace = { readonly directory: string; readonly name: string };
 
-/** The directory `models/checkpoints` that the file is in, at any depth; otherwise its own directory. */
+/** The directory `models/checkpoints` above the file, otherwise its own directory. */
 export function placeOf(path: string): CheckpointPlace {
   const match = /^(.*\/models\/checkpoints)\/(.+)$/s.exec(path);
   return { directory: match?.[1] ?? dirname(path), name: match?.[2] ?? basename(path) };
 }
 
-/** The name of a file in the directory of the checkpoint. */
+/** Name of a file in the directory of the checkpoint. */
 export function besideCheckpoint(checkpoint: string, name: string): string {
   const directory = dirname(checkpoint);
   return directory === '.' ? name : `${directory}/${name}`;
 }
 
-/** Reads the header of a safetensors file: 8 bytes with the length of a JSON text in little-endian order, the text, and then the values of the tensors. Pure. */
-
-/** Bytes before the JSON text. */
+/** Header of a safetensors file: the little-endian length of a JSON text in 8 bytes, then the text. */
 export const LENGTH_BYTES = 8;
-/** The headers of image models have less than 1 MiB. The format allows 100 MB. */
+/** Headers of image models have less than 1 MiB; the format allows 100 MB. */
 const MOST_HEADER_BYTES = 16 * 2 ** 20;
 
-interface TensorFacts {
-  readonly shape: readonly number[];
-}
-
 export interface SafetensorsHeader {
-  /** By name. */
-  readonly tensors: ReadonlyMap<string, TensorFacts>;
-  /** What the whole file has, in bytes. */
+  readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[] }>;
+  /** Expected size of the whole file. */
   readonly fileBytes: number;
 }
 
-const Tensor = z.object({
-  shape: z.array(z.int().min(0)).max(16),
-  data_offsets: z.tuple([z.int().min(0), z.int().min(0)]),
-});
+const Whole = z.int().min(0);
+const Tensor = z.object({ shape: z.array(Whole).max(16), data_offsets: z.tuple([Whole, Whole]) });
 const Header = z.record(z.string(), z.unknown());
-/** Notes of the program that wrote the file. */
 const NOTES = '__metadata__';
 
-/** Returns the length of the JSON text; undefined if it cannot be one. */
+/** Length of the JSON text; undefined if impossible. */
 export function headerBytesOf(first: Uint8Array): number | undefined {
   if (first.length < LENGTH_BYTES) return undefined;
   const length = new DataView(first.buffer, first.byteOffset, LENGTH_BYTES).getBigUint64(0, true);
   return length < 2n || length > BigInt(MOST_HEADER_BYTES) ? undefined : Number(length);
 }
 
-/** Returns undefined if the text is no header. */
+/** Undefined: not a header. */
 export function parseHeader(text: Uint8Array): SafetensorsHeader | undefined {
   const parsed = Header.safeParse(parseJson(new TextDecoder().decode(text))).data;
   if (parsed === undefined) return undefined;
-  const tensors = new Map<string, TensorFacts>();
+  const tensors = new Map<string, { readonly shape: readonly number[] }>();
   let endsAt = 0;
   for (const [name, value] of Object.entries(parsed)) {
     if (name === NOTES) continue;

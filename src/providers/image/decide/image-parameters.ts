@@ -1,4 +1,4 @@
-/** What a client asks for, checked against the limits of the API and of the family of the model. The same fields are accepted at top level and in `extra_body`. Pure. */
+/** Parameters of a request, at top level or in `extra_body`, checked against API and family. Pure. */
 import { z } from 'zod';
 import type { TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
@@ -10,24 +10,23 @@ const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 export interface ImageParameters {
   readonly prompt: string;
   readonly negativePrompt: string;
-  /** Number of images. */
   readonly n: number;
-  /** In pixels; undefined: what fits the family. */
+  /** Undefined: the default of the family. */
   readonly size: { readonly width: number; readonly height: number } | undefined;
-  /** Undefined: any. */
+  /** Undefined: random. */
   readonly seed: bigint | undefined;
   readonly steps: number;
   readonly cfg: number;
   readonly responseFormat: 'url' | 'b64_json';
-  /** Of `b64_json`. */
+  /** Format of `b64_json`. */
   readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
-  /** The answer consists of events. Its images are in base64. */
+  /** Responds with events. Images are in base64. */
   readonly stream: boolean;
-  /** How many previews the client wants while the image is drawn. */
+  /** Number of previews while the image is drawn. */
   readonly partialImages: number;
-  /** How much of an image is changed, up to 1; undefined: what fits the request. */
+  /** Denoising strength, up to 1; undefined: the default of the request. */
   readonly strength: number | undefined;
-  /** Of JPEG and WebP, from 1 to 100. */
+  /** JPEG and WebP, 1 to 100. */
   readonly quality: number;
 }
 
@@ -38,12 +37,12 @@ type ReadParameters =
 const MOST_IMAGES = 10;
 const MOST_PARTIAL_IMAGES = 3;
 const MOST_CFG = 30;
-/** Of a prompt, in UTF-8: far beyond what the text encoders of these models read. */
+/** UTF-8; far beyond what the text encoders read. */
 const MOST_PROMPT_BYTES = 32 * 1024;
 const MOST_SEED = 2n ** 64n - 1n;
 const DEFAULT_QUALITY = 95;
 
-/** What a family decides about requests. */
+/** Rules of a family for requests. */
 export type RequestRules = Pick<ImageFamily, 'title' | 'side' | 'multiple' | 'steps' | 'mostSteps' | 'cfg'>;
 
 export function readParameters(body: TranslatableBody, rules: RequestRules): ReadParameters {
@@ -54,12 +53,12 @@ export function readParameters(body: TranslatableBody, rules: RequestRules): Rea
   }
 }
 
-/** Throws a `BadField` at the first one that is wrong. */
+/** Throws a `BadField` for the first invalid field. */
 export function parametersOf(field: Field, rules: RequestRules): ImageParameters {
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
-    throw invalid('response_format', 'Leave out "response_format", or set it to "b64_json": images that are streamed have no URL');
+    throw invalid('response_format', 'Streamed images have no URL; leave out "response_format", or set it to "b64_json"');
   return {
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
@@ -82,24 +81,19 @@ export function textOf(field: Field, name: string, otherwise?: string): string {
   if (typeof value !== 'string' || (otherwise === undefined && value.trim() === ''))
     throw invalid(name, `Set "${name}" to a text that ${otherwise === undefined ? 'describes the image' : 'says what not to draw'}`);
   const bytes = new TextEncoder().encode(value).length;
-  if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Send a "${name}" of at most ${MOST_PROMPT_BYTES} bytes: this one has ${bytes}`);
+  if (bytes > MOST_PROMPT_BYTES) throw invalid(name, `Field "${name}" has ${bytes} bytes; send at most ${MOST_PROMPT_BYTES}`);
   return value;
 }
 
-/** Forms have texts only. */
-function flagOf(field: Field, name: string): boolean {
+/** Forms have strings only. */
+export function flagOf(field: Field, name: string): boolean {
   const value = field(name) ?? false;
   if (value === true || value === 'true') return true;
   if (value === false || value === 'false') return false;
   throw invalid(name, `Set "${name}" to true or false`);
 }
 
-interface Range {
-  readonly least: number;
-  readonly most: number;
-  readonly otherwise: number;
-  readonly because?: string;
-}
+type Range = { readonly least: number; readonly most: number; readonly otherwise: number; readonly because?: string };
 
 function wholeOf(field: Field, name: string, { least, most, otherwise, because = '' }: Range): number {
   const value = plainNumber(field(name) ?? otherwise);
@@ -114,7 +108,7 @@ function numberOf(field: Field, name: string, { least, most, otherwise }: Range)
   return value;
 }
 
-/** Forms have texts only. */
+/** Forms have strings only. */
 function plainNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
@@ -122,15 +116,9 @@ function plainNumber(value: unknown): number | undefined {
 
 function seedOf(value: unknown): bigint | undefined {
   if (value === undefined) return undefined;
-  const seed =
-    typeof value === 'bigint'
-      ? value
-      : typeof value === 'number' && Number.isSafeInteger(value)
-        ? BigInt(value)
-        : typeof value === 'string' && /^\d{1,20}$/.test(value)
-          ? BigInt(value)
-          : undefined;
-  if (seed === undefined || seed < 0n || seed > MOST_SEED)
+  const number = typeof value === 'string' && /^\d{1,20}$/.test(value) ? BigInt(value) : value;
+  const seed = typeof number === 'number' && Number.isSafeInteger(number) ? BigInt(number) : number;
+  if (typeof seed !== 'bigint' || seed < 0n || seed > MOST_SEED)
     throw invalid('seed', `Set "seed" to a whole number from 0 to ${MOST_SEED}, or leave it out for another image each time`);
   return seed;
 }
@@ -152,20 +140,14 @@ function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageP
   const fits = (pixels: number): boolean => pixels >= SIDES.least && pixels <= SIDES.most && pixels % multiple === 0;
   if (fits(width) && fits(height)) return { width, height };
   const rule = `multiples of ${multiple} from ${SIDES.least} to ${SIDES.most}`;
-  const message = `Use a "size" whose width and height are ${rule}, such as "${side}x${side}": models of ${title} cannot draw ${width}x${height}`;
+  const message = `Models of ${title} cannot draw ${width}x${height}; use a "size" whose width and height are ${rule}, such as "${side}x${side}"`;
   throw new BadField({ code: 'image.size_unsupported', message, param: 'size' });
 }
 
-/** The fields of a request for images, from JSON or from a form: the same ones at top level and in `extra_body`. Pure. */
+/** Reason for refusing a request. */
+export type ParameterProblem = { readonly code: ErrorCode; readonly message: string; readonly param: string };
 
-/** Why a request is refused. */
-export interface ParameterProblem {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string;
-}
-
-/** Ends the reading of a request at the first field that is wrong. */
+/** Ends the parsing at the first invalid field. */
 class BadField extends Error {
   readonly problem: ParameterProblem;
 
@@ -175,29 +157,21 @@ class BadField extends Error {
   }
 }
 
-export function invalid(param: string, message: string): BadField {
-  return new BadField({ code: 'request.invalid', message, param });
-}
+export const invalid = (param: string, message: string): BadField => new BadField({ code: 'request.invalid', message, param });
 
-/** Returns what a `BadField` says; throws anything else again. */
+/** Rethrows other errors. */
 export function problemOfField(error: unknown): ParameterProblem {
   if (error instanceof BadField) return error.problem;
   throw error;
 }
 
-/** Returns the value of a field; undefined if the client did not set it. Integers that a number cannot hold are `bigint`. */
+/** Value of a field; undefined: not set. Integers beyond 2^53 are `bigint`. */
 export type Field = (name: string) => unknown;
-
-interface RequestFields {
-  readonly field: Field;
-  /** Of all fields that are set. */
-  readonly names: readonly string[];
-}
 
 const AnyObject = z.record(z.string(), z.unknown());
 
-/** Top-level fields take precedence. An empty text in a form counts as not set, as `null` does in JSON. */
-export function requestFields(body: TranslatableBody): RequestFields {
+/** Top-level fields win. An empty string in a form counts as not set, like `null` in JSON. */
+export function requestFields(body: TranslatableBody): { readonly field: Field; readonly names: readonly string[] } {
   const isForm = body.kind === 'form';
   const own = isForm ? Object.fromEntries(body.fields.map(({ name, value }) => [name, value])) : objectOf(parseExactJson(body.text));
   const extra = own['extra_body'];
@@ -208,6 +182,4 @@ export function requestFields(body: TranslatableBody): RequestFields {
   return { field, names: [...all].filter((name) => field(name) !== undefined) };
 }
 
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return AnyObject.safeParse(value).data ?? {};
-}
+const objectOf = (value: unknown): Readonly<Record<string, unknown>> => AnyObject.safeParse(value).data ?? {};

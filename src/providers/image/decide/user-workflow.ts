@@ -1,71 +1,48 @@
-/**
- * A workflow that a user has saved in ComfyUI's own editor, in its API format, as a model of a slot: what is wrong with the file, and what is kept of it. Nothing of it is
- * trusted to be right, but it is the operator of the service who puts it into the model store. Pure.
- */
+/** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
 import type { ModelFacts } from '../../provider.ts';
-import {
-  exactJson,
-  parseExactJson,
-  isLink,
-  nodeInCycle,
-  isFileInput,
-  readTitles,
-  type Workflow,
-  type WorkflowNode,
-  type WorkflowInput,
-  type WorkflowParameters,
-} from './workflow-parameters.ts';
+import { exactJson, isFileInput, isLink, nodeInCycle, parseExactJson, readTitles } from './workflow-parameters.ts';
+import type { Workflow, WorkflowNode, WorkflowParameters } from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
 
-/** The end of the names of such files: other programs keep JSON files of their own beside models. */
+/** Other programs keep their own JSON files beside models. */
 export const WORKFLOW_ENDING = '.workflow.json';
 /** Workflows of hundreds of nodes have a few hundred kilobytes. */
 export const MOST_WORKFLOW_BYTES = 2 ** 20;
 const MOST_NODES = 1000;
 
-/** What a slot knows of it. */
-export interface UserWorkflow {
-  /** Of the file, without its ending. */
-  readonly name: string;
-  /** JSON, with exact integers, without titles, and with the names of files as the server lists them. */
-  readonly graph: string;
-  /** The node that saves what is answered. */
-  readonly output: string;
-  readonly parameters: Readonly<Record<string, readonly WorkflowInput[]>>;
-  /** Of its nodes, each once. */
-  readonly classes: readonly string[];
-  /** The first file of a model that it loads. */
-  readonly file?: { readonly className: string; readonly name: string } | undefined;
-  /** The one of its files that needs the most memory; absent: none of them is of a family that is known. */
-  readonly family?: (typeof FAMILY_NAMES)[number] | undefined;
-}
-
-const Input = z.object({ node: z.string(), input: z.string() });
 const Kept = z.object({
+  /** File name without its ending. */
   name: z.string(),
+  /** JSON with exact integers, without titles, and with file names of the server. */
   graph: z.string(),
+  /** Node that saves the results. */
   output: z.string(),
-  parameters: z.record(z.string(), z.array(Input)),
+  parameters: z.record(z.string(), z.array(z.object({ node: z.string(), input: z.string() }))),
+  /** Node classes, each once. */
   classes: z.array(z.string()),
+  /** The first model file that it loads. */
   file: z.object({ className: z.string(), name: z.string() }).optional(),
+  /** Family of the model file that needs the most memory; absent: none is known. */
   family: z.enum(FAMILY_NAMES).optional(),
 });
 
-/** Undefined if the model is none. */
-export function userWorkflow({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined {
-  return provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
-}
+type Immutable<Value> = { readonly [Key in keyof Value]: Value[Key] extends object ? Immutable<Value[Key]> : Value[Key] };
+export type UserWorkflow = Immutable<z.output<typeof Kept>>;
 
-/** A file of a model that it names. */
+/** Undefined: not a workflow. */
+export const userWorkflow = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined =>
+  provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
+
+/** Model file that a workflow names. */
 export interface NamedFile {
   readonly node: string;
   readonly input: string;
-  /** With `/` between directories, as Linux has it. */
+  /** With `/` between directories. */
   readonly name: string;
 }
 
-/** What a file says, before anybody has looked for the files that it names. */
+/** Contents of a file, before its model files are looked for. */
 export interface ReadWorkflow {
   readonly workflow: Workflow;
   readonly output: string;
@@ -75,7 +52,7 @@ export interface ReadWorkflow {
 
 export type ReadingOfWorkflow =
   | { readonly ok: true; readonly read: ReadWorkflow }
-  /** `problem`: continues `The workflow …`, and says what to do. */
+  /** `problem` continues "The workflow …" and says what to do. */
   | { readonly ok: false; readonly problem: string };
 
 const Node = z.object({
@@ -136,7 +113,7 @@ function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: 
   return { ok: true, read: { workflow, output, parameters, files } };
 }
 
-/** A link to nothing, or in a circle. */
+/** Problem of a link to nothing, or of a cycle. */
 function problemOfLinks(workflow: Workflow): string | undefined {
   for (const [id, { class_type: className, inputs }] of Object.entries(workflow)) {
     for (const [input, value] of Object.entries(inputs)) {
@@ -158,15 +135,10 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((each: unknown) => isDeeper(each, levels - 1));
 }
 
-function refuse(problem: string): { readonly ok: false; readonly problem: string } {
-  return { ok: false, problem };
-}
+const refuse = (problem: string): { readonly ok: false; readonly problem: string } => ({ ok: false, problem });
+const shown = (text: string): string => text.slice(0, 100);
 
-function shown(text: string): string {
-  return text.slice(0, 100);
-}
-
-/** `nameOf`: how the server lists a file that the workflow names. */
+/** `nameOf`: the name of a file in the lists of the server. */
 export function keepWorkflow(
   name: string,
   { workflow, output, parameters, files }: ReadWorkflow,

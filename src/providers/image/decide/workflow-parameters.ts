@@ -1,31 +1,26 @@
 /**
- * Which inputs of a user's workflow requests may set. The author says it in the titles of nodes, which ComfyUI's editor saves with them: `svc: prompt`, `svc: seed, steps`, or
- * `svc: glow=strength_model` for an input of another name. Pure.
+ * Inputs of a user's workflow that requests may set, and graphs of workflows. The author names them in titles of nodes,
+ * which ComfyUI saves: `svc: prompt`, `svc: seed, steps`, or `svc: glow=strength_model` for another input. Pure.
  */
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
-/** An input of a node. */
-export interface WorkflowInput {
-  readonly node: string;
-  readonly input: string;
-}
-
-/** By the name of the parameter: each has at least one input. */
+export type WorkflowInput = { readonly node: string; readonly input: string };
+/** Inputs by parameter, at least one each. */
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;
 
 type TitledNodes =
   | { readonly ok: true; readonly parameters: WorkflowParameters; readonly output: string | undefined }
-  /** `problem`: continues `The workflow …`. */
+  /** `problem` continues "The workflow …". */
   | { readonly ok: false; readonly problem: string };
 
 const MARK = /^\s*svc:(.*)$/s;
 const PART = /^([a-z][a-z0-9_]{0,39})(?:\s*=\s*(\w{1,100}))?$/;
-/** The title of the node that saves what is answered. */
+/** Title of the node that saves the results. */
 const OUTPUT = 'output';
-/** `size` means both. */
+/** `size` sets both. */
 const SIDES = ['width', 'height'] as const;
 
-/** The inputs that a parameter of OpenAI's API or of the service can mean; the first one that the node has. */
+/** Inputs that a parameter can mean; the first that the node has counts. */
 const INPUTS_OF: ReadonlyMap<string, { readonly type: 'text' | 'number'; readonly inputs: readonly string[] }> = new Map([
   ['prompt', { type: 'text', inputs: ['text', 'prompt', 'value', 'string'] }],
   ['negative_prompt', { type: 'text', inputs: ['text', 'prompt', 'value', 'string'] }],
@@ -40,7 +35,7 @@ const INPUTS_OF: ReadonlyMap<string, { readonly type: 'text' | 'number'; readonl
   ['mask', { type: 'text', inputs: ['image'] }],
 ]);
 
-/** Fields of requests that mean something else. */
+/** Fields of requests with other meanings. */
 const TAKEN: ReadonlySet<string> = new Set(
   (
     'size model response_format extra_body stream partial_images output_format output_compression quality style background moderation user ' +
@@ -48,17 +43,12 @@ const TAKEN: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Parameters of the service itself; any other one is the author's own. */
-export function isStandardParameter(name: string): boolean {
-  return INPUTS_OF.has(name);
-}
+/** All others belong to the author. */
+export const isStandardParameter = (name: string): boolean => INPUTS_OF.has(name);
+/** Fields of any request, whatever the workflow. */
+export const isFieldOfApi = (name: string): boolean => TAKEN.has(name) && name !== 'size';
 
-/** Fields that every request may have, whatever the workflow is. */
-export function isFieldOfApi(name: string): boolean {
-  return TAKEN.has(name) && name !== 'size';
-}
-
-/** `titles`: of the nodes, by their ids. */
+/** `titles` by node id. */
 export function readTitles(workflow: Workflow, titles: ReadonlyMap<string, string>): TitledNodes {
   const parameters = new Map<string, WorkflowInput[]>();
   let output: string | undefined;
@@ -83,7 +73,7 @@ export function readTitles(workflow: Workflow, titles: ReadonlyMap<string, strin
   return { ok: true, parameters, output };
 }
 
-/** A title without the mark has none. */
+/** Titles without the mark have no parts. */
 function partsOf(title: string): readonly string[] {
   const marked = MARK.exec(title)?.[1];
   return marked === undefined ? [] : marked.split(',').map((part) => part.trim());
@@ -117,40 +107,27 @@ function inputOf(
     : { problem: `name another input for "${name}": "${input}" has the value ${JSON.stringify(String(value).slice(0, 50))}` };
 }
 
-/** Whether an input names a file of a model. */
+/** Whether an input names a model file. */
 export function isFileInput(input: string, value: unknown): value is string {
   return /(?:^|_)name\d?$/.test(input) && typeof value === 'string' && /\.(?:safetensors|sft|ckpt|pt|pth|bin|gguf)$/i.test(value);
 }
 
-/** A workflow as ComfyUI's API takes it: nodes by id, each with its class and inputs. Pure. */
-
-/** The output of another node: its id, and the number of the output. */
+/** Output of another node: its id, and the number of the output. */
 export type Link = readonly [node: string, output: number];
-/** `bigint` for seeds, which are exact up to 2^64 in JSON and not in a JavaScript number. */
+/** `bigint` for seeds: exact up to 2^64 in JSON, but not in a number. */
 export type Scalar = string | number | bigint | boolean;
 type NodeInput = Scalar | Link;
-
-export interface WorkflowNode {
-  readonly class_type: string;
-  readonly inputs: Readonly<Record<string, unknown>>;
-}
-
+export type WorkflowNode = { readonly class_type: string; readonly inputs: Readonly<Record<string, unknown>> };
 export type Workflow = Readonly<Record<string, WorkflowNode>>;
 
-export function node(className: string, inputs: Readonly<Record<string, NodeInput>>): WorkflowNode {
-  return { class_type: className, inputs };
-}
+export const node = (className: string, inputs: Readonly<Record<string, NodeInput>>): WorkflowNode => ({ class_type: className, inputs });
+export const isScalar = (value: unknown): value is Scalar => ['string', 'number', 'bigint', 'boolean'].includes(typeof value);
 
-export function isScalar(value: unknown): value is Scalar {
-  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value);
-}
-
-/** Whether the value of an input is the output of another node. */
 export function isLink(value: unknown): value is Link {
   return Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && Number.isInteger(value[1]);
 }
 
-/** The node of a cycle that is found first; undefined if there is none. Links to nodes that do not exist are ignored. */
+/** The first node of a cycle, if any. Links to missing nodes are ignored. */
 export function nodeInCycle(workflow: Workflow): string | undefined {
   const users = new Map<string, string[]>();
   const missing = new Map<string, number>();
@@ -163,7 +140,7 @@ export function nodeInCycle(workflow: Workflow): string | undefined {
       else known.push(id);
     }
   }
-  // What needs nothing is computed first, and then what needs only that.
+  // Nodes without inputs come first, then those that need only them.
   const ready = [...missing].flatMap(([id, count]) => (count === 0 ? [id] : []));
   for (let id = ready.pop(); id !== undefined; id = ready.pop()) {
     missing.delete(id);
@@ -173,7 +150,7 @@ export function nodeInCycle(workflow: Workflow): string | undefined {
       if (left === 0) ready.push(user);
     }
   }
-  // Also what only depends on a cycle is left: go back until a node comes again.
+  // Nodes that depend on a cycle are left, too: go back until a node repeats.
   const seen = new Set<string>();
   let at = missing.keys().next().value;
   while (at !== undefined && !seen.has(at)) {
@@ -184,9 +161,7 @@ export function nodeInCycle(workflow: Workflow): string | undefined {
   return at;
 }
 
-/** JSON with integers of any size: seeds have up to 64 bits, and a JavaScript number holds 53 of them. Pure. */
-
-/** Integers beyond 2^53 become `bigint`, from the text as it was written. Undefined if the text is not JSON. */
+/** Integers beyond 2^53 become `bigint`. Undefined: not JSON. */
 export function parseExactJson(text: string): unknown {
   const exact = (_key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
     typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d{1,40}$/.test(source)
@@ -199,7 +174,7 @@ export function parseExactJson(text: string): unknown {
   }
 }
 
-/** Writes what `parseExactJson` reads: `JSON.stringify` fails for a `bigint`. */
+/** Inverse of `parseExactJson`: `JSON.stringify` fails for a `bigint`. */
 export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map((each: unknown) => exactJson(each)).join(',')}]`;

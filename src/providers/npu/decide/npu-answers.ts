@@ -1,6 +1,7 @@
 /**
- * What an answer of FastFlowLM means. It answers most errors with status 200, either as `{"error": "text"}` or as an object with a code of its own, and requests for a model
- * that it did not load with `null`. Nothing of it is trusted. Pure.
+ * Requests to FastFlowLM, and the meaning of its answers. It answers most errors with status 200, as `{"error":
+ * "text"}` or as an object with a code, and requests for a model that it did not load with `null`. Nothing of it is
+ * trusted. Pure.
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -9,7 +10,7 @@ import { EMBEDDER } from './npu-models.ts';
 
 export type Verdict =
   | { readonly kind: 'answer'; readonly value: Readonly<Record<string, unknown>> }
-  /** Others wait already, as many as the server takes. It did not look at the request. */
+  /** The queue of the server is full. It did not look at the request. */
   | { readonly kind: 'queue-full' }
   | { readonly kind: 'end'; readonly end: TranslationEnd };
 
@@ -23,7 +24,7 @@ const Table = z.record(z.string(), z.unknown());
 
 const QUEUE_FULL = /^NPU is in use and request queue is full/;
 const TOO_LONG = /^Max length reached/;
-/** What a client can change, as far as the words tell; anything else is a failure of the server. */
+/** Wording of errors that a client can fix; any other is a failure of the server. */
 const REQUEST_AT_FAULT = /not supported|only supports|is required|invalid|type must be|not allowed|parse error|key .* not found/i;
 
 export function judgeAnswer(answer: UpstreamAnswer): Verdict {
@@ -33,16 +34,14 @@ export function judgeAnswer(answer: UpstreamAnswer): Verdict {
   if (failure !== undefined) return judgeError(answer, typeof failure === 'string' ? { message: failure } : failure);
   if (status >= 400 && status < 600) return { kind: 'end', end: { kind: 'upstream-error', answer } };
   if (value === null) {
-    const message = 'Restart the slot, and read its log if this happens again: the NPU server runs without the model for this request';
+    const message = 'The NPU server runs without the model for this request; restart the slot, and read its log if this happens again';
     return { kind: 'end', end: { kind: 'failed', message } };
   }
   const table = status === 200 ? Table.safeParse(value).data : undefined;
   return table === undefined ? { kind: 'end', end: unusable() } : { kind: 'answer', value: table };
 }
 
-export function unusable(): TranslationEnd {
-  return { kind: 'failed', message: 'The NPU server answered in a form that cannot be translated' };
-}
+export const unusable = (): TranslationEnd => ({ kind: 'failed', message: 'The NPU server answered in a form that cannot be translated' });
 
 function judgeError(answer: UpstreamAnswer, { message, type, code }: z.output<typeof ErrorObject>): Verdict {
   if (QUEUE_FULL.test(message)) return { kind: 'queue-full' };
@@ -54,20 +53,15 @@ function judgeError(answer: UpstreamAnswer, { message, type, code }: z.output<ty
   return { kind: 'end', end: { kind: 'upstream-error', answer: { status, headers: new Map(), body } } };
 }
 
-/** The code in the body says more than the status, but it is 500 for whatever was thrown, so the words have the last say. */
+/** The code in the body says more than the status, but is 500 for every exception: the wording decides first. */
 function statusOf(status: number, isRequestAtFault: boolean, code: number | undefined): number {
   if (isRequestAtFault) return 400;
   if (status >= 400 && status < 600) return status;
   return code !== undefined && code >= 400 && code < 600 ? code : 500;
 }
 
-/** Turns a request for embeddings into one for FastFlowLM, and its answer into OpenAI's. The server knows texts and numbers only: no tokens, no base64. Pure. */
-
-interface AskedVectors {
-  readonly ok: true;
-  readonly texts: readonly string[];
-  readonly isBase64: boolean;
-}
+/** FastFlowLM takes strings only: no tokens, no base64. */
+type AskedVectors = { readonly ok: true; readonly texts: readonly string[]; readonly isBase64: boolean };
 
 const Texts = z.union([
   z
@@ -83,20 +77,17 @@ export function askedVectors(body: TranslatableBody): AskedVectors | { readonly 
   const table = tableOf(body) ?? {};
   const texts = Texts.safeParse(table['input']).data;
   if (texts === undefined) {
-    const message = 'Set "input" to a text, or to a list of up to 2048 texts: the NPU server takes no tokens and no empty texts';
+    const message = 'The NPU server takes no tokens and no empty strings; set "input" to a string or up to 2048 strings';
     return { ok: false, refusal: refuse(message, 'input') };
   }
   const format = Format.safeParse(table['encoding_format'] ?? undefined);
   if (!format.success) return { ok: false, refusal: refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format') };
-  if (typeof table['dimensions'] === 'number') {
-    return { ok: false, refusal: refuse('Leave out "dimensions": the NPU server cannot shorten vectors', 'dimensions') };
-  }
+  if (typeof table['dimensions'] === 'number')
+    return { ok: false, refusal: refuse('The NPU server cannot shorten vectors; leave out "dimensions"', 'dimensions') };
   return { ok: true, texts, isBase64: format.data === 'base64' };
 }
 
-export function embeddingRequest({ texts }: AskedVectors): string {
-  return JSON.stringify({ model: EMBEDDER, input: texts });
-}
+export const embeddingRequest = ({ texts }: AskedVectors): string => JSON.stringify({ model: EMBEDDER, input: texts });
 
 /** The server counts no tokens: `usage` is always 0. */
 export function embeddingAnswer(value: unknown, { texts, isBase64 }: AskedVectors): TranslationEnd {
@@ -111,29 +102,26 @@ export function embeddingAnswer(value: unknown, { texts, isBase64 }: AskedVector
   return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify(body) };
 }
 
-/** Numbers of 32 bits, the lowest byte first, as OpenAI's clients ask for by default. */
+/** Little-endian 32-bit floats: the default of OpenAI's clients. */
 function base64Of(vector: readonly number[]): string {
   const bytes = Buffer.alloc(vector.length * 4);
   vector.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
   return bytes.toString('base64');
 }
 
-/** Turns a request for a transcription into one for FastFlowLM, and its answer into OpenAI's. The server takes a file and nothing else, and answers with a text only. Pure. */
-
 type Shape = 'json' | 'text' | 'stream';
-
 type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | { readonly ok: false; readonly refusal: Refusal };
 
 const Text = z.object({ text: z.string() });
 
-/** `language`, `prompt` and `temperature` have no effect. */
+/** `language`, `prompt` and `temperature` have no effect: the server takes a file and nothing else. */
 export function askedText(body: TranslatableBody): AskedText {
   const file = body.kind === 'form' ? body.files.find(({ name }) => name === 'file') : undefined;
   if (body.kind !== 'form' || file === undefined) return { ok: false, refusal: refuse('Send a form with the recording as "file"', 'file') };
   const field = (name: string): string | undefined => body.fields.findLast((each) => each.name === name)?.value;
   const format = field('response_format') ?? 'json';
   if (format !== 'json' && format !== 'text') {
-    const message = 'Set "response_format" to "json" or "text": the NPU server says no times, so it has no other formats';
+    const message = 'The NPU server has no timestamps; set "response_format" to "json" or "text"';
     return { ok: false, refusal: refuse(message, 'response_format') };
   }
   return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format };
@@ -152,26 +140,22 @@ export function transcriptionAnswer(value: unknown, shape: Shape): TranslationEn
   return { kind: 'answer', status: 200, contentType: 'text/event-stream', body };
 }
 
-/** Turns a chat of a client into one for FastFlowLM. Pure. */
-
 type Refusal = Extract<TranslationEnd, { kind: 'refuse' }>;
 
 type JsonRequest =
   | { readonly ok: true; readonly text: string; readonly isStream: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/**
- * `request_id` names the request at the server, where another client could cancel it, and ends a thread of the server if it is no text. The others are of Ollama's API: they
- * would change what the server keeps loaded.
- */
+/** `request_id` lets others cancel, and crashes a thread if not a string. Ollama's fields would unload models. */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'keep_alive']);
 
-/** `model` always takes the name that the server was started with: for any other one, it would unload its model, and download the other one. */
+/** `model` is always the one of the start: for others the server would unload it and download the other. */
 export function chatRequest(body: TranslatableBody, model: string): JsonRequest {
   const table = tableOf(body);
   if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };
   if (!Array.isArray(table['messages'])) return { ok: false, refusal: refuse('Set "messages" to a list of messages', 'messages') };
-  if (typeof table['n'] === 'number' && table['n'] > 1) return { ok: false, refusal: refuse('Leave out "n": the NPU answers once', 'n') };
+  if (typeof table['n'] === 'number' && table['n'] > 1)
+    return { ok: false, refusal: refuse('The NPU server makes one choice; leave out "n"', 'n') };
   const kept = Object.entries(table).filter(([key]) => !NOT_PASSED_ON.has(key));
   return { ok: true, text: JSON.stringify({ ...Object.fromEntries(kept), model }), isStream: table['stream'] === true };
 }
@@ -181,6 +165,4 @@ function tableOf(body: TranslatableBody): Readonly<Record<string, unknown>> | un
   return Object.fromEntries(Object.entries(body.value));
 }
 
-function refuse(message: string, param: string): Refusal {
-  return { kind: 'refuse', code: 'request.invalid', message, param };
-}
+const refuse = (message: string, param: string): Refusal => ({ kind: 'refuse', code: 'request.invalid', message, param });

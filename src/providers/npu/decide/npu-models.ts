@@ -1,11 +1,10 @@
-/** The models that FastFlowLM brings itself, as `flm list --json` names them, and what each of them serves in a slot. Pure. */
+/** Models that FastFlowLM brings itself (`flm list --json`), and their properties. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { ModelId } from '../../../schema/words/names.ts';
-import type { OwnModel } from '../../own-models.ts';
-import type { ModelFacts, ModelTraits } from '../../provider.ts';
+import type { ModelFacts, ModelTraits, OwnModel } from '../../provider.ts';
 
-/** What the server loads beside a model for chats, whatever that is: their names are fixed in the program. */
+/** Models that the server loads beside any chat model; the program fixes their names. */
 export const EMBEDDER = 'embed-gemma:300m';
 export const LISTENER = 'whisper-v3:turbo';
 
@@ -13,15 +12,15 @@ export type NpuTask = 'chat' | 'embedding' | 'transcription';
 
 const Count = z.number().min(0).max(1e15).optional().catch(undefined);
 
-/** It may come from another version, so it is checked each time. */
+/** May come from another version, so it is checked each time. */
 const Contents = z.looseObject({
   task: z.enum(['chat', 'embedding', 'transcription']),
-  /** Whether the models that are loaded beside a model for chats are there, too. */
+  /** Models beside a chat model are present. */
   embeds: z.boolean().catch(false),
   transcribes: z.boolean().catch(false),
-  /** Context that the server gives the model where nobody sets one, in tokens. */
+  /** Default context of the server, in tokens. */
   context: Count,
-  /** What the program says that the model takes of the memory. */
+  /** Memory footprint according to the program. */
   footprintBytes: Count,
   quantization: z.string().max(100).optional().catch(undefined),
   thinks: z.boolean().catch(false),
@@ -48,7 +47,7 @@ const Listing = z.object({ models: z.array(z.unknown()) });
 
 const BYTES_PER_GB = 1e9;
 
-/** Returns the models of `flm list --json`, which may print warnings first. Undefined if it is no list. Entries that cannot be used are left out. */
+/** Parses `flm list --json`, which may print warnings first. Undefined: not a list. Unusable entries are left out. */
 export function parseModelList(output: string): readonly OwnModel[] | undefined {
   const start = output.search(/^\s*\{/m);
   const listing = start === -1 ? undefined : Listing.safeParse(parseJson(output.slice(start))).data;
@@ -78,23 +77,22 @@ function ownModel(id: ModelId, entry: Entry, beside: Pick<NpuContents, 'embeds' 
     sizeBytes: entry.size,
     contents: Object.fromEntries(Object.entries(contents).filter(([, value]) => value !== undefined)),
     ...(details.family === undefined ? {} : { family: details.family }),
-    ...(entry.installed ? {} : { missing: missingMessage(id) }),
+    ...(entry.installed
+      ? {}
+      : {
+          missing: `The weights of "${id}" are not here; fetch them with "flm pull ${id}", or build a toolbox image with them ("svcctl toolbox build npu npu")`,
+        }),
   };
 }
 
-function missingMessage(id: ModelId): string {
-  return `Fetch the model with "flm pull ${id}", or build a toolbox image with it ("svcctl toolbox build npu npu"): FastFlowLM knows "${id}", and its weights are not here`;
-}
-
-/** The list has no field for it. */
+/** The list has no field for the task. */
 function taskOf({ name, label }: Entry): NpuTask {
   if (label.includes('embeddings') || name.includes('embed')) return 'embedding';
   return label.includes('transcription') || name.includes('whisper') ? 'transcription' : 'chat';
 }
 
-export function npuContents({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): NpuContents | undefined {
-  return provider === 'npu' ? Contents.safeParse(contents).data : undefined;
-}
+export const npuContents = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): NpuContents | undefined =>
+  provider === 'npu' ? Contents.safeParse(contents).data : undefined;
 
 export function describeContents(contents: unknown): ModelTraits {
   const known = Contents.safeParse(contents).data;

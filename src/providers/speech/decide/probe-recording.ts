@@ -1,4 +1,4 @@
-/** A recording of one second with a tone in it, as a WAV file in a form: what a server is asked to transcribe before it gets requests. The same each time. Pure. */
+/** A second of a tone as a WAV file in a form: the readiness check of transcription. Deterministic. Pure. */
 import { wavHeadOf } from '../../../platform/decide/wav-head.ts';
 
 const RATE = 16_000;
@@ -18,7 +18,7 @@ export function probeForm(model: string): Uint8Array {
   ]);
 }
 
-/** 16-bit samples of one channel. */
+/** 16-bit mono samples. */
 function encodeTone(): Uint8Array {
   const samples = Buffer.alloc(RATE * 2);
   for (let at = 0; at < RATE; at += 1) samples.writeInt16LE(Math.round(LOUDNESS * Math.sin((2 * Math.PI * TONE_HZ * at) / RATE)), at * 2);

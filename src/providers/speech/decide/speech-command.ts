@@ -1,17 +1,17 @@
-/** The command line of the speech server in `toolboxes/speech`, which serves either task. Pure. */
+/** Command line and memory of the speech server in `toolboxes/speech`. Pure. */
 import { serverAliases } from '../../decide/server-aliases.ts';
 import type { SlotContext, MemoryDemand } from '../../provider.ts';
 
 export type SpeechTask = 'stt' | 'tts';
 
-/** One name for each task, so that a workload shows what it does. */
+/** One name per task, so that workloads show what they do. */
 export const PROGRAMS = { stt: 'svc-stt', tts: 'svc-tts' } as const satisfies Record<SpeechTask, string>;
 
-/** The limits of the gateway come first (`SVC_AUDIO_LIMIT`, `SVC_SPEECH_LIMIT`); these only keep the server within bounds if somebody else reaches it. */
+/** The gateway applies its own limits first; these protect against other clients. */
 const AUDIO_LIMIT_BYTES = String(2 ** 30);
 const INPUT_LIMIT_CHARACTERS = String(2 ** 20);
 
-/** None of these makes the server load code or read other files. */
+/** None makes the server load code or read other files. */
 export const SAFE_FLAGS: ReadonlySet<string> = new Set(['--threads', '--queue', '--timeout']);
 
 export function serverCommand(task: SpeechTask, slot: SlotContext): readonly [string, ...string[]] {
@@ -33,13 +33,12 @@ export function serverCommand(task: SpeechTask, slot: SlotContext): readonly [st
   ];
 }
 
-/** The memory of the speech server. ONNX Runtime keeps the weights as they are in the file, and repacks those of matrices for the CPU, so a model takes up to twice its size. Pure. */
-
 const MIB = 2 ** 20;
-/** The server and the process with the engine, which both are Node.js. Measured with models of a few kilobytes: 205 to 211 MB together. */
+/** Server and engine are Node.js processes. Measured with models of a few kilobytes: 205 to 211 MB together. */
 const BASE_BYTES = 256 * MIB;
-/** Buffers for what is computed at once: a sentence, or a piece of a recording between two silences. */
+/** Buffers for a sentence, or a piece of a recording between two silences. */
 const COMPUTE_BYTES = 128 * MIB;
+/** ONNX Runtime keeps the weights of the file, and repacks matrices for the CPU. */
 const WEIGHT_COPIES = 2;
 
 export function serverMemory(weightsBytes: number, onDevice: boolean): MemoryDemand {

@@ -1,35 +1,27 @@
-/** What the provider knows of a model for text-to-speech. Its contents may come from the catalogue or from another version, so they are checked each time. Pure. */
+/** Properties of a text-to-speech model, maybe of another version: checked each time. Pure. */
 import { z } from 'zod';
 import type { ModelFacts, Voice } from '../../provider.ts';
 
-/** More than the model with the most has. */
+/** More than any known model. */
 const MAX_VOICES = 10_000;
 
 const Contents = z.looseObject({
   voices: z.array(z.object({ id: z.string().min(1).max(200), language: z.string().max(40).optional() })).max(MAX_VOICES),
-  /** Whether it imitates the voice of a recording, and needs one with each request. */
+  /** Requests bring a recording of the voice to imitate. */
   clones: z.boolean().optional(),
 });
 
 export type TtsContents = Readonly<z.output<typeof Contents>>;
 
-/** By the first letter of a voice of Kokoro: https://huggingface.co/hexgrad/Kokoro-82M/blob/main/VOICES.md */
-const KOKORO_LANGUAGES: ReadonlyMap<string, string> = new Map([
-  ['a', 'en-us'],
-  ['b', 'en-gb'],
-  ['e', 'es'],
-  ['f', 'fr'],
-  ['h', 'hi'],
-  ['i', 'it'],
-  ['j', 'ja'],
-  ['p', 'pt-br'],
-  ['z', 'zh'],
-]);
+/** First letter of a voice of Kokoro: https://huggingface.co/hexgrad/Kokoro-82M/blob/main/VOICES.md */
+const KOKORO_LANGUAGES: ReadonlyMap<string, string> = new Map(
+  Object.entries({ a: 'en-us', b: 'en-gb', e: 'es', f: 'fr', h: 'hi', i: 'it', j: 'ja', p: 'pt-br', z: 'zh' }),
+);
 const FLOAT_BYTES = 4;
 
-/** The names are those of the metadata, in its order: the speech server gives the engine the position of a voice. It names voices without a name in the same way. */
+/** Names of voices in the order of the metadata: the speech server counts and names them in the same way. */
 export function ttsContents(family: string, metadata: ReadonlyMap<string, string>): TtsContents {
-  // A model that imitates the voice of a recording has none of its own.
+  // It has no voices of its own.
   if (family === 'pocket') return { voices: [], clones: true };
   const count = countOf(metadata) ?? 1;
   const own = metadata.get('voice');
@@ -42,21 +34,13 @@ export function ttsContents(family: string, metadata: ReadonlyMap<string, string
   return { voices: names.slice(0, MAX_VOICES).map((id) => voiceOf(id, languageOf(id))) };
 }
 
-function voiceOf(id: string, language: string | undefined): TtsContents['voices'][number] {
-  return language === undefined || language === '' ? { id } : { id, language };
-}
+const voiceOf = (id: string, language: string | undefined): TtsContents['voices'][number] =>
+  language === undefined || language === '' ? { id } : { id, language };
+export const voicesOf = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] =>
+  (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
+export const needsSample = ({ contents }: Pick<ModelFacts, 'contents'>): boolean => Contents.safeParse(contents).data?.clones === true;
 
-/** None if nothing is known of the model. */
-export function voicesOf({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Voice[] {
-  return (provider === 'tts' ? Contents.safeParse(contents).data : undefined)?.voices ?? [];
-}
-
-/** Whether each request needs a recording of the voice to imitate. */
-export function needsSample({ contents }: Pick<ModelFacts, 'contents'>): boolean {
-  return Contents.safeParse(contents).data?.clones === true;
-}
-
-/** Returns what is wrong with the file of voices beside a network, which the engine reads without a check; undefined if nothing is. Continues the sentence "The file …". */
+/** Checks the file of voices, which the engine reads unchecked. The problem continues "The file …"; undefined: none. */
 export function voicesProblem(metadata: ReadonlyMap<string, string>, sizeBytes: number): string | undefined {
   const count = countOf(metadata);
   const numbers = (metadata.get('style_dim') ?? '').split(',').reduce((product, each) => product * Number(each), 1);

@@ -112,7 +112,7 @@ describe('sizes', () => {
 
   test('what is possible is said with the family', () => {
     expect(refused({ size: '520x520' }, 'flux-schnell').message).toBe(
-      'Use a "size" whose width and height are multiples of 16 from 64 to 2048, such as "1024x1024": models of FLUX.1 schnell cannot draw 520x520',
+      'Models of FLUX.1 schnell cannot draw 520x520; use a "size" whose width and height are multiples of 16 from 64 to 2048, such as "1024x1024"',
     );
   });
 });

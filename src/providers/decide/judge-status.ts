@@ -1,0 +1,27 @@
+/** Verdicts on the HTTP status of a health probe, the same for all servers. Pure. */
+import { z } from 'zod';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import type { Health, ProbeResponse } from '../provider.ts';
+
+const ErrorBody = z.object({ error: z.union([z.string(), z.object({ message: z.string() }).transform(({ message }) => message)]) });
+const MAX_QUOTED_CHARACTERS = 200;
+export const PASSING: Health = { kind: 'passing' };
+
+/** The message of an error body; undefined if there is none. */
+export const errorIn = (body: string): string | undefined => ErrorBody.safeParse(parseJson(body)).data?.error;
+export const quoteError = (body: string): string => JSON.stringify((errorIn(body) ?? body).slice(0, MAX_QUOTED_CHARACTERS));
+const detail = (body: string): string => (body === '' ? '' : `: ${quoteError(body)}`);
+
+/** The first, cheapest request of a probe; undefined: status 200. */
+export function judgeAlive(response: ProbeResponse): Health | undefined {
+  const { status, error = 'no connection' } = response;
+  return status === 0 ? { kind: 'silent', message: `The server does not respond: ${error}` } : judgeStatus(response);
+}
+
+/** A request that the model computes, sent after `judgeAlive` passed; undefined: status 200. */
+export function judgeStatus({ status, body, error = 'no response' }: ProbeResponse): Health | undefined {
+  if (status === 200) return undefined;
+  if (status === 0) return { kind: 'loading', message: `The server is running, but the model has not answered a health probe: ${error}` };
+  if (status === 503) return { kind: 'loading', message: `The server is still loading${detail(body)}` };
+  return { kind: 'failing', message: `A health probe failed with HTTP status ${status}${detail(body)}` };
+}
