@@ -53,7 +53,7 @@ test('models are pulled in a cluster after their licence was accepted, and remov
 });
 
 test.each([
-  ['own/m.gguf', PLAIN, 'ModelMissing', 'nothing provides "own/m.gguf"'],
+  ['own/m.gguf', PLAIN, 'ModelMissing', 'Nothing provides "own/m.gguf"'],
   ['hf:o/none', PLAIN, 'ModelGated', '"o/none" does not exist, or requires a token'],
   ['url/x/m.gguf', { ...PLAIN, url: 'https://example.com/m.gguf' }, 'PulledByPods', 'put the file of "url/x/m.gguf" on their volume'],
 ])('%s cannot be pulled in a cluster', async (name, request, reason, message) => {
