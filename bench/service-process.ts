@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeDemoModels } from '../toolboxes/demo/demo-models.ts';
-import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-program.ts';
+import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
 import { freePort } from '../test/support/free-port.ts';
 import { waitUntil } from './wait-until.ts';

@@ -11,9 +11,9 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-program.ts';
+import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
-import { SPEECH_ENGINE } from '../src/providers/speech/speech-program.ts';
+import { SPEECH_ENGINE } from '../src/providers/speech/speech-server.ts';
 import { buildDashboard } from './stage/build-dashboard.mjs';
 import { buildDeb } from './stage/build-deb.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';

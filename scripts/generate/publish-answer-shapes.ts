@@ -1,7 +1,7 @@
 /** The checks of answers in `svcctl`, from the schemas of the API. Pure. */
 import { z } from 'zod';
 import type { Shape } from '../../src/cli/connect/answer-shape.ts';
-import { ANSWERS } from '../../src/cli/connect/answers.ts';
+import { ANSWERS } from '../../src/cli/connect/api-answers.ts';
 
 type Schema = z.core.JSONSchema.BaseSchema;
 

@@ -1,7 +1,7 @@
 /** The route table. Registration, access checks, `Allow` headers and the OpenAPI document are all derived from it. */
 import { z } from 'zod';
 import { json } from './server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from './server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from './server/define-route.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createImageRoutes } from './manage/image-routes.ts';

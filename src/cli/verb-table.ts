@@ -1,8 +1,7 @@
 /** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
 import { FOREIGN_TOOLS } from '../models/decide/foreign-tools.ts';
 import { SCOPES } from '../schema/words/access.ts';
-import { MODEL_KINDS } from '../schema/slot/provider-kinds.ts';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
+import { MODEL_KINDS, BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -122,11 +121,11 @@ const MODEL_VERBS: readonly Verb[] = [
   verb('verify', 'Compare models in the store of this machine with their checksums', {
     arguments: [argument('[names...]', 'Model names (default: all models in the store)', { suggestions: 'models' })],
     options: [shared.STORE],
-    load: async () => (await import('./verbs/model-store.ts')).runVerify,
+    load: async () => (await import('./verbs/verify-models.ts')).runVerify,
   }),
   verb('prune', 'Remove files of downloads that were abandoned more than a day ago', {
     options: [shared.STORE, shared.DRY_RUN],
-    load: async () => (await import('./verbs/model-store.ts')).runPrune,
+    load: async () => (await import('./verbs/verify-models.ts')).runPrune,
   }),
   verb('import', 'Import models of Ollama, LM Studio, llama.cpp or Hugging Face, or GGUF files, into the store', {
     arguments: [argument('[files...]', 'GGUF files (default: models of other tools on this machine)')],
@@ -137,7 +136,7 @@ const MODEL_VERBS: readonly Verb[] = [
       shared.STORE,
     ],
     examples: ['svcctl model import --dry-run', 'svcctl model import --from ollama', 'svcctl model import ~/models/m-Q4_K_M.gguf'],
-    load: async () => (await import('./verbs/model-store.ts')).runImport,
+    load: async () => (await import('./verbs/verify-models.ts')).runImport,
   }),
   verb('fetch', 'Verify a model in the store of this machine, and download it if it is missing', {
     arguments: [argument('<id>', 'Catalogue id, path of a file in the store, or a name on the Hub such as "hf:owner/repo:Q4_K_M"')],
@@ -249,23 +248,23 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   verb('plan', 'Show what the controller would do (exit code 2 if anything)', {
     options: [shared.FILE, shared.PRUNE, shared.OUTPUT],
     examples: ['svcctl plan', 'svcctl plan -f primary.toml'],
-    load: async () => (await import('./verbs/slot-files.ts')).runPlan,
+    load: async () => (await import('./verbs/compare-slots.ts')).runPlan,
   }),
   verb('diff', 'Compare files with the service (exit code 2 if they differ)', {
     options: [shared.REQUIRED_FILE, shared.PRUNE],
     examples: ['svcctl diff -f slots/'],
-    load: async () => (await import('./verbs/slot-files.ts')).runDiff,
+    load: async () => (await import('./verbs/compare-slots.ts')).runDiff,
   }),
   verb('apply', 'Create and update slots from files', {
     options: [shared.REQUIRED_FILE, option('--prune', 'Delete slots that are not in the files'), shared.DRY_RUN, shared.OUTPUT],
     examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
-    load: async () => (await import('./verbs/slot-files.ts')).runApply,
+    load: async () => (await import('./verbs/compare-slots.ts')).runApply,
   }),
   { name: 'profile', help: 'Save sets of slots as profiles, and switch between them', verbs: PROFILE_VERBS },
   verb('validate', 'Validate files without contacting the service', {
     options: [shared.REQUIRED_FILE],
     examples: ['svcctl validate -f primary.toml', 'svcctl validate -f slots/'],
-    load: async () => (await import('./verbs/slot-files.ts')).runValidate,
+    load: async () => (await import('./verbs/compare-slots.ts')).runValidate,
   }),
   verb('convert', 'Convert slots between TOML files and SlotSpec resources', {
     options: [
@@ -274,7 +273,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
       option('--output-dir <directory>', 'Directory for one file per slot (default: standard output)', { path: true }),
     ],
     examples: ['svcctl convert -f slots/ --to crd', 'svcctl convert -f slots.yaml --to toml --output-dir slots'],
-    load: async () => (await import('./verbs/slot-files.ts')).runConvert,
+    load: async () => (await import('./verbs/compare-slots.ts')).runConvert,
   }),
   { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },
   { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
@@ -283,7 +282,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     arguments: [argument('[record]', '"record": print a recording of this machine instead', { choices: ['record'] })],
     options: [option('-f, --file <path>', 'Show this recording without contacting the service', { path: true }), shared.OUTPUT],
     examples: ['svcctl hardware', 'svcctl hardware record > machine.json', 'svcctl hardware -f machine.json'],
-    load: async () => (await import('./verbs/hardware.ts')).runHardware,
+    load: async () => (await import('./verbs/show-hardware.ts')).runHardware,
   }),
   verb('doctor', 'Check this machine or, with --context or -n, a cluster', {
     options: [option('--checkout', 'Check the configuration in ".svc" of this checkout, as used by "npm start"'), shared.OUTPUT],

@@ -5,7 +5,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
 import type { WriteBatcher } from '../platform/write-batcher.ts';
-import type { ClientAnswer } from './answer.ts';
+import type { ClientAnswer } from './client-answer.ts';
 import type { BodyScan } from './body/body-scan.ts';
 import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
 import type { RequestBody } from './body/request-body.ts';

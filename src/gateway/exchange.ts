@@ -20,7 +20,7 @@ import type { InferRequest } from '../providers/provider.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import { ClientAnswer } from './answer.ts';
+import { ClientAnswer } from './client-answer.ts';
 import type { BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
 import { RequestBody } from './body/request-body.ts';

@@ -1,6 +1,6 @@
 /** Walks the whole table of routes: what pages of other sites can send is refused everywhere, except on the routes that are listed here. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Route } from '../../src/api/server/route.ts';
+import type { Route } from '../../src/api/server/define-route.ts';
 import { createV1Routes } from '../../src/api/v1/v1-routes.ts';
 import { publish } from '../gateway/support/board-fixture.ts';
 import { CHAT, chatBody, errorOf, post, raw, type Reply } from '../gateway/support/client.ts';

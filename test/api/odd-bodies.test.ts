@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { json } from '../../src/api/server/answer.ts';
-import { defineRoute } from '../../src/api/server/route.ts';
+import { defineRoute } from '../../src/api/server/define-route.ts';
 import { publish } from '../gateway/support/board-fixture.ts';
 import { CHAT, chatBody, errorOf, post } from '../gateway/support/client.ts';
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';

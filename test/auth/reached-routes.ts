@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request, type RequestOptions } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Route } from '../../src/api/server/route.ts';
+import type { Route } from '../../src/api/server/define-route.ts';
 import type { Authorize } from '../../src/auth/check-token.ts';
 import { pageRoutes } from '../api/manage/page-routes.ts';
 import { startWorld } from '../api/manage/world.ts';

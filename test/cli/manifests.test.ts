@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { resourceText } from '../../src/cli/verbs/slot-files.ts';
+import { resourceText } from '../../src/cli/verbs/compare-slots.ts';
 import { parseResources } from '../../src/cli/manifests/parse-resources.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { slotDocuments } from '../schema/slot-arbitrary.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SlotAnswer } from '../../src/cli/connect/answers.ts';
+import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
 import { noticeOf, pullStep, pullText } from '../../src/cli/output/slot-progress.ts';
 
 type Condition = SlotAnswer['status']['conditions'][number];

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
-import { ageText, sizeText } from '../../src/cli/output/output.ts';
-import { tableLines } from '../../src/cli/output/output.ts';
+import { ageText, sizeText, tableLines } from '../../src/cli/output/output.ts';
 import { createTerminal, withoutControls } from '../../src/cli/output/terminal.ts';
 
 function terminalOn(isTTY: boolean, env: Record<string, string> = {}) {

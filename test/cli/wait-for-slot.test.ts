@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Cli } from '../../src/cli/verb.ts';
 import { isAnswer } from '../../src/cli/connect/answer-shape.ts';
-import type { SlotAnswer } from '../../src/cli/connect/answers.ts';
+import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
 import type { Client } from '../../src/cli/connect/client.ts';
 import { READY, UP_TO_DATE, waitForSlot, type Goal, type WaitOptions } from '../../src/cli/connect/wait-for-slot.ts';
 import { createTerminal } from '../../src/cli/output/terminal.ts';

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-program.ts';
+import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../../src/providers/install-engine.ts';
 import { findProgram } from '../../src/platform/find-program.ts';
 

@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { writeDemoModels, writeDemoSpeech } from '../../toolboxes/demo/demo-models.ts';
-import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-program.ts';
+import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-server.ts';
 import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts';
-import { SPEECH_ENGINE } from '../../src/providers/speech/speech-program.ts';
+import { SPEECH_ENGINE } from '../../src/providers/speech/speech-server.ts';
 import { freePort } from './free-port.ts';
 
 /** As for `startGateway()` (`npm run test:long -- fast-path`). */

@@ -5,7 +5,7 @@ import { SlotName } from '../../schema/words/names.ts';
 import type { SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { ApiError, json } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { Applied, Plan } from '../../schema/status/answers.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../server/answer.ts';
-import type { Route } from '../server/route.ts';
+import type { Route } from '../server/define-route.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
 export function createDashboardRoutes(files: PageFiles): readonly Route[] {

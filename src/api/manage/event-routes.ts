@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { SlotName } from '../../schema/words/names.ts';
 import { ApiError, text } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { TimelineEntry } from '../../schema/status/slot-status.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ImageSource } from '../ports.ts';
 import { empty, text, ApiError } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 
 const PNG = 'image/png';
 const FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.png$/;

@@ -1,7 +1,7 @@
 /** Read-only lists: models, downloads, providers, hardware. */
 import { z } from 'zod';
 import { json, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
 import { Cluster, RequestEntries } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';

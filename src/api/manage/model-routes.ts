@@ -4,7 +4,7 @@ import type { Failure } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
 import { BACKENDS } from '../../schema/slot/provider-kinds.ts';
 import { ApiError, empty, json } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { FitAnswer, ModelDetail, PullRequested } from '../../schema/status/answers.ts';
 import { viewModelDetail } from './decide/inventory-view.ts';
 import { viewFit } from './decide/memory-view.ts';

@@ -8,7 +8,7 @@ import { ProfileDetail, Profiles, SwitchedProfile, type ProfileEntry } from '../
 import type { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { empty, json, ApiError, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { viewProblem, hideEnvironment } from './decide/slot-view.ts';
 import { unwrapEdit, ifMatchOf } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { SlotName } from '../../schema/words/names.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { Explanation, Timeline } from '../../schema/status/answers.ts';
 import { viewMemory } from './decide/memory-view.ts';
 import { viewTimelineEntry } from './decide/slot-view.ts';

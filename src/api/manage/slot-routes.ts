@@ -5,7 +5,7 @@ import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Slot, SlotList } from '../../schema/status/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
 import { json, text, ApiError, type Answers, type ReplyTo } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Status } from '../../schema/status/answers.ts';
 import { publicUrls, viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';

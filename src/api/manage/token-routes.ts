@@ -7,7 +7,7 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { SCOPE_MEANINGS, SCOPES } from '../../schema/words/access.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 
 const MEANINGS = SCOPES.map((scope) => `\`${scope}\`: ${SCOPE_MEANINGS[scope]}`).join('; ');
 const ScopeField = z.enum(SCOPES).describe(MEANINGS);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
 import type { Access } from '../../schema/words/access.ts';
-import type { DocumentedRoute, RouteMethod } from '../server/route.ts';
+import type { DocumentedRoute, RouteMethod } from '../server/define-route.ts';
 import { answerSchema, namedSchemas, requestSchema } from './components.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { errorAnswersOf, errorResponses, headersOfDialect, headersOf, mapValues, pascalCase } from './error-answers.ts';

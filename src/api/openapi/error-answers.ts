@@ -2,7 +2,7 @@
 import { ANTHROPIC, COHERE, type Dialect } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { DocumentedRoute } from '../server/route.ts';
+import type { DocumentedRoute } from '../server/define-route.ts';
 
 interface ErrorGroup {
   readonly status: number;

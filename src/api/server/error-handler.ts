@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { ApiError, type ApiErrorOptions } from './answer.ts';
-import { newRequestId, type Route } from './route.ts';
+import { newRequestId, type Route } from './define-route.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 
 export type OnFault = (error: unknown, requestId: string) => void;

@@ -3,7 +3,7 @@
  * calls `tryHandle` first; encoded paths, which only Fastify's router recognises, come back through `enter`. Both end
  * in `enter`, so neither can miss the checks of site and access.
  */
-import { answerError } from '../../gateway/answer.ts';
+import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
@@ -14,7 +14,7 @@ import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import type { OnFault } from './error-handler.ts';
-import { newRequestId, type RawRequest, type Route } from './route.ts';
+import { newRequestId, type RawRequest, type Route } from './define-route.ts';
 import { corsHeaders } from './decide/decide-site.ts';
 import type { SiteGuard } from './site-guard.ts';
 

@@ -2,13 +2,13 @@
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { answerError } from '../../gateway/answer.ts';
+import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { answerClientError, createOpenConnections, HEADERS_MS, KEEP_ALIVE_MS, refuseConnection, REQUEST_MS } from './connections.ts';
 import { writeError } from './error-handler.ts';
-import { newRequestId } from './route.ts';
+import { newRequestId } from './define-route.ts';
 import type { UpgradePath } from './upgrade-path.ts';
 
 export type HttpLimits = Pick<Settings, 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;

@@ -21,7 +21,7 @@ import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
-import { requestIdOf, type Route } from './route.ts';
+import { requestIdOf, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';
-import type { Route } from './route.ts';
+import type { Route } from './define-route.ts';
 
 type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
 

@@ -9,7 +9,7 @@ import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
 import { writeError, type OnFault } from './error-handler.ts';
-import { newRequestId, type Route, type UpgradeRequest } from './route.ts';
+import { newRequestId, type Route, type UpgradeRequest } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 
 export type UpgradePath = ReturnType<typeof createUpgradePath>;

@@ -2,7 +2,7 @@
 import type { InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { ApiError } from '../server/answer.ts';
-import type { Route } from '../server/route.ts';
+import type { Route } from '../server/define-route.ts';
 
 export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'handle'>) {
   return {

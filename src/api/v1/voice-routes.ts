@@ -10,7 +10,7 @@ import {
   type StoredVoice,
 } from '../../schema/slot/voice-store.ts';
 import { json, ApiError, type Immutable } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/route.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { checkRecording } from './decide/check-recording.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from '../../gateway/route/decide/inference-paths.ts';
 import { SlotName, VOICE_NAME_RULE, VoiceName } from '../../schema/words/names.ts';

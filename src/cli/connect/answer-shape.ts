@@ -1,6 +1,6 @@
 /** Checks answers against `answer-shapes.json`, generated from `answers.ts`. Unlisted fields pass through. */
 import SHAPES from './answer-shapes.json' with { type: 'json' };
-import type { Answer, AnswerName } from './answers.ts';
+import type { Answer, AnswerName } from './api-answers.ts';
 
 /**
  * The name of a type, `any`, the shape of each item of an array, or the shapes of fields. A field `name?` may be

@@ -5,7 +5,7 @@ import { modelIdProblem, profileNameProblem, slotNameProblem } from '../../schem
 import type { Environment } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { answerProblem, isAnswer } from './answer-shape.ts';
-import type { Answer, AnswerName } from './answers.ts';
+import type { Answer, AnswerName } from './api-answers.ts';
 import type { ClusterTransportOptions } from './cluster-transport.ts';
 import { findLocalSocket, givenToken, readToken, serviceUrl, targetsCluster, type ServiceOptions } from './service-options.ts';
 import { sendHttp, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';

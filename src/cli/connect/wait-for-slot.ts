@@ -5,7 +5,7 @@ import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
 import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
-import type { SlotAnswer } from './answers.ts';
+import type { SlotAnswer } from './api-answers.ts';
 import type { Client } from './client.ts';
 
 export type Goal =

@@ -1,5 +1,5 @@
 /** The status of a slot in one line, for tables, progress lines and waiting. Pure. */
-import type { SlotAnswer } from '../connect/answers.ts';
+import type { SlotAnswer } from '../connect/api-answers.ts';
 import { secondsText, sizeText } from './output.ts';
 import { withoutControls, type Progress } from './terminal.ts';
 

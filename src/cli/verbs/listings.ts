@@ -1,5 +1,5 @@
 /** The lists of `svcctl get`: requests and columns. */
-import type { Answer, SlotAnswer } from '../connect/answers.ts';
+import type { Answer, SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { ageText, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
 import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';

@@ -1,6 +1,6 @@
 /** `svcctl model list|show`. */
 import type { ModelKind } from '../../schema/slot/provider-kinds.ts';
-import type { Answer, ModelAnswer } from '../connect/answers.ts';
+import type { Answer, ModelAnswer } from '../connect/api-answers.ts';
 import { checkedModelId } from '../connect/client.ts';
 import { cellText, dataText, rowsText, sizeText, toRows, type OutputOptions, type Rows } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';

@@ -1,7 +1,7 @@
 /** `svcctl model pull|rm` and `svcctl fit`. */
 import path from 'node:path';
 import { sleep } from '../../platform/clock.ts';
-import type { Answer } from '../connect/answers.ts';
+import type { Answer } from '../connect/api-answers.ts';
 import { checkedModelId, type Client } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';

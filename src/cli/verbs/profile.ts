@@ -1,5 +1,5 @@
 /** `svcctl profile list|show|save|apply|delete`. A switch changes the same files as an edit by hand. */
-import type { Answer } from '../connect/answers.ts';
+import type { Answer } from '../connect/api-answers.ts';
 import { profilePath } from '../connect/client.ts';
 import type { FileOptions, ServiceOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';

@@ -3,7 +3,7 @@
  * controller.
  */
 import { SLOT_STATES } from '../../schema/status/slot-status.ts';
-import type { SlotAnswer } from '../connect/answers.ts';
+import type { SlotAnswer } from '../connect/api-answers.ts';
 import { slotPath } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';

@@ -4,15 +4,14 @@
  * the kubeconfig, unless a token is given: then they send requests to the service.
  */
 import path from 'node:path';
-import { TokenLabel } from '../../auth/decide/token-file-text.ts';
-import { TOKEN_ID } from '../../auth/decide/token-file-text.ts';
+import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
 import type { SharedText, SharedTokenText } from '../../auth/ports.ts';
 import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
 import { createTokenStore } from '../../auth/token-store.ts';
 import { readTokenUse } from '../../auth/token-use.ts';
 import type { Scope } from '../../schema/words/access.ts';
-import type { Answer } from '../connect/answers.ts';
+import type { Answer } from '../connect/api-answers.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
 import { configDirOf, readVersion, stateDirOf } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';

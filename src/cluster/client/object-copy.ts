@@ -3,8 +3,16 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/object-fields.ts';
-import { afterReceived, afterWatchEnded, afterWatchOpened, confirmed, type CopyAge } from './decide/copy-age.ts';
-import { causeAfter, copyAgeMs, watchResult } from './decide/copy-age.ts';
+import {
+  afterReceived,
+  afterWatchEnded,
+  afterWatchOpened,
+  confirmed,
+  causeAfter,
+  copyAgeMs,
+  watchResult,
+  type CopyAge,
+} from './decide/copy-age.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';

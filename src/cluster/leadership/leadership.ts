@@ -16,9 +16,22 @@
  * Lease is released, so that another replica can acquire it immediately.
  */
 import type { Failure } from '../../schema/words/failure.ts';
-import { afterConflict, afterFailure, afterObservation, afterWatchEvent, afterWrite } from './decide/lease-decision.ts';
-import { holdsLease, leadsAt, leaseTimes, leaseToRelease, newCandidate, nextStep, termOf } from './decide/lease-decision.ts';
-import type { Candidate, LeaseWriteStep } from './decide/lease-decision.ts';
+import {
+  afterConflict,
+  afterFailure,
+  afterObservation,
+  afterWatchEvent,
+  afterWrite,
+  holdsLease,
+  leadsAt,
+  leaseTimes,
+  leaseToRelease,
+  newCandidate,
+  nextStep,
+  termOf,
+  type Candidate,
+  type LeaseWriteStep,
+} from './decide/lease-decision.ts';
 import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
 import { createLeaseRequests, createLeaseWatch } from './lease-watch.ts';
 import { createTerm } from './term.ts';

@@ -6,8 +6,18 @@ import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
 import { parseLease, renewTimeMs, microTime } from './decide/lease-record.ts';
 import { mergeTraffic, NO_HISTORY, rememberReport, wakeFor, type ReceivedReport } from './decide/merge-traffic.ts';
-import { COARSE_MS, composeReport, LEAST_MS, renewalMs, reportDueAt, type LastReport } from './decide/traffic-report.ts';
-import { formatTraffic, parseTraffic, TRAFFIC_ANNOTATION, type TrafficReport } from './decide/traffic-report.ts';
+import {
+  COARSE_MS,
+  composeReport,
+  LEAST_MS,
+  renewalMs,
+  reportDueAt,
+  formatTraffic,
+  parseTraffic,
+  TRAFFIC_ANNOTATION,
+  type LastReport,
+  type TrafficReport,
+} from './decide/traffic-report.ts';
 import type { KubeApi, KubeObject, Reflector, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';

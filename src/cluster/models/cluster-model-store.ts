@@ -9,8 +9,14 @@ import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provid
 import type { ModelPresence, ModelStore } from '../../reconciler/ports.ts';
 import { ok, type Result } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
-import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable } from '../../models/catalogue/catalogue.ts';
-import type { Catalogue, CatalogueEntry } from '../../models/catalogue/catalogue.ts';
+import {
+  DEMO_CATALOGUE,
+  downloadBytes,
+  loadedPath,
+  whyNotSelectable,
+  type Catalogue,
+  type CatalogueEntry,
+} from '../../models/catalogue/catalogue.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';

@@ -13,8 +13,15 @@ import type { KubeApi, Reflector } from '../client/ports.ts';
 import { createReflector, wasListed, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS } from '../client/decide/resource-path.ts';
 import { parseOnce } from '../client/object-copy.ts';
-import { factsOfRecord, licenseManifest, parseLicenseObject, parseRecordObject } from './decide/model-record.ts';
-import { recordManifest, recordName, type ModelRecord } from './decide/model-record.ts';
+import {
+  factsOfRecord,
+  licenseManifest,
+  parseLicenseObject,
+  parseRecordObject,
+  recordManifest,
+  recordName,
+  type ModelRecord,
+} from './decide/model-record.ts';
 
 export interface KnownRecord extends ModelRecord {
   readonly facts: ModelFacts;

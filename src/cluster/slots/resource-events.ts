@@ -8,9 +8,20 @@ import { EVENTS } from '../client/decide/resource-path.ts';
 import type { Clock, StatusSink } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { correlate, countOccurrence, eventManifest, eventPatch, newRecord, similarKey } from './decide/event-record.ts';
-import { takeToken, toSlotEvent } from './decide/event-record.ts';
-import type { Bucket, EventRecord, RecentMessages, SlotEvent } from './decide/event-record.ts';
+import {
+  correlate,
+  countOccurrence,
+  eventManifest,
+  eventPatch,
+  newRecord,
+  similarKey,
+  takeToken,
+  toSlotEvent,
+  type Bucket,
+  type EventRecord,
+  type RecentMessages,
+  type SlotEvent,
+} from './decide/event-record.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 

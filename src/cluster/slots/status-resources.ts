@@ -13,8 +13,16 @@ import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
-import { findUndeclared, isSameStatus, isSetback, isTransitional, isUrgent } from './decide/slot-resource-status.ts';
-import { refusedResourceStatus, toResourceStatus, withoutFields } from './decide/slot-resource-status.ts';
+import {
+  findUndeclared,
+  isSameStatus,
+  isSetback,
+  isTransitional,
+  isUrgent,
+  refusedResourceStatus,
+  toResourceStatus,
+  withoutFields,
+} from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 

@@ -1,15 +1,28 @@
 /** Applies the Deployment of a workload and the objects beside it: creates them, or updates them in place. */
 import type { KubeApi, KubeManifest, KubeObject, OwnerReference, ResourceType } from '../client/ports.ts';
-import { CLAIMS, CONFIG_MAPS, DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, SERVICES } from '../client/decide/resource-path.ts';
-import { RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
+import {
+  CLAIMS,
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  DISRUPTION_BUDGETS,
+  PODS,
+  SERVICES,
+  RESOURCE_CLAIM_TEMPLATES,
+} from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
 import { findDifferences, appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
 import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
-import { deploymentManifest, deploymentSpec, kubeObjects } from './decide/render-deployment.ts';
-import type { DeploymentSpec, KubeContext, KubeObjects } from './decide/render-deployment.ts';
+import {
+  deploymentManifest,
+  deploymentSpec,
+  kubeObjects,
+  type DeploymentSpec,
+  type KubeContext,
+  type KubeObjects,
+} from './decide/render-deployment.ts';
 import { isCrashed } from './decide/kubelet-restarts.ts';
 import type { KubeSettings, KubeWorkload } from './decide/object-names.ts';
 import { ABORTED, type FindAllocation, type KubeWriter } from './write-objects.ts';

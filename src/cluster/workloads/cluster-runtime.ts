@@ -16,7 +16,7 @@ import { createKubeObserver, type KubeObserver, type KubeSnapshot } from './obse
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { stopKubeWorkload } from './stop-workload.ts';
 import { createFetchPoller, createWarningPoller } from './pollers.ts';
-import { listPods } from './decide/list-pods.ts';
+import { listPods } from './decide/select-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;

@@ -8,8 +8,16 @@ import { parseOnce } from '../client/object-copy.ts';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
-import { hasEnded, instanceOf, isTerminating, parseDeployment, parsePod, parseTime } from './decide/pod-facts.ts';
-import type { DeploymentFacts, PodFacts } from './decide/pod-facts.ts';
+import {
+  hasEnded,
+  instanceOf,
+  isTerminating,
+  parseDeployment,
+  parsePod,
+  parseTime,
+  type DeploymentFacts,
+  type PodFacts,
+} from './decide/pod-facts.ts';
 import { revisionedName, slotObjectName } from './decide/object-names.ts';
 import { observeOrphanedPods, observeWorkload, type KubeRecord } from './decide/workload-phase.ts';
 import type { FetchProgress } from './decide/waiting-reason.ts';

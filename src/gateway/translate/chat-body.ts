@@ -10,7 +10,7 @@ import { shorten } from '../../schema/words/nearest-word.ts';
 import type { BodyEvents, BodyProblem, EditableBody } from '../body/body-scan.ts';
 import { JsonBody, type JsonTag } from '../body/json-body.ts';
 import { bodyLimitOf, bodyTooLarge } from '../route/decide/request-limits.ts';
-import { refuseMedia, SHOWN_URL, type FoundUrl } from './decide/refuse-media.ts';
+import { refuseMedia, SHOWN_URL, type FoundUrl } from './decide/check-media.ts';
 import type { FetchImage } from './fetch-image.ts';
 
 type Filter = JsonFilter<JsonTag>;

@@ -1,6 +1,6 @@
 /** Both ends of a translation at the client: the request body that it reads, and the answer that it writes. */
 import type { AnswerHead, FormField, FormFile, TranslatableBody, TranslationEnd } from '../../providers/translation.ts';
-import { AnswerTail, type ClientAnswer } from '../answer.ts';
+import { AnswerTail, type ClientAnswer } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';
 import { messageOf } from '../../platform/error-text.ts';

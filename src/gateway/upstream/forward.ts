@@ -13,7 +13,7 @@
  * it.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import { AnswerTail } from '../answer.ts';
+import { AnswerTail } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
 import { CONNECT_MS } from '../route/decide/request-limits.ts';

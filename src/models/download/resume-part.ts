@@ -6,8 +6,18 @@
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../platform/error-text.ts';
-import { BLOCK_BYTES, blockCount, blockLength, type BlockRecord, type BlockRecords, type PartOf } from './decide/part-journal.ts';
-import { journalHead, journalLine, parseJournal, recordsOfPrefix } from './decide/part-journal.ts';
+import {
+  BLOCK_BYTES,
+  blockCount,
+  blockLength,
+  journalHead,
+  journalLine,
+  parseJournal,
+  recordsOfPrefix,
+  type BlockRecord,
+  type BlockRecords,
+  type PartOf,
+} from './decide/part-journal.ts';
 import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pace.ts';
 
 export interface PartBlocks {

@@ -1,8 +1,15 @@
 /** Format of GGUF models: one file or the shards of a split one, with a vision projector beside it. */
 import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
-import { ggufContents, isProjector, isProjectorName, parseContents, projectorFor, withListedProjector } from './decide/gguf-model.ts';
-import type { GgufContents } from './decide/gguf-model.ts';
+import {
+  ggufContents,
+  isProjector,
+  isProjectorName,
+  parseContents,
+  projectorFor,
+  withListedProjector,
+  type GgufContents,
+} from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
 import { POOLINGS } from './decide/server-options.ts';

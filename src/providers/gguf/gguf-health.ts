@@ -1,8 +1,16 @@
 /** Health of llama-server. */
 import type { Endpoint, Health, ProbeIo, ProbeResponse, SlotContext } from '../provider.ts';
 import { judgeAlive, judgeStatus } from '../decide/judge-status.ts';
-import { checksFor, deriveHealth, deriveReadiness, PROBES, READINESS_CHECKS, worstOf } from './decide/derive-health.ts';
-import type { Check, ProbeRequest } from './decide/derive-health.ts';
+import {
+  checksFor,
+  deriveHealth,
+  deriveReadiness,
+  PROBES,
+  READINESS_CHECKS,
+  worstOf,
+  type Check,
+  type ProbeRequest,
+} from './decide/derive-health.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { roleOf } from './decide/model-role.ts';
 

@@ -7,7 +7,7 @@ import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } f
 import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
-import { openLlamaServer } from './gguf-program.ts';
+import { openLlamaServer } from './gguf-server.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
 /** Paths that llama-server serves unchanged. */

@@ -1,8 +1,15 @@
 /** Waits for a job of ComfyUI: its WebSocket reports events, history the outcome. Either may be late. */
 import { askBriefly, nextMessage, reportProgress, wait, begin, write } from '../translation-steps.ts';
 import type { RequestProgress, Steps, TranslationEnd } from '../translation.ts';
-import { isPartialDue, isQueued, parseEvent, parseHistory } from './decide/comfy-answers.ts';
-import type { JobOutcome, Preview, SavedImage } from './decide/comfy-answers.ts';
+import {
+  isPartialDue,
+  isQueued,
+  parseEvent,
+  parseHistory,
+  type JobOutcome,
+  type Preview,
+  type SavedImage,
+} from './decide/comfy-answers.ts';
 import { MOST_IMAGE_BYTES, NOT_AN_IMAGE, viewOf, type AnswerFacts } from './answer-images.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { beginsAs, endsAs, textAround } from './decide/image-bytes.ts';

@@ -14,7 +14,7 @@ import {
   serverCommand,
   serverEnvironment,
 } from './decide/image-command.ts';
-import { openComfyUi } from './image-program.ts';
+import { openComfyUi } from './image-server.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';
 

@@ -15,7 +15,7 @@ import {
   serverEnvironment,
   serverMemory,
 } from './decide/npu-command.ts';
-import { openFlm } from './npu-program.ts';
+import { openFlm } from './npu-server.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 
 /** No file of the store is a model of this provider. */

@@ -2,7 +2,7 @@
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
-import { openSpeechServer } from '../speech/speech-program.ts';
+import { openSpeechServer } from '../speech/speech-server.ts';
 import { askHealth, askReadiness as askSpeech, judgeTranscription } from '../speech/speech-health.ts';
 import { sttCapabilities, sttFormat } from './stt-format.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';

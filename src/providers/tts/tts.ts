@@ -1,7 +1,7 @@
 /** Provider for text-to-speech. */
 import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest, BackendVerdict } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
-import { openSpeechServer } from '../speech/speech-program.ts';
+import { openSpeechServer } from '../speech/speech-server.ts';
 import { askHealth, askReadiness as askSpeech, judgeSpeech } from '../speech/speech-health.ts';
 import { needsSample, voicesOf } from './decide/tts-model.ts';
 import { ttsFormat } from './tts-format.ts';

@@ -23,7 +23,7 @@ import { SAFE_FLAGS } from '../../../src/providers/gguf/gguf.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import { createMetrics, type Metrics } from '../../../src/api/metrics/metrics.ts';
 import type { ManageDeps } from '../../../src/api/manage/manage-deps.ts';
-import type { DocumentedRoute } from '../../../src/api/server/route.ts';
+import type { DocumentedRoute } from '../../../src/api/server/define-route.ts';
 import { createBoard, type Board, type BoardSlot } from '../../../src/reconciler/board.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { ClusterListing } from '../../../src/schema/status/cluster-listing.ts';

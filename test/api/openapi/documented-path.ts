@@ -1,4 +1,4 @@
-import type { Route } from '../../../src/api/server/route.ts';
+import type { Route } from '../../../src/api/server/define-route.ts';
 
 /** The path of a route as the OpenAPI document writes it. */
 export function documentedPath({ path }: Pick<Route, 'path'>): string {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { empty, json } from '../../../src/api/server/answer.ts';
-import { defineRoute } from '../../../src/api/server/route.ts';
+import { defineRoute } from '../../../src/api/server/define-route.ts';
 import { startGateway, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 
 const facts = { tag: '', summary: '' } as const;

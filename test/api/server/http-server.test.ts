@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
-import type { Route } from '../../../src/api/server/route.ts';
+import type { Route } from '../../../src/api/server/define-route.ts';
 import { publish } from '../../gateway/support/board-fixture.ts';
 import { CHAT, chatBody, errorOf, post, raw } from '../../gateway/support/client.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { newRequestId } from '../../../src/api/server/route.ts';
+import { newRequestId } from '../../../src/api/server/define-route.ts';
 
 test('request ids are random and never repeat, however many are made', () => {
   const ids = Array.from({ length: 10_000 }, newRequestId);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ApiError } from '../../../src/api/server/answer.ts';
 import type { Authorize } from '../../../src/auth/check-token.ts';
-import type { Route } from '../../../src/api/server/route.ts';
+import type { Route } from '../../../src/api/server/define-route.ts';
 import { buildServer, type ServerDeps } from '../../../src/api/server/server.ts';
 import { publish } from '../../gateway/support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../../gateway/support/client.ts';

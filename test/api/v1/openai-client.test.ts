@@ -13,7 +13,7 @@ import OpenAI, {
 } from 'openai';
 import { ApiError } from '../../../src/api/server/answer.ts';
 import type { Authorize } from '../../../src/auth/check-token.ts';
-import type { Route } from '../../../src/api/server/route.ts';
+import type { Route } from '../../../src/api/server/define-route.ts';
 import { DISABLED, PARK, publish, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { sendJson, startUpstream, type Answer, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';

@@ -2,13 +2,12 @@
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { buildServer, type HttpApi } from '../../../src/api/server/server.ts';
-import { allowEveryone } from '../../../src/auth/check-token.ts';
-import type { Authorize } from '../../../src/auth/check-token.ts';
+import { allowEveryone, type Authorize } from '../../../src/auth/check-token.ts';
 import { createSiteGuard } from '../../../src/api/server/site-guard.ts';
 import { readSitePolicy } from '../../../src/wiring/site-policy.ts';
 import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
-import type { Route } from '../../../src/api/server/route.ts';
+import type { Route } from '../../../src/api/server/define-route.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { JsonBody } from '../../../src/gateway/body/json-body.ts';
 import { createChatBody } from '../../../src/gateway/translate/chat-body.ts';
-import type { FoundUrl } from '../../../src/gateway/translate/decide/refuse-media.ts';
+import type { FoundUrl } from '../../../src/gateway/translate/decide/check-media.ts';
 
 /** Finds every URL that is not a `data:` URL, whatever becomes of it. */
 function chatBody(onUrl: (url: FoundUrl) => void): JsonBody {

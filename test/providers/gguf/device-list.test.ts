@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { parseDeviceList, createDeviceLister } from '../../../src/providers/gguf/gguf-program.ts';
+import { parseDeviceList, createDeviceLister } from '../../../src/providers/gguf/gguf-server.ts';
 
 const LIST = `ggml_cuda_init: found 1 CUDA devices:
   Device 0: NVIDIA RTX A2000 12GB, compute capability 8.6

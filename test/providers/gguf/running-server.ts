@@ -3,7 +3,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { createModelStore } from '../../../src/models/store.ts';
-import { EMBEDDED_ENGINE } from '../../../src/providers/gguf/gguf-program.ts';
+import { EMBEDDED_ENGINE } from '../../../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../../../src/providers/install-engine.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';

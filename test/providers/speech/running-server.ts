@@ -9,7 +9,7 @@ import { createModelStore } from '../../../src/models/store.ts';
 import { ensureEngine } from '../../../src/providers/install-engine.ts';
 import type { Health, ProbeIo, SlotContext } from '../../../src/providers/provider.ts';
 import { MODEL_FORMATS, PROVIDERS } from '../../../src/providers/registry.ts';
-import { SPEECH_ENGINE } from '../../../src/providers/speech/speech-program.ts';
+import { SPEECH_ENGINE } from '../../../src/providers/speech/speech-server.ts';
 import type { SpeechTask } from '../../../src/providers/speech/decide/speech-command.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { freePort } from '../../support/free-port.ts';

@@ -12,7 +12,7 @@ import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { empty, ApiError } from '../../server/answer.ts';
 import { sleep } from '../../../platform/clock.ts';
-import type { DocumentedRoute, UpgradeRequest } from '../../server/route.ts';
+import type { DocumentedRoute, UpgradeRequest } from '../../server/define-route.ts';
 import { PROTOCOL } from '../../server/upgrade-path.ts';
 import { writeError } from '../../server/error-handler.ts';
 import { REALTIME_PATH, Session, type SessionDeps } from './session.ts';

@@ -11,8 +11,15 @@ import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kin
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
 import { isAtRestReason, parseReason, type Reason } from '../../../schema/status/reasons.ts';
-import { AT_REST, CONDITION_TYPES, CRASH_KINDS, SLOT_STATES } from '../../../schema/status/slot-status.ts';
-import type { Condition, ConditionType, SlotStatus } from '../../../schema/status/slot-status.ts';
+import {
+  AT_REST,
+  CONDITION_TYPES,
+  CRASH_KINDS,
+  SLOT_STATES,
+  type Condition,
+  type ConditionType,
+  type SlotStatus,
+} from '../../../schema/status/slot-status.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { slotObjectName } from '../../workloads/decide/object-names.ts';
 import { kubeTime } from '../../client/decide/object-fields.ts';

@@ -3,8 +3,17 @@ import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
 import { deviceDemand, type GpuAllocation } from './container-devices.ts';
-import { APPLIED_ANNOTATION, podLabels, PORT_NAME, revisionedName, revisionLabels, slotLabels, slotObjectName } from './object-names.ts';
-import type { KubeSettings, KubeWorkload } from './object-names.ts';
+import {
+  APPLIED_ANNOTATION,
+  podLabels,
+  PORT_NAME,
+  revisionedName,
+  revisionLabels,
+  slotLabels,
+  slotObjectName,
+  type KubeSettings,
+  type KubeWorkload,
+} from './object-names.ts';
 import { podTemplate } from './render-pod.ts';
 import { createsClaim } from './model-volumes.ts';
 import { quantityOfBytes } from '../../client/decide/object-fields.ts';

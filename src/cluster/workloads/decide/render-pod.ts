@@ -3,8 +3,16 @@ import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
 import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './container-devices.ts';
-import { MODEL_CONTAINER, MODELS_TARGET, podLabels, PORT_NAME, revisionedName, SERVER_CONTAINER } from './object-names.ts';
-import type { KubeSettings, KubeWorkload } from './object-names.ts';
+import {
+  MODEL_CONTAINER,
+  MODELS_TARGET,
+  podLabels,
+  PORT_NAME,
+  revisionedName,
+  SERVER_CONTAINER,
+  type KubeSettings,
+  type KubeWorkload,
+} from './object-names.ts';
 import {
   containerSecurity,
   mergeAffinity,

@@ -30,8 +30,9 @@ import {
   serverPort,
   serverStatus,
   templatePort,
+  type DeploymentFacts,
+  type PodFacts,
 } from './pod-facts.ts';
-import type { DeploymentFacts, PodFacts } from './pod-facts.ts';
 import { fetchingText, deriveWaitingReason, type WaitingHints } from './waiting-reason.ts';
 
 /** The objects of a workload beside its pods; drift is looked for in them. */

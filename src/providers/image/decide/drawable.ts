@@ -4,11 +4,29 @@ import type { TranslatableBody } from '../../translation.ts';
 import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
-import { flagOf, invalid, parametersOf, problemOfField, readParameters, requestFields, textOf } from './image-parameters.ts';
-import type { Field, ImageParameters, ParameterProblem, RequestRules } from './image-parameters.ts';
+import {
+  flagOf,
+  invalid,
+  parametersOf,
+  problemOfField,
+  readParameters,
+  requestFields,
+  textOf,
+  type Field,
+  type ImageParameters,
+  type ParameterProblem,
+  type RequestRules,
+} from './image-parameters.ts';
 import { userWorkflow, type UserWorkflow } from './user-workflow.ts';
-import { isFieldOfApi, isScalar, isStandardParameter, parseExactJson } from './workflow-parameters.ts';
-import type { Scalar, Workflow, WorkflowNode } from './workflow-parameters.ts';
+import {
+  isFieldOfApi,
+  isScalar,
+  isStandardParameter,
+  parseExactJson,
+  type Scalar,
+  type Workflow,
+  type WorkflowNode,
+} from './workflow-parameters.ts';
 
 export type ImageSize = { readonly width: number; readonly height: number };
 

@@ -1,8 +1,17 @@
 /** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
 import type { ModelFacts } from '../../provider.ts';
-import { exactJson, isFileInput, isLink, nodeInCycle, parseExactJson, readTitles } from './workflow-parameters.ts';
-import type { Workflow, WorkflowNode, WorkflowParameters } from './workflow-parameters.ts';
+import {
+  exactJson,
+  isFileInput,
+  isLink,
+  nodeInCycle,
+  parseExactJson,
+  readTitles,
+  type Workflow,
+  type WorkflowNode,
+  type WorkflowParameters,
+} from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
 
 /** Other programs keep their own JSON files beside models. */

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { KubeObject } from '../../../../src/cluster/client/ports.ts';
 import { parsePod, prunePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
-import { listPods } from '../../../../src/cluster/workloads/decide/list-pods.ts';
+import { listPods } from '../../../../src/cluster/workloads/decide/select-pods.ts';
 import { CRASHED, kubeWorkload, podOf, type PodChoice } from '../workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();

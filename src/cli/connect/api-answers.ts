@@ -7,8 +7,7 @@ import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, Tokens } from '../../api/manage/token-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Cluster } from '../../schema/status/resource-answers.ts';
-import { ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import { Cluster, ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { viewHardware } from '../../api/manage/decide/inventory-view.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
-import type { Answer } from '../connect/answers.ts';
+import type { Answer } from '../connect/api-answers.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, sizeText, type Column, type Output, type OutputOptions } from '../output/output.ts';

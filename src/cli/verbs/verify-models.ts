@@ -5,8 +5,13 @@ import type { Catalogue } from '../../models/catalogue/catalogue.ts';
 import { namedModel } from '../../models/decide/foreign-models.ts';
 import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-tools.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
-import { findForeignModels, foreignDirectories, type FoundModel } from '../../models/import/import-model.ts';
-import { importModel, type ImportedModel } from '../../models/import/import-model.ts';
+import {
+  findForeignModels,
+  foreignDirectories,
+  importModel,
+  type FoundModel,
+  type ImportedModel,
+} from '../../models/import/import-model.ts';
 import { filesOf, verifyModelFiles } from '../../models/model-files.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { createPins } from '../../models/pins.ts';
