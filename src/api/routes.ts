@@ -5,13 +5,12 @@ import { defineRoute, NoInput, type DocumentedRoute } from './server/define-rout
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createImageRoutes } from './manage/image-routes.ts';
-import { createInventoryRoutes } from './manage/inventory-routes.ts';
+import { createInventoryRoutes, createSystemRoutes } from './manage/system-routes.ts';
 import { createModelRoutes } from './manage/model-routes.ts';
 import type { ManageDeps } from './manage/manage-deps.ts';
 import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
-import { createSystemRoutes } from './manage/system-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 

@@ -1,5 +1,5 @@
 /** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
-import { FOREIGN_TOOLS } from '../models/decide/foreign-tools.ts';
+import { FOREIGN_TOOLS } from '../models/decide/parse-model-name.ts';
 import { SCOPES } from '../schema/words/access.ts';
 import { MODEL_KINDS, BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import * as shared from './shared-options.ts';

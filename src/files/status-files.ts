@@ -8,12 +8,21 @@ import { z } from 'zod';
 import type { Report } from '../reconciler/ports.ts';
 import { SlotName } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
-import { CONDITION_TYPES, SLOT_STATES, type SlotStatus, type TimelineEntry } from '../schema/status/slot-status.ts';
+import {
+  CONDITION_TYPES,
+  SLOT_STATES,
+  CRASH_KINDS,
+  type SlotStatus,
+  type TimelineEntry,
+  type FailureRecords,
+  type RecordedFailures,
+} from '../schema/status/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { appendTimeline, removeOldTimelines } from './timeline-files.ts';
-import { writeJsonAtomically } from './write-file.ts';
+import { writeJsonAtomically, listDirectory } from './write-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { parseReason } from '../schema/status/reasons.ts';
 
 interface StatusFilesOptions {
   /** `<state>/status`. Undefined if statuses are stored elsewhere. */
@@ -169,4 +178,51 @@ export async function readEarlierStatuses(directory: string) {
 function known(condition: z.output<typeof Earlier>['conditions'][number]) {
   const type = TYPES.safeParse(condition.type).data;
   return type === undefined ? [] : [{ ...condition, type }];
+}
+
+/** Reads the failures that an earlier controller recorded in its status files. Nothing else in them is read. */
+
+const Recorded = z.object({
+  observedGeneration: z.int(),
+  failures: z
+    .array(
+      z.object({
+        at: z.number(),
+        kind: z.enum(CRASH_KINDS),
+        reason: z.string().transform((text) => parseReason(text) ?? 'Unknown'),
+        message: z.string(),
+      }),
+    )
+    .default([]),
+});
+
+/**
+ * `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be
+ * read.
+ */
+export function createStatusRecords(directory: string, log: SourceLog): FailureRecords {
+  return {
+    async read() {
+      const records = new Map<SlotName, RecordedFailures>();
+      for (const file of await listDirectory(directory)) {
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
+        if (!name.success) continue;
+        const record = await readRecord(join(directory, file), name.data, log);
+        if (record !== undefined) records.set(name.data, record);
+      }
+      return records;
+    },
+  };
+}
+
+async function readRecord(path: string, slot: SlotName, log: SourceLog): Promise<RecordedFailures | undefined> {
+  try {
+    return Recorded.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    log.warn(
+      { slot, error: messageOf(error) },
+      `The status of slot "${slot}" in "${path}" is damaged, so its crashes are counted from zero`,
+    );
+    return undefined;
+  }
 }

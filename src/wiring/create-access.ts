@@ -5,8 +5,7 @@ import { createProxyMatcher, createTokenCheck, type Authorize } from '../auth/ch
 import type { StoreChange } from '../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
-import { createTokenStore, tokenFileOf } from '../auth/token-store.ts';
-import { createTokenUse } from '../auth/token-use.ts';
+import { createTokenStore, tokenFileOf, createTokenUse } from '../auth/token-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export interface AccessControl {

@@ -1,7 +1,7 @@
 /** The world of a single machine: slots are files, workloads are containers of podman or processes, one replica. */
 import path from 'node:path';
 import type { Runtime } from '../reconciler/ports.ts';
-import { createStatusRecords } from '../files/status-records.ts';
+import { createStatusRecords } from '../files/status-files.ts';
 import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
 import { createHardwareProbe, replayHardware, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
 import { readRecording } from '../host/hardware/record-machine.ts';

@@ -5,8 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ModelId, SlotName } from '../../src/schema/words/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { createEventFeed, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
-import { createStatusFiles } from '../../src/files/status-files.ts';
-import { createStatusRecords } from '../../src/files/status-records.ts';
+import { createStatusFiles, createStatusRecords } from '../../src/files/status-files.ts';
 
 const img = SlotName.parse('img');
 const embed = SlotName.parse('embed');

@@ -12,7 +12,7 @@ import type { ProfileStore } from '../../schema/slot/profile-store.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { Manage } from '../ports.ts';
-import { changesText, listChanges } from './decide/describe-edit.ts';
+import { changesText, listChanges } from './decide/unsafe-edits.ts';
 
 interface AuditedRequest {
   readonly id: string;

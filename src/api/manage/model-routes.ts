@@ -7,7 +7,7 @@ import { ApiError, empty, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { FitAnswer, ModelDetail, PullRequested } from '../../schema/status/answers.ts';
 import { viewModelDetail } from './decide/inventory-view.ts';
-import { viewFit } from './decide/memory-view.ts';
+import { viewFit } from './decide/slot-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/" in it is written as "%2F"') });

@@ -6,8 +6,7 @@ import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { Explanation, Timeline } from '../../schema/status/answers.ts';
-import { viewMemory } from './decide/memory-view.ts';
-import { viewTimelineEntry } from './decide/slot-view.ts';
+import { viewMemory, viewTimelineEntry } from './decide/slot-view.ts';
 import { noSuchSlot, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 

@@ -7,7 +7,7 @@ import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
-import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
+import { dialectOf, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
@@ -17,12 +17,14 @@ import type { OnFault } from './error-handler.ts';
 import { newRequestId, type RawRequest, type Route } from './define-route.ts';
 import { corsHeaders } from './decide/decide-site.ts';
 import type { SiteGuard } from './site-guard.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { ApiError } from './answer.ts';
 
 export type HotPath = ReturnType<typeof createHotPath>;
 
 type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
-export interface HotPathDeps {
+interface HotPathDeps {
   readonly routes: readonly Route[];
   readonly site: SiteGuard;
   readonly authorize: Authorize;
@@ -109,4 +111,22 @@ function isUntyped({ contentType, contentLength = 0, chunked }: RequestHead): bo
 
 interface Entry extends RawRequest {
   readonly route: RawRoute;
+}
+
+/** The route of an inference path as requests use it: what its documentation adds is in `v1-routes.ts`. */
+
+export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'handle'>) {
+  return {
+    method: 'POST',
+    path: path.path,
+    access: 'v1',
+    cors: true,
+    summary: path.summary,
+    tag: 'inference',
+    ...(path.body === 'multipart' ? { multipart: true } : {}),
+    raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
+    handler: () => {
+      throw new ApiError('server.internal', 'This route bypasses the framework');
+    },
+  } as const satisfies Route;
 }

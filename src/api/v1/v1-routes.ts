@@ -4,7 +4,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
-import { rawInferenceRoute } from './raw-inference-route.ts';
+import { rawInferenceRoute } from '../server/hot-path.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';

@@ -3,7 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalogue } from '../../models/catalogue/catalogue.ts';
 import { namedModel } from '../../models/decide/foreign-models.ts';
-import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/foreign-tools.ts';
+import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/parse-model-name.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import {
   findForeignModels,

@@ -12,7 +12,7 @@ import {
   copyAgeMs,
   watchResult,
   type CopyAge,
-} from './decide/copy-age.ts';
+} from './decide/choose-list.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';

@@ -16,10 +16,22 @@ import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { createClock, addWake, pause } from '../../platform/clock.ts';
 import { createCopyRecord, createObjectCopy, type CopyObserver, type IsUrgent } from './object-copy.ts';
-import { afterFailedList, cannotStream, chooseList, isNewest, oldestOf, type ListWay } from './decide/choose-list.ts';
+import {
+  afterFailedList,
+  cannotStream,
+  chooseList,
+  isNewest,
+  oldestOf,
+  expiredDelayMs,
+  failuresAfter,
+  relistDelayMs,
+  retryDelayMs,
+  rewatchDelayMs,
+  watchSeconds,
+  type ListWay,
+} from './decide/choose-list.ts';
 import { compareVersions } from './decide/object-fields.ts';
 import { resourceName } from './decide/resource-path.ts';
-import { expiredDelayMs, failuresAfter, relistDelayMs, retryDelayMs, rewatchDelayMs, watchSeconds } from './decide/watch-delay.ts';
 import { NO_OBSERVER } from './client-observer.ts';
 import type { KubeApi, KubeObject, ObjectList, Reflector, ResourceType, Transform } from './ports.ts';
 import { readStreamedList } from './read-list.ts';

@@ -8,7 +8,7 @@ import type { SourceLog } from '../../platform/log.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
 import { createKubeWriter } from './write-objects.ts';
-import { findLeftovers } from './decide/find-leftovers.ts';
+import { findLeftovers } from './decide/select-pods.ts';
 
 interface KubeLeftoversDeps {
   readonly api: KubeApi;

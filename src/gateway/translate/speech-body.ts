@@ -13,7 +13,7 @@ import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { BodyEvents, EditableBody } from '../body/body-scan.ts';
 import { JsonBody, type JsonBodyExtra } from '../body/json-body.ts';
 import type { Refusal } from '../route/decide/route.ts';
-import { checkSpeech } from './decide/check-speech.ts';
+import { checkSpeech } from './decide/check-media.ts';
 import { imitatesVoices, insertRecording, planVoice, refuseStoredVoice } from './decide/plan-voice.ts';
 
 export interface SpeechDeps {

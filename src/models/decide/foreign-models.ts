@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
-import type { ForeignTool } from './foreign-tools.ts';
+import type { ForeignTool } from './parse-model-name.ts';
 
 /** `file`: named by the user. */
 type ForeignOrigin = ForeignTool | 'file';

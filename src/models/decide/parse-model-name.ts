@@ -59,3 +59,7 @@ export function suggestModels(word: string, ids: Iterable<string>): string {
   if (last === undefined) return '';
   return `; did you mean ${quoted.length === 0 ? last : `${quoted.join(', ')} or ${last}`}?`;
 }
+
+/** The programs whose models can be imported. Without imports, because svcctl loads it for `--help`. */
+export const FOREIGN_TOOLS = ['ollama', 'lm-studio', 'llama.cpp', 'huggingface'] as const;
+export type ForeignTool = (typeof FOREIGN_TOOLS)[number];

@@ -17,7 +17,7 @@ import {
   type ForeignFile,
   type ForeignModel,
 } from '../decide/foreign-models.ts';
-import type { ForeignTool } from '../decide/foreign-tools.ts';
+import type { ForeignTool } from '../decide/parse-model-name.ts';
 import type { Pin } from '../decide/pin.ts';
 import type { Pins } from '../pins.ts';
 import { failUnlessWritable, storageFailure } from '../download/disk-room.ts';

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Health, ProbeResponse } from '../provider.ts';
+import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 
 const ErrorBody = z.object({ error: z.union([z.string(), z.object({ message: z.string() }).transform(({ message }) => message)]) });
 const MAX_QUOTED_CHARACTERS = 200;
@@ -25,3 +26,9 @@ export function judgeStatus({ status, body, error = 'no response' }: ProbeRespon
   if (status === 503) return { kind: 'loading', message: `The server is still loading${detail(body)}` };
   return { kind: 'failing', message: `A health probe failed with HTTP status ${status}${detail(body)}` };
 }
+
+/** The names of a slot's model as an argument of its server. Pure. */
+
+/** Responses contain the first. Aliases with a comma would be split, and are left out. */
+export const serverAliases = ({ model }: Pick<SlotSpec, 'model'>): string =>
+  [model.default, ...model.aliases.filter((alias) => !alias.includes(','))].join(',');

@@ -4,8 +4,21 @@ import type { ProgramBackends } from '../../schema/status/hardware.ts';
 import type { Backend } from '../../schema/slot/provider-kinds.ts';
 import { outputOf, programOrEngine, rememberBackends } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
-import type { HostProgram, ProgramHost } from '../provider.ts';
+import type { HostProgram, ProgramHost, Endpoint, Health, ProbeIo, ProbeResponse, SlotContext } from '../provider.ts';
 import { PROGRAM } from './decide/gguf-command.ts';
+import { judgeAlive, judgeStatus } from '../decide/judge-status.ts';
+import {
+  checksFor,
+  deriveHealth,
+  deriveReadiness,
+  PROBES,
+  READINESS_CHECKS,
+  worstOf,
+  type Check,
+  type ProbeRequest,
+} from './decide/derive-health.ts';
+import { ggufModel } from './decide/gguf-model.ts';
+import { roleOf } from './decide/model-role.ts';
 
 export const EMBEDDED_ENGINE: Engine = {
   name: 'the embedded engine',
@@ -44,3 +57,49 @@ export function parseDeviceList(output: string): readonly Backend[] | undefined 
   const names = [...output.matchAll(/^\s+([A-Za-z]+)\d+:\s/gm)].map(([, name = '']) => name);
   return [...new Set(names.flatMap((name) => BACKEND_OF_DEVICE[name] ?? []))];
 }
+
+/** Health of llama-server. */
+
+/** The first request may compile shaders, which takes many seconds on a slow GPU. */
+const PROBE_TIMEOUT_MS = 30_000;
+/** Threads that wait for nothing respond to `/health` within milliseconds. */
+const ALIVE_TIMEOUT_MS = 3_000;
+
+const PROBE_OF = { generate: 'completion', embed: 'embedding', rerank: 'rerank' } as const;
+
+type ProbedSlot = Pick<SlotContext, 'name' | 'spec' | 'model'>;
+
+/** A server busy with long requests responds late to the probe, and at once to `/health`. */
+export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
+  const { start } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
+  const probe = PROBE_OF[start];
+  return (await askAlive(endpoint, io, signal)) ?? judgeProbe(probe, await post(endpoint, io, PROBES[probe], signal));
+}
+
+/** One request per capability. Only the probe's own must pass: a causal reranker may not generate text. */
+export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
+  const notAlive = await askAlive(endpoint, io, signal);
+  if (notAlive !== undefined) return notAlive;
+  const { start, capabilities } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
+  const own = PROBE_OF[start];
+  const check = async (each: Check): Promise<Health> => {
+    const health = await askOne(each);
+    return each !== own && health.kind === 'failing' ? { kind: 'passing' } : health;
+  };
+  const askOne = async (each: Check): Promise<Health> => {
+    const answer = await post(endpoint, io, READINESS_CHECKS[each], signal);
+    // Servers that do not know a parameter of the check, such as the embedded engine, get the plain probe.
+    if (answer.status >= 400 && answer.status !== 503) return judgeProbe(each, await post(endpoint, io, PROBES[each], signal));
+    return judgeStatus(answer) ?? deriveReadiness(each, answer, ggufModel(slot.model), slot.spec.backend);
+  };
+  return worstOf(await Promise.all(checksFor(capabilities, own).map(check)));
+}
+
+async function askAlive(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Health | undefined> {
+  const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });
+  return judgeAlive(alive);
+}
+
+const post = (endpoint: Endpoint, io: ProbeIo, request: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse> =>
+  io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
+const judgeProbe = (probe: Check, response: ProbeResponse): Health => judgeStatus(response) ?? deriveHealth(probe, response);

@@ -1,13 +1,12 @@
 /** Provider for GGUF models, which llama-server of llama.cpp serves. */
 import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
-import { askHealth, askReadiness } from './gguf-health.ts';
+import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
-import { openLlamaServer } from './gguf-server.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
 /** Paths that llama-server serves unchanged. */

@@ -2,7 +2,7 @@
 import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
-import { askHealth, askReadiness, READY_PATH } from './image-health.ts';
+import { askHealth, askReadiness, READY_PATH, openComfyUi } from './image-server.ts';
 import {
   imageMemory,
   leastDeviceBytes,
@@ -14,7 +14,6 @@ import {
   serverCommand,
   serverEnvironment,
 } from './decide/image-command.ts';
-import { openComfyUi } from './image-server.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';
 

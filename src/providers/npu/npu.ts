@@ -3,7 +3,7 @@ import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
 import type { Translate } from '../translation.ts';
-import { askHealth, askReadiness, READY_PATH } from './npu-health.ts';
+import { askHealth, askReadiness, READY_PATH, openFlm } from './npu-server.ts';
 import { describeContents, parseModelList } from './decide/npu-models.ts';
 import {
   capabilitiesOf,
@@ -15,7 +15,6 @@ import {
   serverEnvironment,
   serverMemory,
 } from './decide/npu-command.ts';
-import { openFlm } from './npu-server.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 
 /** No file of the store is a model of this provider. */

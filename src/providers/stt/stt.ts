@@ -1,12 +1,130 @@
 /** Provider for speech-to-text, which computes with the CPU only. */
+import { z } from 'zod';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type { Provider, Endpoint, Health, ProbeIo, SlotContext, InferPlan, InferRequest } from '../provider.ts';
+import type {
+  Provider,
+  Endpoint,
+  Health,
+  ProbeIo,
+  SlotContext,
+  InferPlan,
+  InferRequest,
+  ModelFiles,
+  ModelFormat,
+  ModelReading,
+  ModelFacts,
+} from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
-import { openSpeechServer } from '../speech/speech-server.ts';
-import { askHealth, askReadiness as askSpeech, judgeTranscription } from '../speech/speech-health.ts';
-import { sttCapabilities, sttFormat } from './stt-format.ts';
+import { openSpeechServer, askHealth, askReadiness as askSpeech, judgeTranscription } from '../speech/speech-server.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
+import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
+import { readBundle } from '../speech/read-bundle.ts';
+
+/** Format of speech-to-text models: a directory for sherpa-onnx, or a Whisper in one file for whisper.cpp. */
+
+/** Naming of whisper.cpp, e.g. `ggml-large-v3-turbo-q5_0.bin`. */
+const GGML_NAME = /^ggml-[^/]+\.bin$/;
+
+export const sttFormat: ModelFormat = {
+  kind: 'stt',
+  recognize({ name, names }) {
+    if (names === undefined) return GGML_NAME.test(name) ? 'model' : undefined;
+    return findBundle(STT_BUNDLES, names) === undefined ? undefined : 'model';
+  },
+  filesOf: (name) => [name],
+  contentsFrom: (stated) => stated,
+  async read({ id, entry }, files): Promise<ModelReading> {
+    if (entry.names === undefined) return readFile(id, entry.name, files);
+    const bundle = findBundle(STT_BUNDLES, await files.names());
+    if (bundle === undefined)
+      return { kind: 'unusable', message: `The model "${id}" is incomplete: a network or "tokens.txt" is missing; get it again` };
+    const reading = await readBundle(id, bundle, files);
+    if (!reading.ok) return { kind: 'unusable', message: reading.message };
+    if (reading.metadata.has('n_speakers')) {
+      const message = `The model "${id}" speaks, and does not listen: use it in a slot of the provider "tts", and another model here`;
+      return { kind: 'unusable', message };
+    }
+    return {
+      kind: 'model',
+      sizeBytes: reading.sizeBytes,
+      contents: { translates: bundle.family === 'whisper' && reading.metadata.get('is_multilingual') === '1' },
+      family: bundle.family,
+    };
+  },
+};
+
+async function readFile(id: string, name: string, files: ModelFiles): Promise<ModelReading> {
+  const sizeBytes = await files.sizeOf(name);
+  const head = readGgmlHead(await files.read(name, 0, GGML_HEAD_BYTES), sizeBytes);
+  if (!head.ok)
+    return {
+      kind: 'unusable',
+      message: `The file "${name}" of "${id}" cannot be used: ${head.why}; get it again, or choose another model`,
+    };
+  return { kind: 'model', sizeBytes, contents: { translates: head.model.translates }, family: 'whisper' };
+}
+
+const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
+
+const exactly = (name: string): RegExp => new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
+
+const STT_BUNDLES: readonly BundleShape[] = [
+  {
+    family: 'moonshine',
+    networks: ['preprocess', 'encode', 'uncached_decode', 'cached_decode'].map(exactly),
+    others: [TOKENS],
+  },
+  { family: 'moonshine', networks: ['encoder_model', 'decoder_model_merged'].map(exactly), others: [TOKENS] },
+  { family: 'transducer', networks: ['encoder', 'decoder', 'joiner'].map(network), others: [TOKENS] },
+  { family: 'whisper', networks: ['encoder', 'decoder'].map(network), others: [TOKENS] },
+  // Text-to-speech models have files of these names as well.
+  { family: 'ctc', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS], without: /^(?:voices\.bin|espeak-ng-data|lexicon.*\.txt)$/ },
+];
+
+type GgmlHead =
+  | { readonly ok: true; readonly model: { readonly multilingual: boolean; readonly translates: boolean } }
+  | { readonly ok: false; readonly why: string };
+
+const GGML_HEAD_BYTES = 48;
+const MAGIC = 0x67676d6c;
+const TEXT_LAYERS_AT = 9 * 4;
+const MELS_AT = 10 * 4;
+const AUDIO_LAYERS_AT = 5 * 4;
+const VOCABULARY_AT = 4;
+/** English-only models have one entry less. */
+const MULTILINGUAL_VOCABULARY = 51_865;
+const ENGLISH_VOCABULARY = 51_864;
+const MOST_VOCABULARY = 60_000;
+const MOST_LAYERS = 256;
+
+/** https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py; `size` of the file. */
+export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  if (view.byteLength < 4 || view.getUint32(0, true) !== MAGIC) return { ok: false, why: 'it is not a model for whisper.cpp' };
+  if (view.byteLength < GGML_HEAD_BYTES || size <= GGML_HEAD_BYTES) return { ok: false, why: 'it is cut off' };
+  const vocabulary = view.getInt32(VOCABULARY_AT, true);
+  const audioLayers = view.getInt32(AUDIO_LAYERS_AT, true);
+  const textLayers = view.getInt32(TEXT_LAYERS_AT, true);
+  const mels = view.getInt32(MELS_AT, true);
+  const sound =
+    vocabulary >= ENGLISH_VOCABULARY &&
+    vocabulary <= MOST_VOCABULARY &&
+    [audioLayers, textLayers].every((layers) => layers > 0 && layers <= MOST_LAYERS) &&
+    (mels === 80 || mels === 128);
+  if (!sound) return { ok: false, why: 'it is not a Whisper, or it is damaged' };
+  // Models with a shortened decoder, such as "turbo", only transcribe.
+  const multilingual = vocabulary >= MULTILINGUAL_VOCABULARY;
+  return { ok: true, model: { multilingual, translates: multilingual && textLayers === audioLayers } };
+}
+
+const Contents = z.looseObject({ translates: z.boolean().optional().catch(undefined) });
+
+/** Contents may come from the catalogue or another version. A model of unknown contents at least transcribes. */
+export function sttCapabilities({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Capability[] {
+  const known = provider === 'stt' ? Contents.safeParse(contents).data : undefined;
+  return known?.translates === true ? ['transcription', 'translation'] : ['transcription'];
+}
 
 /** A second of sound must be transcribed without an error. */
 async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<SlotContext, 'spec'>, signal: AbortSignal): Promise<Health> {

@@ -9,10 +9,12 @@ import type { SlotState } from '../../schema/status/slot-status.ts';
 import type { Decision, Desired, Observed, Plan, Objection } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
 import { slotFactsOf } from './facts/slot-facts.ts';
-import { type SlotView, viewWithoutTemplate, type WorkloadView } from './facts/view.ts';
+import { viewWithoutTemplate, type SlotView, type WorkloadView } from './facts/view.ts';
 import type { inspect } from './inspect.ts';
-import { heldUpConditions } from './outcome/conditions.ts';
+import { heldUpConditions, unknownConditions } from './outcome/conditions.ts';
 import { refuseForever, refuseStalled, targetsOf } from './rules/admission.ts';
+import type { Admission } from '../board.ts';
+import type { DesiredSlot } from '../ports.ts';
 
 /** `last`: what the last pass decided. */
 export function holdUp(view: SlotView, last: Decision | undefined, problem: string): Decision {
@@ -97,4 +99,48 @@ function stateOf({ workloads }: SlotView, serving: WorkloadView | undefined): Sl
   if (phases.has('running')) return 'warming';
   if (phases.has('created')) return 'starting';
   return workloads.some(({ fact }) => fact.phase !== 'exited') ? 'unloading' : 'offline';
+}
+
+/** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
+
+export function planUnreachable(views: readonly SlotView[], published: Observed['published'], why: string): Plan {
+  const decisions = new Map(views.map((view) => [view.slot.name, decide(view, published.get(view.slot.name)?.decision, why)]));
+  return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
+}
+
+function decide(view: SlotView, last: Decision | undefined, why: string): Decision {
+  const { slot, spec, template } = view;
+  const refused = refuseForever(view);
+  const message = `Cannot reach the runtime: ${why}; start it, or correct its address`;
+  return {
+    ...(last ?? UNKNOWN),
+    name: slot.name,
+    generation: slot.generation,
+    wanted: last?.wanted ?? spec.enabled,
+    findings: [{ reason: 'RuntimeUnreachable', message }],
+    conditions: unknownConditions(view, message),
+    admission: refused ?? admissionBefore(slot, last),
+    ...(refused === undefined ? {} : { targets: [] }),
+    draining: [],
+    memory: undefined,
+    memoryBytes: template?.memoryBytes,
+    revision: template?.revision,
+    capabilities: template?.capabilities ?? last?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    nextAttemptAt: undefined,
+    lastFailure: view.failures.at(-1),
+    waitsFor: [],
+    progress: undefined,
+    stable: false,
+    drift: [],
+    replicas: undefined,
+  };
+}
+
+/** Decision for a slot that has none yet. */
+const UNKNOWN = { state: 'offline', targets: [], serving: undefined, waitingReason: undefined } as const;
+
+function admissionBefore(slot: DesiredSlot, last: Decision | undefined): Admission {
+  if (last?.admission.kind === 'open' || last?.generation === slot.generation) return last.admission;
+  // What was refused before an edit may be accepted after it.
+  return { kind: 'park' };
 }

@@ -10,14 +10,13 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
 import { findPools, NO_BYTES, sumBytes, type MemoryVerdict } from './facts/memory-pools.ts';
-import { holdUp } from './hold-up.ts';
+import { holdUp, planUnreachable } from './hold-up.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
 import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-start.ts';
 import { planOrphans } from './steps/plan-stops.ts';
-import { planUnreachable } from './plan-unreachable.ts';
 
 /** The most expensive steps of a plan. The loop passes memoised versions of them. */
 export interface PlanSteps {

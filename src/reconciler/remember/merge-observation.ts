@@ -8,7 +8,7 @@ import type { Attempt, Observed } from '../decide/facts/facts.ts';
 import type { SlotEdit } from '../decide/facts/slot-edit.ts';
 import { seenWorkload } from '../decide/facts/workload-history.ts';
 import { measure } from '../decide/facts/measured-memory.ts';
-import { deriveLastActive } from '../decide/rules/last-active.ts';
+import { deriveLastActive } from '../decide/rules/wanted.ts';
 import type { Observation } from '../observe.ts';
 import type { DesiredSlot, ModelStore, ObservedWorkload, RuntimeTraits, Traffic } from '../ports.ts';
 import type { Tracker } from '../tracker.ts';

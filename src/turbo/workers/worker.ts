@@ -9,9 +9,8 @@
  *   close ─► as in the controller; then the process ends
  */
 import type { Socket } from 'node:net';
-import { createHotPath } from '../../api/server/hot-path.ts';
+import { createHotPath, rawInferenceRoute } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
-import { rawInferenceRoute } from '../../api/v1/raw-inference-route.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';

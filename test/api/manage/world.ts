@@ -12,7 +12,7 @@ import type { PullListing } from '../../../src/api/ports.ts';
 import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
-import { createGuardedEditor } from '../../../src/api/manage/guarded-editor.ts';
+import { createGuardedEditor } from '../../../src/api/manage/edit-outcome.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes, type V1Deps } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';

@@ -23,7 +23,7 @@ import { createPlainLog } from '../../../src/platform/log.ts';
 import { parseSettings, type Settings } from '../../../src/schema/settings/settings.ts';
 import { createAccelerator } from '../../../src/turbo/accelerator.ts';
 import { shareLimits } from '../../../src/turbo/workers/decide/share-limits.ts';
-import { takeOver } from '../../../src/turbo/workers/hand-over.ts';
+import { takeOver } from '../../../src/turbo/workers/worker-server.ts';
 import { createWorkerPool, type WorkerPool } from '../../../src/turbo/workers/worker-pool.ts';
 import { PROVIDER } from './gateway-provider.ts';
 

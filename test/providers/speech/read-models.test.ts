@@ -1,8 +1,8 @@
 /** What is read of models for speech: what they are, what they can do, and what is wrong with damaged ones. */
 import { describe, expect, test } from '@jest/globals';
 import type { ModelReading } from '../../../src/providers/provider.ts';
-import { sttFormat, sttCapabilities } from '../../../src/providers/stt/stt-format.ts';
-import { ttsFormat } from '../../../src/providers/tts/tts-format.ts';
+import { sttFormat, sttCapabilities } from '../../../src/providers/stt/stt.ts';
+import { ttsFormat } from '../../../src/providers/tts/tts.ts';
 import { MODEL_FORMATS } from '../../../src/providers/registry.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';
 import { filesOf, type SampleModel } from '../../support/providers/files-in-memory.ts';

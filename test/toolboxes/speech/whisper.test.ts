@@ -5,7 +5,7 @@ import { chmod, copyFile, mkdtemp, readdir, readFile, readlink, rm, writeFile } 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
-import { readGgmlHead as readInService } from '../../../src/providers/stt/stt-format.ts';
+import { readGgmlHead as readInService } from '../../../src/providers/stt/stt.ts';
 import { readGgmlHead as readInServer } from '../../../toolboxes/speech/decide/read-ggml.ts';
 import { encodeTinyWhisper } from '../../support/speech/tiny-whisper.ts';
 import { startSpeechServer, transcribe, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';

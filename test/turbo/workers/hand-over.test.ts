@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { once } from 'node:events';
-import { takeOver } from '../../../src/turbo/workers/hand-over.ts';
+import { takeOver } from '../../../src/turbo/workers/worker-server.ts';
 
 const BYTES = 3_000_000;
 let child: ChildProcess;

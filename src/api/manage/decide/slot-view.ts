@@ -17,7 +17,10 @@ import type {
   Slot,
   SlotStatus as SlotStatusBody,
   TimelineEntry as TimelineEntryBody,
+  FitAnswer,
+  MemoryShare,
 } from '../../../schema/status/answers.ts';
+import type { FitListing } from '../../ports.ts';
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
@@ -166,4 +169,58 @@ export function isoTime(at: number): string | null {
 
 export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
   return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
+}
+
+/** Memory shares as `GET /api/slots/{name}/explain` returns them, and whether a model fits. Pure. */
+
+export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<typeof MemoryShare>> | null {
+  if (memory === undefined) return null;
+  const { admitted, mayWait, placement, pool, neededBytes, budgetBytes, aheadBytes, othersBytes, keptFor, candidates } = memory;
+  return {
+    admitted,
+    may_wait: mayWait,
+    placement: Object.entries(placement).map(([where, bytes]) => ({ memory: where, bytes: Math.round(bytes) })),
+    short:
+      budgetBytes === undefined
+        ? null
+        : {
+            memory: pool,
+            bytes: Math.round(neededBytes),
+            budget_bytes: Math.round(budgetBytes),
+            promised_bytes: Math.round(aheadBytes),
+            others_bytes: Math.round(othersBytes),
+            kept_for: keptFor ?? null,
+          },
+    candidates: candidates.map(({ slot, bytes, priority, incumbent, admitted: gets, group }) => ({
+      slot,
+      bytes: Math.round(bytes),
+      priority,
+      running: incumbent,
+      admitted: gets,
+      because: group,
+    })),
+  };
+}
+
+export function viewFit(model: string, context: number | undefined, fit: FitListing): Immutable<z.output<typeof FitAnswer>> {
+  const placement = Object.entries(fit.placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
+  return {
+    model,
+    message: fit.message,
+    backend: fit.backend,
+    fits: fit.fits,
+    fits_now: fit.fitsNow,
+    needed_bytes: placement.reduce((sum, { bytes }) => sum + bytes, 0),
+    placement,
+    room_bytes: fit.roomBytes === undefined ? null : Math.max(0, Math.round(fit.roomBytes)),
+    context: context ?? null,
+    largest_context: fit.largestContext ?? null,
+    exact: fit.exact,
+    quantisations: fit.quantisations.map(({ name, sizeBytes, neededBytes, fits }) => ({
+      name,
+      size_bytes: Math.round(sizeBytes),
+      needed_bytes: Math.round(neededBytes),
+      fits,
+    })),
+  };
 }

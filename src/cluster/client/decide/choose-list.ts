@@ -1,5 +1,7 @@
 /** Chooses one of an API server's three ways to read all objects of a type, and the next one after a failure. Pure. */
 import type { Reason } from '../../../schema/status/reasons.ts';
+import type { ListCause, WatchResult } from '../client-observer.ts';
+import type { WatchOutcome } from '../read-watch.ts';
 
 /**
  * - `streamed`: a watch that begins with all objects (`sendInitialEvents`), served from the server's cache, object by
@@ -50,3 +52,106 @@ export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason):
   if (reason === 'Expired') return needs.newest ? { ...needs, streams: false } : { ...needs, newest: true };
   return way.kind === 'streamed' && ANSWERED.has(reason) ? { ...needs, streams: false } : undefined;
 }
+
+/** Delays before the next list or watch, and the duration of a watch. Pure: `random` is in [0, 1). */
+
+const FIRST_DELAY_MS = 500;
+/** Half of it on average, so that we reconnect soon after a long outage of the server. */
+const LONGEST_DELAY_MS = 15_000;
+/** Spreads the clients after a server restart, which breaks all watches at the same moment. */
+const AFTER_BREAK_MS = 1000;
+/** The same for lists, which cost the server more, when it has lost the versions of all clients at the same moment. */
+const AFTER_EXPIRY_MS = 3000;
+/** A watch that lasted this long resets the failure count. */
+const GOOD_WATCH_MS = 10_000;
+const SHORTEST_WATCH_S = 300;
+const LONGEST_WATCH_S = 600;
+
+interface WatchEnd {
+  /** The server ended the watch properly. */
+  readonly orderly: boolean;
+  readonly livedMs: number;
+}
+
+/** Returns the number of consecutive failures. A watch that did not last long counts as a failure, however it ended. */
+export const failuresAfter = (failures: number, { livedMs }: WatchEnd): number => (livedMs >= GOOD_WATCH_MS ? 0 : failures + 1);
+
+/** Full jitter, so that many clients that fail together do not retry together. */
+export function retryDelayMs(failures: number, random: number): number {
+  return failures <= 0 ? 0 : random * Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
+}
+
+/** After a proper end there is no delay: the random duration of the watch has spread the clients already. */
+export function rewatchDelayMs(failures: number, end: WatchEnd, random: number): number {
+  if (failures > 0) return retryDelayMs(failures, random);
+  return end.orderly ? 0 : random * AFTER_BREAK_MS;
+}
+
+/** Delay before the list after an expired version. `failures`: consecutive ones before this one. */
+export function expiredDelayMs(failures: number, random: number): number {
+  return failures > 0 ? retryDelayMs(failures, random) : random * AFTER_EXPIRY_MS;
+}
+
+export const watchSeconds = (random: number): number => Math.round(SHORTEST_WATCH_S + random * (LONGEST_WATCH_S - SHORTEST_WATCH_S));
+
+/** Varies by a tenth, so that several copies do not always list at the same time. */
+export const relistDelayMs = (relistMs: number, random: number): number => relistMs * (0.9 + 0.2 * random);
+
+/**
+ * The age of a local copy of objects. A watch is silent while nothing changes, so silence alone does not make a copy old:
+ * it is current while its watch is proven to work, and ages from the last sign of the server otherwise. Pure; times are
+ * monotonic milliseconds.
+ *
+ *     list ─▶ watch opened ─ unproven ─▶ proven: something was received, or it has lasted for 10 s ─▶ ended
+ *      0 ────────────────── ages ─────▶ 0 ──────────────────────────────── ages since the last sign
+ *
+ * The reflector gives up a watch whose connection is dead, or which sends no more bookmarks (`read-watch.ts`). Then the
+ * copy is at once as old as it really may be.
+ */
+
+export interface CopyAge {
+  /** The last time the copy was known to be current; before the first list, when the reflector started. */
+  readonly confirmedAt: number;
+  /** The open watch, and whether anything was received on it. */
+  readonly watch?: { readonly openedAt: number; readonly received: boolean };
+}
+
+/** A server or proxy that ends each watch at once must not make a copy look current. */
+const PROVEN_MS = 10_000;
+
+/** After a list has replaced the copy, and when the reflector starts. */
+export const confirmed = (now: number): CopyAge => ({ confirmedAt: now });
+
+export const afterWatchOpened = (age: CopyAge, now: number): CopyAge => ({ ...age, watch: { openedAt: now, received: false } });
+
+export function afterReceived({ watch }: CopyAge, now: number): CopyAge {
+  return { confirmedAt: now, ...(watch === undefined ? {} : { watch: { ...watch, received: true } }) };
+}
+
+/** `orderly`: the server ended the watch itself, so nothing was missed until now. */
+export function afterWatchEnded(age: CopyAge, orderly: boolean, now: number): CopyAge {
+  return { confirmedAt: orderly && isProven(age, now) ? now : age.confirmedAt };
+}
+
+/** Returns the upper bound of the time for which the copy may have been out of date, in milliseconds. */
+export const copyAgeMs = (age: CopyAge, now: number): number => (isProven(age, now) ? 0 : Math.max(0, now - age.confirmedAt));
+
+const isProven = ({ watch }: CopyAge, now: number): boolean => watch !== undefined && (watch.received || now - watch.openedAt >= PROVEN_MS);
+
+/** The end of a watch in one word, for metrics. */
+export function watchResult(outcome: WatchOutcome): WatchResult {
+  switch (outcome.kind) {
+    case 'refused':
+      return outcome.failure.reason === 'Expired' ? 'expired' : 'refused';
+    case 'ended':
+      return outcome.orderly ? 'ended' : 'broken';
+    case 'lost':
+    case 'relist':
+      return outcome.kind;
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Why the next list is read if one follows a watch with this result. */
+export const causeAfter = (result: WatchResult): ListCause => (result === 'lost' || result === 'expired' ? result : 'due');

@@ -14,7 +14,7 @@
  *   server.overloaded          gateway/body/kept-body.ts: bodies in memory or on disk; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
- * While the runtime cannot be reached, the previous admission stays (reconciler/decide/plan-unreachable.ts). A
+ * While the runtime cannot be reached, the previous admission stays (reconciler/decide/hold-up.ts). A
  * replica that is not the leader takes over what the leader has given up (cluster/leadership/decide/follow-leader.ts).
  * Errors of an upstream keep their own status.
  */

@@ -1,6 +1,6 @@
 /** Command line, environment and devices of llama-server for a slot. Pure. */
 import { dirname, join } from 'node:path';
-import { serverAliases } from '../../decide/server-aliases.ts';
+import { serverAliases } from '../../decide/judge-status.ts';
 import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';

@@ -1,5 +1,5 @@
 /** Command line and memory of the speech server in `toolboxes/speech`. Pure. */
-import { serverAliases } from '../../decide/server-aliases.ts';
+import { serverAliases } from '../../decide/judge-status.ts';
 import type { SlotContext, MemoryDemand } from '../../provider.ts';
 
 export type SpeechTask = 'stt' | 'tts';

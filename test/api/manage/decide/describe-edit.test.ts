@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { changesText, listChanges } from '../../../../src/api/manage/decide/describe-edit.ts';
+import { changesText, listChanges } from '../../../../src/api/manage/decide/unsafe-edits.ts';
 
 const text = (before: unknown, after: unknown): string => changesText(listChanges(before, after));
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { viewMemory } from '../../../../src/api/manage/decide/memory-view.ts';
+import { viewMemory } from '../../../../src/api/manage/decide/slot-view.ts';
 import { slotName } from '../../../support/simulation/world.ts';
 
 test('viewMemory() shows where the memory is, what is short, and who shares it', () => {

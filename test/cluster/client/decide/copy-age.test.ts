@@ -6,7 +6,7 @@ import {
   confirmed,
   copyAgeMs,
   type CopyAge,
-} from '../../../../src/cluster/client/decide/copy-age.ts';
+} from '../../../../src/cluster/client/decide/choose-list.ts';
 
 type Step = readonly [atMs: number, what: 'listed' | 'opened' | 'received' | 'ended' | 'broken'];
 

@@ -6,7 +6,7 @@ import {
   retryDelayMs,
   rewatchDelayMs,
   watchSeconds,
-} from '../../../../src/cluster/client/decide/watch-delay.ts';
+} from '../../../../src/cluster/client/decide/choose-list.ts';
 import { createRandom } from '../../../support/simulation/seeded-random.ts';
 
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { causeAfter, watchResult } from '../../../../src/cluster/client/decide/copy-age.ts';
+import { causeAfter, watchResult } from '../../../../src/cluster/client/decide/choose-list.ts';
 import type { WatchOutcome } from '../../../../src/cluster/client/read-watch.ts';
 import type { Reason } from '../../../../src/schema/status/reasons.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KubeObject, ObjectMeta } from '../../../../src/cluster/client/ports.ts';
-import { findLeftovers } from '../../../../src/cluster/workloads/decide/find-leftovers.ts';
+import { findLeftovers } from '../../../../src/cluster/workloads/decide/select-pods.ts';
 import { OWNER } from '../workload-fixtures.ts';
 
 const object = (name: string, slot: string | undefined, changes: Partial<ObjectMeta> = {}): KubeObject => ({

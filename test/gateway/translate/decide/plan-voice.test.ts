@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { OPENAI_VOICES, planVoice, insertRecording } from '../../../../src/gateway/translate/decide/plan-voice.ts';
-import { checkSpeech } from '../../../../src/gateway/translate/decide/check-speech.ts';
+import { checkSpeech } from '../../../../src/gateway/translate/decide/check-media.ts';
 import { chooseVoice } from '../../../../toolboxes/speech/decide/choose-voice.ts';
 
 const OWN = [{ id: 'af_heart' }, { id: 'am_adam' }];

@@ -1,6 +1,6 @@
 /** Listens, and passes each connection on to its parent as soon as it has read something of it. */
 import { createServer } from 'node:net';
-import { handOver } from '../../../../src/turbo/workers/hand-over.ts';
+import { handOver } from '../../../../src/turbo/workers/worker-server.ts';
 
 const server = createServer({ allowHalfOpen: true }, (socket) => {
   socket.on('error', () => undefined);

@@ -8,7 +8,7 @@ import {
   updateSettings,
 } from '../../../../../src/api/v1/realtime/decide/session-settings.ts';
 import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, type Hearing } from '../../../../../src/api/v1/realtime/decide/detect-speech.ts';
-import { agreedDelta, restAfter, wantsPartial } from '../../../../../src/api/v1/realtime/decide/partial-transcript.ts';
+import { agreedDelta, restAfter, wantsPartial } from '../../../../../src/api/v1/realtime/utterance-queue.ts';
 import { withProtocolKey } from '../../../../../src/api/server/upgrade-path.ts';
 
 describe('decodeAudio()', () => {
