@@ -1,6 +1,6 @@
 /** Tokens for measurements: one that is known, alone or among thousands of others. */
 import { HEADER, writeTokenText, type TokenRow } from '../src/auth/decide/token-file-text.ts';
-import { createToken } from '../src/auth/token-hash.ts';
+import { createToken } from '../src/auth/manage-tokens.ts';
 
 const CREATED_AT = '2026-01-01T00:00:00.000Z';
 

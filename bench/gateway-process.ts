@@ -13,7 +13,7 @@ import { PROVIDERS } from '../src/providers/registry.ts';
 import { createBoard } from '../src/reconciler/board.ts';
 import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
-import { createAccelerator } from '../src/turbo/accelerator.ts';
+import { createAccelerator } from '../src/turbo/fast-path/fast-path.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 
 const parsed = parseSettings({});

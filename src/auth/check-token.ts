@@ -28,7 +28,7 @@ import {
   type Caller,
 } from './decide/decide-access.ts';
 import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
-import { DUMMY_HASH, matchesHash } from './token-hash.ts';
+import { DUMMY_HASH, matchesHash } from './manage-tokens.ts';
 import type { TokenStore } from './token-store.ts';
 
 interface CheckedRequest {

@@ -1,9 +1,11 @@
 /** Creates, lists and revokes tokens, for the API and `svcctl token create` and its siblings, which share one file. */
+import { randomBytes } from 'node:crypto';
 import type { Scope } from '../schema/words/access.ts';
-import { createToken } from './token-hash.ts';
 import type { TokenChange, TokenStore } from './token-store.ts';
+import { messageOf } from '../platform/error-text.ts';
+import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts';
 
-export interface TokenInfo {
+interface TokenInfo {
   readonly id: string;
   readonly label: string;
   readonly scope: Scope;
@@ -13,7 +15,7 @@ export interface TokenInfo {
   readonly lastUsedAt: number | undefined;
 }
 
-export interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
+interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
   /** The whole token. It is not stored anywhere. */
   readonly token: string;
 }
@@ -28,7 +30,7 @@ export interface TokenManager {
   revoke(id: string): Promise<Changed<boolean>>;
 }
 
-export interface TokenManagerOptions {
+interface TokenManagerOptions {
   readonly store: TokenStore;
   readonly lastUses: () => ReadonlyMap<string, number>;
   /** Unix milliseconds. */
@@ -58,4 +60,46 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
       return changed.ok ? { ok: true, value: found } : changed;
     },
   };
+}
+
+/**
+ * Argon2id hashes of tokens, with the parameters that OWASP recommends for passwords; token secrets are far stronger.
+ */
+
+/** https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
+const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
+
+/** A hash with the parameters above that nothing matches, for ids that do not exist. */
+export const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+
+interface NewToken {
+  readonly id: string;
+  /** As it is shown to the user, once. */
+  readonly token: string;
+  readonly hash: string;
+}
+
+/** Works in a thread of libuv's pool. */
+export async function createToken(): Promise<NewToken> {
+  const id = randomBytes(ID_BYTES).toString('hex');
+  const secret = randomBytes(SECRET_BYTES).toString('base64url');
+  const { argon2id, hash } = await loadArgon2();
+  return { id, token: formatToken({ id, secret }), hash: await hash(secret, { ...PARAMETERS, type: argon2id }) };
+}
+
+/** False also for a hash that cannot be used: somebody has edited it. */
+export async function matchesHash(hash: string, secret: string): Promise<boolean> {
+  const { verify } = await loadArgon2();
+  return await verify(hash, secret).catch(() => false);
+}
+
+/** Loaded with the first token, because it is native code that a service without authentication does not need. */
+async function loadArgon2() {
+  try {
+    return (await import('argon2')).default;
+  } catch (error) {
+    throw new Error(`The package "argon2", which checks tokens, cannot be loaded: install the packages again (${messageOf(error)})`, {
+      cause: error,
+    });
+  }
 }

@@ -279,3 +279,6 @@ export interface Provider {
 }
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
+
+/** Formats of all providers. A file that several recognise belongs to the first. Pure. */
+export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);

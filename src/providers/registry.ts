@@ -1,6 +1,5 @@
 /** All providers. A new one is a folder beside this file and a line here. */
-import { modelFormats } from './model-formats.ts';
-import type { ProviderRegistry } from './provider.ts';
+import { modelFormats, type ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';
 import { npu } from './npu/npu.ts';

@@ -22,7 +22,7 @@ import { createModelManagement } from './manage-models.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
-import { createAccelerator } from '../turbo/accelerator.ts';
+import { createAccelerator } from '../turbo/fast-path/fast-path.ts';
 import { takeOver } from '../turbo/workers/worker-server.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';

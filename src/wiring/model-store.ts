@@ -8,7 +8,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/download/disk-room.ts';
 import { createThrottle } from '../platform/throttle.ts';
 import { createModelStore, type DirectoryModelStore, type OwnModelSource } from '../models/store.ts';
-import { modelFormats } from '../providers/model-formats.ts';
+import { modelFormats } from '../providers/provider.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DUMMY_HASH } from '../../src/auth/token-hash.ts';
+import { DUMMY_HASH } from '../../src/auth/manage-tokens.ts';
 import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
 
 /** How many of its own tokens a writer keeps. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { Socket } from 'node:net';
 import { createHttpServer } from '../../src/api/server/http-server.ts';
-import { createAccelerator, FreeingRequest } from '../../src/turbo/accelerator.ts';
+import { createAccelerator, FreeingRequest } from '../../src/turbo/fast-path/fast-path.ts';
 
 const LARGE = 16 * 1024;
 

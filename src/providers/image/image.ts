@@ -1,8 +1,21 @@
 /** Provider for image models, which ComfyUI draws with. */
-import type { InferPlan, InferRequest, Provider, ServedSlot } from '../provider.ts';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type {
+  InferPlan,
+  InferRequest,
+  Provider,
+  ServedSlot,
+  HostProgram,
+  ProgramHost,
+  Endpoint,
+  Health,
+  ProbeIo,
+  ProbeResponse,
+  SlotContext,
+} from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
-import { askHealth, askReadiness, READY_PATH, openComfyUi } from './image-server.ts';
 import {
   imageMemory,
   leastDeviceBytes,
@@ -13,9 +26,108 @@ import {
   SAFE_FLAGS,
   serverCommand,
   serverEnvironment,
+  MODEL_PATHS_YAML,
+  describesClass,
+  listsFile,
+  loaderOf,
 } from './decide/image-command.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';
+import { ok } from '../../schema/words/failure.ts';
+import { installedProgram } from '../host-program.ts';
+import { judgeAlive, PASSING } from '../decide/judge-status.ts';
+import { userWorkflow } from './decide/user-workflow.ts';
+
+/** Runs ComfyUI without containers, if it is installed. */
+
+/** Longer than any request lasts; images are fetched at once. */
+const KEEP_MS = 3_600_000;
+
+function openComfyUi({ env, stateDir }: ProgramHost): HostProgram {
+  const dir = path.join(stateDir, 'comfyui');
+  const advice = 'install ComfyUI, and put a program of this name that starts its main.py on the PATH of the service';
+  const { find, describe } = installedProgram(PROGRAM, env, advice);
+  return {
+    async resolve() {
+      const found = await find();
+      if (!found.ok) return found;
+      const paths = { output: path.join(dir, 'output'), input: path.join(dir, 'input'), user: path.join(dir, 'user') };
+      for (const each of Object.values(paths)) await mkdir(each, { recursive: true, mode: 0o700 });
+      await removeOld([path.join(paths.output, 'svc'), path.join(paths.input, 'svc')], Date.now() - KEEP_MS);
+      const modelPaths = path.join(dir, 'model-paths.yaml');
+      await writeFile(modelPaths, MODEL_PATHS_YAML);
+      const directories = Object.entries({ ...paths, temp: dir }).flatMap(([name, each]) => [`--${name}-directory`, each]);
+      return ok([found.value, '--extra-model-paths-config', modelPaths, ...directories]);
+    },
+    describe,
+  };
+}
+
+/** ComfyUI never removes saved images. */
+async function removeOld(directories: readonly string[], before: number): Promise<void> {
+  for (const directory of directories) {
+    for (const name of await readdir(directory).catch(() => [])) {
+      const file = path.join(directory, name);
+      const facts = await stat(file).catch(() => undefined);
+      if (facts?.isFile() === true && facts.mtimeMs < before) await rm(file, { force: true });
+    }
+  }
+}
+
+/** Health of ComfyUI: whether it responds and lists the model. Drawing an image would take seconds. */
+
+/** ComfyUI is written in Python: it responds late while it loads a model. */
+const ALIVE_TIMEOUT_MS = 10_000;
+const LIST_TIMEOUT_MS = 30_000;
+
+const READY_PATH = '/system_stats';
+
+export async function askHealth(
+  endpoint: Endpoint,
+  io: ProbeIo,
+  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
+  signal: AbortSignal,
+): Promise<Health> {
+  const alive = judgeAlive(await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: ALIVE_TIMEOUT_MS, signal }));
+  const loader = loaderOf(slot);
+  if (alive !== undefined || loader === undefined) return alive ?? PASSING;
+  const { className, checkpoint } = loader;
+  const { status, body, error = 'no response' } = await askClass(endpoint, io, className, signal);
+  if (status === 0) return { kind: 'loading', message: `The server is busy: ${error}` };
+  if (status !== 200) return { kind: 'failing', message: `The server does not list its models: "${className}" has status ${status}` };
+  if (listsFile(body, checkpoint)) return PASSING;
+  return {
+    kind: 'failing',
+    message: `The server does not list the model "${checkpoint}": it may be incomplete, or the server looks elsewhere`,
+  };
+}
+
+/** Also checks that the server has every node of a user's workflow. */
+export async function askReadiness(
+  endpoint: Endpoint,
+  io: ProbeIo,
+  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
+  signal: AbortSignal,
+): Promise<Health> {
+  const health = await askHealth(endpoint, io, slot, signal);
+  const workflow = userWorkflow(slot.model);
+  if (health.kind !== 'passing' || workflow === undefined) return health;
+  for (const className of workflow.classes) {
+    const { status, body } = await askClass(endpoint, io, className, signal);
+    if (status === 0) return { kind: 'loading', message: 'The server is busy' };
+    if (status !== 200 || !describesClass(body, className))
+      return {
+        kind: 'failing',
+        message: `The server has no node "${className}", which the workflow "${workflow.name}" needs: nodes of other authors are not loaded`,
+      };
+  }
+  return health;
+}
+
+async function askClass(endpoint: Endpoint, io: ProbeIo, className: string, signal: AbortSignal): Promise<ProbeResponse> {
+  const path = `/object_info/${encodeURIComponent(className)}`;
+  return io.request(endpoint, { method: 'GET', path, timeoutMs: LIST_TIMEOUT_MS, signal });
+}
 
 export const image: Provider = {
   kind: 'image',

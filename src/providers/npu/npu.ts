@@ -1,10 +1,23 @@
 /** Provider for AMD NPUs, on which FastFlowLM computes chats, embeddings and transcriptions in one process. */
+import { z } from 'zod';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type { InferPlan, InferRequest, ModelFormat, Provider, ServedSlot } from '../provider.ts';
+import type {
+  InferPlan,
+  InferRequest,
+  ModelFormat,
+  Provider,
+  ServedSlot,
+  HostProgram,
+  ProgramHost,
+  Endpoint,
+  Health,
+  ProbeIo,
+  ProbeResponse,
+  SlotContext,
+} from '../provider.ts';
 import type { Translate } from '../translation.ts';
-import { askHealth, askReadiness, READY_PATH, openFlm } from './npu-server.ts';
-import { describeContents, parseModelList } from './decide/npu-models.ts';
+import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
 import {
   capabilitiesOf,
   devicesOf,
@@ -16,6 +29,116 @@ import {
   serverMemory,
 } from './decide/npu-command.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { ok } from '../../schema/words/failure.ts';
+import { installedProgram, outputOf, rememberBackends } from '../host-program.ts';
+import { errorIn, judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
+import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
+
+/** Runs FastFlowLM without containers, if it is installed. */
+
+const Validation = z.object({ ready: z.boolean() });
+
+function openFlm({ env }: ProgramHost): HostProgram {
+  const { find, describe } = installedProgram(PROGRAM, env, 'install FastFlowLM and put it on the PATH of the service, or use containers');
+  /** Only the program knows whether driver, firmware and XRT are as it needs them. */
+  const validate = rememberBackends(async (program) => {
+    const { stdout } = await outputOf(program, ['validate', '--json'], env);
+    const validation = Validation.safeParse(parseJson(stdout.slice(Math.max(0, stdout.indexOf('{'))))).data;
+    return validation === undefined ? undefined : { name: `"${program} validate"`, backends: validation.ready ? ['npu'] : [] };
+  });
+  return {
+    async resolve() {
+      const found = await find();
+      return found.ok ? ok([found.value]) : found;
+    },
+    describe,
+    async reportBackends(devices) {
+      const found = await find();
+      return found.ok ? validate(found.value, devices) : undefined;
+    },
+  };
+}
+
+/**
+ * Health of FastFlowLM, which must not lose a client while it computes: probes ask for nothing that is computed, and
+ * the first one only while nobody else is served. Errors have status 200, too.
+ */
+
+/** Between two requests for the NPU, the threads that respond sleep for a third of a second. */
+const STATUS_TIMEOUT_MS = 10_000;
+/** The first request may move a model into the memory of the NPU. */
+const FIRST_TIMEOUT_MS = 60_000;
+
+const READY_PATH = '/api/npu/status';
+
+const Status = z.object({ npu_available: z.boolean(), active_requests: z.number() });
+/** A thinking model may have nothing else to say in one token. */
+const Message = z.object({ content: z.string().nullish(), reasoning_content: z.string().nullish() });
+const Embedding = z.object({ data: z.tuple([z.object({ embedding: z.array(z.number()).min(1) })], z.unknown()) });
+const SHAPES: Readonly<Partial<Record<Capability, z.ZodType>>> = {
+  chat: z.object({ choices: z.array(z.object({ message: Message })).min(1) }),
+  embedding: Embedding,
+  transcription: z.object({ text: z.string() }),
+};
+
+type Alive = Health | { readonly kind: 'busy' };
+
+async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown, signal: AbortSignal): Promise<Health> {
+  const alive = await askStatus(endpoint, io, signal);
+  return alive.kind === 'busy' ? PASSING : alive;
+}
+
+/** One request for each capability of the slot, one after the other. */
+async function askReadiness(
+  endpoint: Endpoint,
+  io: ProbeIo,
+  { spec, model }: Pick<SlotContext, 'spec' | 'model'>,
+  signal: AbortSignal,
+): Promise<Health> {
+  const alive = await askStatus(endpoint, io, signal);
+  // Asked again later: a waiting request could be given up before its turn, which can crash the server.
+  if (alive.kind === 'busy') return { kind: 'loading', message: 'The NPU still computes an earlier request' };
+  if (alive.kind !== 'passing') return alive;
+  for (const capability of capabilitiesOf(spec, model)) {
+    const request = { method: 'POST', timeoutMs: FIRST_TIMEOUT_MS, signal, ...firstRequest(capability, model.id) } as const;
+    const verdict = judgeFirst(capability, await io.request(endpoint, request));
+    if (verdict.kind !== 'passing') return verdict;
+  }
+  return PASSING;
+}
+
+/** The status is available at once, also while the NPU computes. */
+async function askStatus(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Alive> {
+  const response = await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: STATUS_TIMEOUT_MS, signal });
+  const failed = judgeAlive(response);
+  if (failed !== undefined) return failed;
+  const known = Status.safeParse(parseJson(response.body)).data;
+  if (known === undefined) return { kind: 'failing', message: 'The status of the server does not say whether the NPU is available' };
+  return known.npu_available && known.active_requests <= 0 ? PASSING : { kind: 'busy' };
+}
+
+function firstRequest(
+  capability: Capability,
+  model: string,
+): { readonly path: string; readonly body: string | Uint8Array; readonly contentType?: string } {
+  if (capability === 'transcription') return { path: '/v1/audio/transcriptions', body: probeForm(LISTENER), contentType: PROBE_FORM_TYPE };
+  if (capability === 'embedding') return { path: '/v1/embeddings', body: JSON.stringify({ model: EMBEDDER, input: 'Hi' }) };
+  return { path: '/v1/chat/completions', body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 }) };
+}
+
+function judgeFirst(capability: Capability, response: ProbeResponse): Health {
+  const { status, body } = response;
+  const value = parseJson(body);
+  if (status === 0 || status === 503) return judgeStatus(response) ?? PASSING;
+  if (status !== 200 || errorIn(body) !== undefined)
+    return { kind: 'failing', message: `The server cannot serve "${capability}": status ${status}: ${quoteError(body)}` };
+  if (SHAPES[capability]?.safeParse(value).success !== true)
+    return { kind: 'failing', message: `The server does not serve "${capability}", although it was started for it` };
+  const vector = Embedding.safeParse(value).data?.data[0].embedding;
+  if (capability !== 'embedding' || vector?.some((number) => number !== 0) === true) return PASSING;
+  return { kind: 'nonsense', message: 'The model answers nonsense: all values of the embedding of a text are 0' };
+}
 
 /** No file of the store is a model of this provider. */
 const npuFormat: ModelFormat = {

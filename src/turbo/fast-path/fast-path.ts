@@ -2,12 +2,14 @@
  * Reads ordinary inference requests without Node's HTTP server, whose parser, objects and streams cost more than the
  * gateway's work. It decides nothing: the listener is the same. `SVC_FAST_PATH=0` switches it off (docs/speed.md).
  */
-import type { Server } from 'node:http';
+import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerClientError, KEEP_ALIVE_MS, REQUEST_MS, REQUEST_TIMEOUT } from '../../api/server/connections.ts';
-import type { ConnectionReader, HttpLimits, ReaderOptions } from '../../api/server/http-server.ts';
+import type { ConnectionReader, HttpLimits, ReaderOptions, Accelerator } from '../../api/server/http-server.ts';
 import { createDenseSet, type Member } from '../../platform/dense-set.ts';
 import { FastConnection, type FastConnectionDeps } from './fast-connection.ts';
+import type { ClientRequest } from '../../gateway/client-exchange.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 
 export interface FastPathDeps extends Pick<FastConnectionDeps, 'rules' | 'listener' | 'handOver'> {
   readonly limits: HttpLimits;
@@ -18,7 +20,7 @@ const SILENT_MS = 1000;
 const SWEEP_MS = 1000;
 
 /** Reads connections of Node's HTTP server, which still listens and serves all other requests. */
-export function readFast(server: Server, { limits, serves, listener }: ReaderOptions): ConnectionReader {
+function readFast(server: Server, { limits, serves, listener }: ReaderOptions): ConnectionReader {
   const listeners = server.listeners('connection');
   server.removeAllListeners('connection');
   const pass = (socket: Socket): void => {
@@ -85,4 +87,19 @@ function createDate(): () => string {
     }
     return text;
   };
+}
+
+/**
+ * The wing's part of the HTTP server: the fast path (`SVC_FAST_PATH`), and requests that free their memory once read.
+ */
+
+export function createAccelerator({ SVC_FAST_PATH: isFast }: Pick<Settings, 'SVC_FAST_PATH'>): Accelerator {
+  return { Request: FreeingRequest, ...(isFast ? { readConnections: readFast } : {}) };
+}
+
+/** Node's parser gives each piece of a body its own memory. Larger memory holds other bytes too, and stays. */
+export class FreeingRequest extends IncomingMessage implements ClientRequest {
+  free({ buffer, byteLength }: Buffer): void {
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached) buffer.transfer(0);
+  }
 }

@@ -21,7 +21,7 @@ import type { Provider, ProviderRegistry } from '../../../src/providers/provider
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { createPlainLog } from '../../../src/platform/log.ts';
 import { parseSettings, type Settings } from '../../../src/schema/settings/settings.ts';
-import { createAccelerator } from '../../../src/turbo/accelerator.ts';
+import { createAccelerator } from '../../../src/turbo/fast-path/fast-path.ts';
 import { shareLimits } from '../../../src/turbo/workers/decide/share-limits.ts';
 import { takeOver } from '../../../src/turbo/workers/worker-server.ts';
 import { createWorkerPool, type WorkerPool } from '../../../src/turbo/workers/worker-pool.ts';

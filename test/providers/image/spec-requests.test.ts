@@ -1,6 +1,6 @@
 /** The rows of the specification about `POST /v1/images/generations`, each by its name, against the stand-in for ComfyUI. */
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { askHealth } from '../../../src/providers/image/image-server.ts';
+import { askHealth } from '../../../src/providers/image/image.ts';
 import type { ProbeIo } from '../../../src/providers/provider.ts';
 import { post } from '../../gateway/support/client.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';

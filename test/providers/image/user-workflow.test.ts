@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import OpenAI, { toFile } from 'openai';
-import { askReadiness } from '../../../src/providers/image/image-server.ts';
+import { askReadiness } from '../../../src/providers/image/image.ts';
 import { createComfyWorld, failedWith } from '../../support/comfyui/comfy-gateway.ts';
 import type { Comfy } from '../../support/comfyui/comfy-server.ts';
 import { maskOf, pngOf, readPng } from '../../support/comfyui/png.ts';

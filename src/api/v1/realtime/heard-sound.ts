@@ -1,6 +1,14 @@
 /** The uncommitted sound of a session, with speech detection. Without turn detection, it only collects. */
-import { bytesPerSecond, type AudioFormat } from './decide/audio-format.ts';
-import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, ONSET_MS, type TurnDetection } from './decide/detect-speech.ts';
+import {
+  bytesPerSecond,
+  FRAME_MS,
+  hearFrame,
+  levelOf,
+  NOTHING_HEARD,
+  ONSET_MS,
+  type AudioFormat,
+  type TurnDetection,
+} from './decide/audio-format.ts';
 
 interface HeardSoundOwner {
   /** `atMs`: when speech began, with the sound before it that belongs to it, since the session began. */

@@ -1,7 +1,6 @@
 /** Settings of a `/v1/realtime` session, its description, and the client's events. Pure. */
 import { z } from 'zod';
-import { AudioFormat, PCM_24 } from './audio-format.ts';
-import type { TurnDetection } from './detect-speech.ts';
+import { AudioFormat, PCM_24, type TurnDetection } from './audio-format.ts';
 import { parseJson } from '../../../../platform/decide/parse-json.ts';
 import { shorten } from '../../../../schema/words/nearest-word.ts';
 

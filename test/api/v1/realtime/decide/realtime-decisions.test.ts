@@ -1,13 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeAudio } from '../../../../../src/api/v1/realtime/decide/audio-format.ts';
+import {
+  decodeAudio,
+  FRAME_MS,
+  hearFrame,
+  levelOf,
+  NOTHING_HEARD,
+  type Hearing,
+} from '../../../../../src/api/v1/realtime/decide/audio-format.ts';
 import {
   readClientEvent,
   describeSession,
   firstSettings,
   updateSettings,
 } from '../../../../../src/api/v1/realtime/decide/session-settings.ts';
-import { FRAME_MS, hearFrame, levelOf, NOTHING_HEARD, type Hearing } from '../../../../../src/api/v1/realtime/decide/detect-speech.ts';
 import { agreedDelta, restAfter, wantsPartial } from '../../../../../src/api/v1/realtime/utterance-queue.ts';
 import { withProtocolKey } from '../../../../../src/api/server/upgrade-path.ts';
 
