@@ -1,11 +1,13 @@
 /**
  * Puts the service together from its parts and runs it. Nothing is decided here.
  *
- * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop, traffic, metrics, files) → create
- * the HTTP API → listen, with authentication on a local socket too → start the workers, if there are any → start the world → start the loop → collect garbage when the service is idle.
+ * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop,
+ * traffic, metrics, files) → create the HTTP API → listen, with authentication on a local socket too → start the
+ * workers, if there are any → start the world → start the loop → collect garbage when the service is idle.
  *
- * Stop: end event and log streams, and close each connection after its response → give up leadership → after `SVC_STOP_DELAY`, close the HTTP
- * API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" → stop the loop and the world → write the last status files → release the locks.
+ * Stop: end event and log streams, and close each connection after its response → give up leadership → after
+ * `SVC_STOP_DELAY`, close the HTTP API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" →
+ * stop the loop and the world → write the last status files → release the locks.
  */
 import type { ListenFacts } from './api/server/decide/host-names.ts';
 import { createLocalSocket } from './api/server/local-socket.ts';

@@ -1,7 +1,7 @@
 /**
- * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica keeps a copy, which a watch updates, also while
- * the API server is unreachable (ADR 0077). Writes carry the resource version on which they are based: of two writers, one
- * has to begin again.
+ * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica keeps a copy, which a watch updates, also
+ * while the API server is unreachable (ADR 0077). Writes carry the resource version on which they are based: of two
+ * writers, one has to begin again.
  */
 import type { SharedText, SharedTokenText } from '../auth/ports.ts';
 import type { Log } from '../platform/log.ts';

@@ -3,7 +3,7 @@
  * gateway gets those that it causes, and calls them when its work is done:
  *
  *   body/       onProgress … onRoutable          enough is known to route the request
- *   traffic/    onOpen, onRoutable, onStopping   its slot is open; the first board is there; its workload is about to be stopped
+ *   traffic/    onOpen, onRoutable, onStopping   slot open; first board there; workload about to be stopped
  *   Attempt     onDone, onLost                   the answer is complete; another endpoint may answer
  *   each        fail                             the request cannot go on
  *

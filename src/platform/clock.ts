@@ -36,7 +36,10 @@ export async function pause(clock: Pick<Clock, 'now' | 'at'>, ms: number, signal
   });
 }
 
-/** Like `pause()`, in real time. With a signal it belongs to a background loop and does not keep the process alive; without one it does. */
+/**
+ * Like `pause()`, in real time. With a signal it belongs to a background loop and does not keep the process alive;
+ * without one it does.
+ */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await timeout(ms, undefined, { ref: signal === undefined, ...(signal === undefined ? {} : { signal }) }).catch(() => undefined);
 }

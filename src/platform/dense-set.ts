@@ -1,6 +1,7 @@
 /**
- * An array-backed set whose members are removed in constant time: the last member takes the free place. It is not a `Set`, because V8 reallocates the table
- * of a busy one every few dozen changes and links the old tables to the new ones, which kept a quarter of the gateway's garbage alive past its collection.
+ * An array-backed set whose members are removed in constant time: the last member takes the free place. It is not a
+ * `Set`, because V8 reallocates the table of a busy one every few dozen changes and links the old tables to the new
+ * ones, which kept a quarter of the gateway's garbage alive past its collection.
  */
 
 export interface Member<T> {

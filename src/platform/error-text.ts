@@ -1,4 +1,7 @@
-/** Reads fields of a caught error by its shape, since errors of another realm (a test's, a worker's) are not instances of our `Error`. */
+/**
+ * Reads fields of a caught error by its shape, since errors of another realm (a test's, a worker's) are not instances
+ * of our `Error`.
+ */
 
 /** Returns the error's code (`ENOENT`, `UND_ERR_SOCKET`), or an empty string. */
 export const codeOf = (error: unknown): string => field(error, 'code');

@@ -2,7 +2,10 @@
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Returns its absolute path. Ignores relative entries of `PATH`, because their meaning depends on the working directory. */
+/**
+ * Returns its absolute path. Ignores relative entries of `PATH`, because their meaning depends on the working
+ * directory.
+ */
 export async function findProgram(name: string, pathVariable: string | undefined): Promise<string | undefined> {
   for (const directory of (pathVariable ?? '').split(path.delimiter)) {
     if (!path.isAbsolute(directory)) continue;

@@ -1,4 +1,7 @@
-/** The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never contain secrets. */
+/**
+ * The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never
+ * contain secrets.
+ */
 import { pino } from 'pino';
 
 type LogMethod = (fields: Readonly<Record<string, unknown>>, message: string) => void;
@@ -20,7 +23,10 @@ export type LogLevel = (typeof LEVELS)[number];
 /** How much is kept while standard output accepts nothing: its disk is full, or its terminal was closed. */
 const UNWRITTEN_BYTES = 1024 * 1024;
 
-/** Writes one JSON object per line to standard output. A log that cannot be written ends nothing: the service works on, and later lines may get through. */
+/**
+ * Writes one JSON object per line to standard output. A log that cannot be written ends nothing: the service works on,
+ * and later lines may get through.
+ */
 export function createJsonLog(level: LogLevel): Log {
   const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES });
   output.on('error', () => undefined);
@@ -33,7 +39,10 @@ export function createJsonLog(level: LogLevel): Log {
   return pino(options, output);
 }
 
-/** Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time and the other fields. */
+/**
+ * Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time and the
+ * other fields.
+ */
 export function createPlainLog(minimum: LogLevel, write: (line: string) => void): Log {
   const at =
     (level: LogLevel): LogMethod =>

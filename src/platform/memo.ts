@@ -1,6 +1,7 @@
 /**
- * Remembers the last result for each key and computes it again only when an input has changed. Inputs are compared by value, all of them and
- * whole, so that no field can be forgotten; inputs that are the same objects as before, as nearly all are, cost next to nothing.
+ * Remembers the last result for each key and computes it again only when an input has changed. Inputs are compared by
+ * value, all of them and whole, so that no field can be forgotten; inputs that are the same objects as before, as
+ * nearly all are, cost next to nothing.
  */
 import { performance } from 'node:perf_hooks';
 import { isSameValue } from '../schema/words/same-value.ts';
@@ -28,7 +29,10 @@ export function createMemo<Key, Inputs extends readonly unknown[], Output>(
   };
 }
 
-/** Whether something was made from inputs that mean the same. Where they are other objects, it keeps those: the next inputs are most likely the same objects. */
+/**
+ * Whether something was made from inputs that mean the same. Where they are other objects, it keeps those: the next
+ * inputs are most likely the same objects.
+ */
 function hasSameInputs(made: { inputs: readonly unknown[] }, inputs: readonly unknown[]): boolean {
   const before = made.inputs;
   if (before.length !== inputs.length) return false;
@@ -48,13 +52,15 @@ export function forgetOthers<Key>(remembered: Map<Key, unknown>, keys: { has(key
 }
 
 /**
- * Remembers a result for all requests that the kernel reports in one poll. Such a request was sent before the poll, and the result is computed after it, so it includes every
- * change made before the request was sent. Only a request pipelined behind another may get that one's result. Errors are not remembered.
+ * Remembers a result for all requests that the kernel reports in one poll. Such a request was sent before the poll, and
+ * the result is computed after it, so it includes every change made before the request was sent. Only a request
+ * pipelined behind another may get that one's result. Errors are not remembered.
  */
 export function memoizePerPoll<T>(compute: () => T): () => T {
   let last: { readonly loops: number; readonly events: number; readonly value: T } | undefined;
   return () => {
-    // One turn of the loop polls again if more is ready than fits into one answer of the kernel; then only `events` grows.
+    // One turn of the loop polls again if more is ready than fits into one answer of the kernel; then only `events`
+    // grows.
     const { loopCount: loops, events } = performance.nodeTiming.uvMetricsInfo;
     if (last?.loops !== loops || last.events !== events) last = { loops, events, value: compute() };
     return last.value;

@@ -1,6 +1,7 @@
 /**
- * The I/O of health probes: one bounded exchange on its own connection. It uses Node's HTTP client because undici costs an idle service 25 MB, and one timer and one listener
- * for each exchange, because composed signals cost as much as the exchange itself: with 2,000 slots there are four thousand exchanges a minute.
+ * The I/O of health probes: one bounded exchange on its own connection. It uses Node's HTTP client because undici costs
+ * an idle service 25 MB, and one timer and one listener for each exchange, because composed signals cost as much as the
+ * exchange itself: with 2,000 slots there are four thousand exchanges a minute.
  */
 import { request, type RequestOptions } from 'node:http';
 import type { ProbeIo } from '../providers/provider.ts';

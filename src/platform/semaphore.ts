@@ -2,7 +2,10 @@
 interface Semaphore {
   /** How many callers wait. */
   readonly waiting: number;
-  /** Resolves, in the order of the calls, to whether the caller may proceed and must then `release`: false once the signal aborts. */
+  /**
+   * Resolves, in the order of the calls, to whether the caller may proceed and must then `release`: false once the
+   * signal aborts.
+   */
   acquire(signal?: AbortSignal): Promise<boolean>;
   release(): void;
 }

@@ -2,7 +2,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Parts } from './decide/parse-json.ts';
 
-/** Called between two pieces of work. Resolves immediately, or after everything else that is due if the present slice has lasted long enough. */
+/**
+ * Called between two pieces of work. Resolves immediately, or after everything else that is due if the present slice
+ * has lasted long enough.
+ */
 export type Breather = () => Promise<void>;
 
 /** A request waits for one slice at most, and a turn of the event loop costs some microseconds. */

@@ -2,7 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Throttle {
-  /** Resolves when these bytes are within the limit. Called after they were received, so that the connection is read more slowly. */
+  /**
+   * Resolves when these bytes are within the limit. Called after they were received, so that the connection is read
+   * more slowly.
+   */
   take(bytes: number, signal: AbortSignal): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Joins writes that follow each other within a millisecond. The first piece after a pause is written at once; pieces that follow it closely are collected
- * and go out together, because with many fast streams one system call per piece is most of what the gateway costs.
+ * Joins writes that follow each other within a millisecond. The first piece after a pause is written at once; pieces
+ * that follow it closely are collected and go out together, because with many fast streams one system call per piece is
+ * most of what the gateway costs.
  */
 
 export interface BatchedWriter {

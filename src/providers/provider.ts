@@ -234,7 +234,9 @@ export interface Provider {
   readonly kind: ProviderKind;
   /** Program in the toolbox image and on a machine without containers, e.g. `llama-server`. Unique per provider. */
   readonly program: string;
-  /** Image from a folder in `toolboxes/`, shared by providers that name it; `byBackend`: one for each. Default: none. */
+  /**
+   * Image from a folder in `toolboxes/`, shared by providers that name it; `byBackend`: one for each. Default: none.
+   */
   readonly toolbox?: { readonly folder: string; readonly backends: readonly Backend[]; readonly byBackend?: true };
   /** Port inside the container. */
   readonly containerPort: number;

@@ -171,10 +171,10 @@ describe('The rules about shape', () => {
   });
 });
 
-test('platform/ has at most 620 lines, and its longest file is reported when it has more', async () => {
-  const part = `${lines(104, (index) => `export const name${index} = ${index};`)}\n`;
+test('platform/ has at most 680 lines, and its longest file is reported when it has more', async () => {
+  const part = `${lines(114, (index) => `export const name${index} = ${index};`)}\n`;
   const parts = Object.fromEntries(['one', 'two', 'three', 'four', 'six', 'seven'].map((name) => [`src/platform/${name}.ts`, part]));
   const found = await lint({ ...parts, 'src/platform/deep/five.ts': 'export const five = 5;\n', 'src/files/other.ts': part });
   expect(found.map(({ file, rule }) => [file, rule])).toEqual([['src/platform/four.ts', 'house(small-platform)']]);
-  expect(found[0]?.message).toContain('the folder has 625 lines, and at most 620 are allowed');
+  expect(found[0]?.message).toContain('the folder has 685 lines, and at most 680 are allowed');
 });

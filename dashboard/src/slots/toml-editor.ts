@@ -47,7 +47,7 @@ export const TOML: TomlTools = {
     }
   },
   createEditor(parent, text, onText) {
-    // The content security policy forbids `style` elements. A shadow tree makes the editor use constructed style sheets.
+    // The content security policy forbids `style` elements; a shadow tree makes the editor use constructed sheets.
     const root = parent.attachShadow({ mode: 'open' });
     const view = new EditorView({
       parent: root,

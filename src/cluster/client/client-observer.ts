@@ -17,7 +17,8 @@ export type ListCause = 'start' | 'due' | 'lost' | 'expired';
 
 /**
  * How a watch ended. `ended`: at the requested time. `broken`: the connection broke or was silent for too long. `lost`:
- * events were missing. `expired`: the server no longer has the version. `refused`: it did not begin. `relist`: a list is due.
+ * events were missing. `expired`: the server no longer has the version. `refused`: it did not begin. `relist`: a list
+ * is due.
  */
 export type WatchResult = 'ended' | 'broken' | 'lost' | 'expired' | 'refused' | 'relist';
 

@@ -19,7 +19,9 @@ export interface HttpRequest {
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
-  /** Accepts a compressed response. API servers compress those above 128 KiB, to a tenth; they never compress watches. */
+  /**
+   * Accepts a compressed response. API servers compress those above 128 KiB, to a tenth; they never compress watches.
+   */
   readonly mayCompress?: boolean;
 }
 
@@ -116,8 +118,8 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   }
 
   /**
-   * Fails if no complete response was received. The server may close a keep-alive connection just when it is used again:
-   * a read is then repeated, with another call of `receive`; a write may have been carried out.
+   * Fails if no complete response was received. The server may close a keep-alive connection just when it is used
+   * again: a read is then repeated, with another call of `receive`; a write may have been carried out.
    */
   async function exchange<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<Answer<T>>> {
     const first = await attempt(request, signal, receive);

@@ -1,6 +1,7 @@
 /**
- * Splits the JSON text of a list into its items while it arrives. An API server that answers from its cache sends the whole list at once, which may be a
- * hundred MB: neither that text nor the parsed list is ever in memory as a whole. The parts are checked when they are parsed.
+ * Splits the JSON text of a list into its items while it arrives. An API server that answers from its cache sends the
+ * whole list at once, which may be a hundred MB: neither that text nor the parsed list is ever in memory as a whole.
+ * The parts are checked when they are parsed.
  */
 import { jsonFields, JsonScanner, type JsonFilter } from '../../schema/words/json-scanner.ts';
 
@@ -50,7 +51,10 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
   });
 
   return {
-    /** Returns the texts of the items that are complete, or undefined if a part is too large or an item is no object. After that, nothing more can be read. */
+    /**
+     * Returns the texts of the items that are complete, or undefined if a part is too large or an item is no object.
+     * After that, nothing more can be read.
+     */
     push(bytes: Uint8Array): string[] | undefined {
       texts = [];
       chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -86,8 +90,9 @@ function createPart(limitBytes: number) {
 }
 
 /**
- * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay intact. Unlike
- * `platform/read-body.ts`, which cuts long lines, this rejects them: part of a JSON document is of no use.
+ * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay
+ * intact. Unlike `platform/read-body.ts`, which cuts long lines, this rejects them: part of a JSON document is of no
+ * use.
  */
 
 const NEWLINE = 0x0a;
@@ -104,7 +109,10 @@ export function createLineBuffer(limitBytes: number) {
   }
 
   return {
-    /** Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that, nothing more can be read. */
+    /**
+     * Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that,
+     * nothing more can be read.
+     */
     push(chunk: Uint8Array): string[] | undefined {
       const lines: string[] = [];
       let start = 0;

@@ -41,7 +41,10 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
     return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
   }
 
-  /** Keeps the stored object of the same version: callers compare by identity. A version with the same content is no change. */
+  /**
+   * Keeps the stored object of the same version: callers compare by identity. A version with the same content is no
+   * change.
+   */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
     if (sameVersion(object) !== undefined) return false;
@@ -64,7 +67,10 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
     sameVersion,
     /** The version from which a watch continues. */
     resourceVersion: (): string => version,
-    /** Call it when a list request starts, and pass the result to `replaceAll`: own writes in between are newer than the list. */
+    /**
+     * Call it when a list request starts, and pass the result to `replaceAll`: own writes in between are newer than the
+     * list.
+     */
     beginList: (): number => (lists += 1),
     /** Returns whether anything changed, like `noteWritten` and `noteRemoved`. */
     replaceAll({ items, resourceVersion }: ObjectList, begun: number): boolean {

@@ -22,7 +22,10 @@ export interface Credentials {
   readonly server: string;
   /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string | undefined;
-  /** Headers and TLS options of the next request. Reads rotated tokens from time to time. Throws if there are no credentials. */
+  /**
+   * Headers and TLS options of the next request. Reads rotated tokens from time to time. Throws if there are no
+   * credentials.
+   */
   access(): Promise<Access>;
   /** Discards cached credentials after the server rejected them. Returns false if that happened a moment ago. */
   renew(): boolean;
@@ -121,8 +124,8 @@ export interface ObjectList {
  * Requests in one namespace. A limited number runs concurrently. Expected failures are not thrown. Reasons: `NotFound`,
  * `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the server's message, which names the field), `Forbidden`
  * (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if there was a Retry-After header),
- * `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted` (certificates), `Expired` (410, and
- * 504 for a version that the server does not have yet), `Aborted`.
+ * `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted` (certificates), `Expired` (410,
+ * and 504 for a version that the server does not have yet), `Aborted`.
  */
 export interface KubeApi {
   readonly namespace: string;

@@ -7,10 +7,10 @@
  *      ▲  failed │             │ refused                               │
  *      └ backoff ┘             └────────── backoff ──▶ watch ─ … ──────┘
  *
- * A list replaces the contents of `object-copy.ts`, a watch applies event by event. Lists are repeated periodically, since
- * a watch may go silent without an error. Subscribers (`changes`) are woken immediately by the first list, by urgent
- * changes, and when the server becomes unreachable or reachable; by other changes within `BATCH_MS`. They then read `items`
- * and `health`, which never send a request.
+ * A list replaces the contents of `object-copy.ts`, a watch applies event by event. Lists are repeated periodically,
+ * since a watch may go silent without an error. Subscribers (`changes`) are woken immediately by the first list, by
+ * urgent changes, and when the server becomes unreachable or reachable; by other changes within `BATCH_MS`. They then
+ * read `items` and `health`, which never send a request.
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
@@ -45,12 +45,17 @@ export interface ReflectorOptions {
   readonly fieldSelector?: string;
   /** Must keep name, UID and resource version. Default: removes `managedFields`, half the size of an object. */
   readonly transform?: Transform;
-  /** Whether a change wakes subscribers immediately instead of within `BATCH_MS`. Removals always do. Default: all changes. */
+  /**
+   * Whether a change wakes subscribers immediately instead of within `BATCH_MS`. Removals always do. Default: all
+   * changes.
+   */
   readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
   /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /** Interval of the periodic lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes. */
+  /**
+   * Interval of the periodic lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes.
+   */
   readonly relistMs?: number;
   /** A watch with bookmarks, which servers send every minute, is given up if nothing is received for this long. */
   readonly silentMs?: number;
@@ -58,7 +63,10 @@ export interface ReflectorOptions {
 }
 
 export interface RefreshableReflector extends Reflector {
-  /** Reads the newest state. Resolves when that has succeeded, which may need several attempts, or when the signal aborts. */
+  /**
+   * Reads the newest state. Resolves when that has succeeded, which may need several attempts, or when the signal
+   * aborts.
+   */
   refresh(signal: AbortSignal): Promise<void>;
 }
 

@@ -11,7 +11,10 @@ export function createTermCopies() {
   const nothing: ReadonlyMap<string, KubeObject> = new Map();
   const begins: ((term: AbortSignal) => Promise<void>)[] = [];
   return {
-    /** `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
+    /**
+     * `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is
+     * "current".
+     */
     add(open: () => RefreshableReflector): Reflector {
       const wakes = new Set<Wake>();
       let current: RefreshableReflector | undefined;

@@ -1,7 +1,7 @@
 /**
- * Leader election on a Lease. `start` runs a loop until its signal aborts: `decide/lease-decision.ts` chooses the next step,
- * and the response yields the new state of the candidate. Events of `lease-watch.ts` change the state too, and end a wait
- * early. After every change, `term.ts` begins or ends the term. The phases of a replica:
+ * Leader election on a Lease. `start` runs a loop until its signal aborts: `decide/lease-decision.ts` chooses the next
+ * step, and the response yields the new state of the candidate. Events of `lease-watch.ts` change the state too, and
+ * end a wait early. After every change, `term.ts` begins or ends the term. The phases of a replica:
  *
  *      standby ── lease expired or released: acquire ──▶ leader ── renew, renew, … ──▶ leader
  *       ▲   └── no Lease: create it ──▶ holder, ── delay ──▶ ▲                           │
@@ -12,8 +12,8 @@
  *
  *      0 ────── renewMs: sends the next renewal ────── renewDeadlineMs: term ends ────── durationMs: others may acquire
  *
- * `leads`, `term` and `holder` never send a request. When the signal of `start` aborts, the term ends first, and then the
- * Lease is released, so that another replica can acquire it immediately.
+ * `leads`, `term` and `holder` never send a request. When the signal of `start` aborts, the term ends first, and then
+ * the Lease is released, so that another replica can acquire it immediately.
  */
 import type { Failure } from '../../schema/words/failure.ts';
 import {

@@ -53,7 +53,8 @@ async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Pro
 
 async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
   const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
-  // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no harm.
+  // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no
+  // harm.
   const query = { watch: 'true', fieldSelector: `metadata.name=${name}`, timeoutSeconds: String(seconds) };
   const stream = await api.stream(LEASES, { query }, signal);
   if (!stream.ok) return false;

@@ -1,6 +1,6 @@
 /**
- * Leadership for everything but the Lease: a replica that has just acquired it leads only once it has prepared itself. Until
- * then it remains a follower and writes nothing, and nobody else leads.
+ * Leadership for everything but the Lease: a replica that has just acquired it leads only once it has prepared itself.
+ * Until then it remains a follower and writes nothing, and nobody else leads.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';

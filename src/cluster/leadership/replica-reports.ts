@@ -1,6 +1,6 @@
 /**
- * Shares the traffic between replicas. Each one reports its traffic in an annotation of its own Lease, and the leader reads
- * the reports of the others from a copy that exists during its term. No replica waits for another one.
+ * Shares the traffic between replicas. Each one reports its traffic in an annotation of its own Lease, and the leader
+ * reads the reports of the others from a copy that exists during its term. No replica waits for another one.
  */
 import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
@@ -81,7 +81,9 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const wakes = new Set<Wake>();
   let history = NO_HISTORY;
 
-  /** Applies the changes of the reflector. Returns the milliseconds until the next pass is due; undefined if none is. */
+  /**
+   * Applies the changes of the reflector. Returns the milliseconds until the next pass is due; undefined if none is.
+   */
   function refresh(): number | undefined {
     const items = leases.items();
     let soonest: number | undefined;
@@ -160,8 +162,8 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
 }
 
 /**
- * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically, until
- * the signal aborts. Then removes the Lease and resolves.
+ * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically,
+ * until the signal aborts. Then removes the Lease and resolves.
  */
 async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;

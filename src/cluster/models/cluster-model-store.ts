@@ -1,8 +1,8 @@
 /**
- * The models of a cluster. The files are in the pods: each pod fetches or finds its own and reports when it cannot. A pull
- * only decides which files these are (`cluster-sources.ts`). The facts about a model must not change when its file appears,
- * or its slot would be swapped for nothing: they come from the record of that decision, from the catalogue for generated
- * models, or from a store that is mounted here; otherwise only the name is known.
+ * The models of a cluster. The files are in the pods: each pod fetches or finds its own and reports when it cannot. A
+ * pull only decides which files these are (`cluster-sources.ts`). The facts about a model must not change when its file
+ * appears, or its slot would be swapped for nothing: they come from the record of that decision, from the catalogue for
+ * generated models, or from a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
@@ -32,7 +32,9 @@ export interface ClusterModelStore extends ModelStore {
   /** Decisions that are being made. */
   readonly pulls: Pulls;
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
-  /** Forgets the record of a name; fetched files stay in the pods. Resolves to whether there was something to forget. */
+  /**
+   * Forgets the record of a name; fetched files stay in the pods. Resolves to whether there was something to forget.
+   */
   forget(id: ModelId): Promise<Result<boolean>>;
 }
 

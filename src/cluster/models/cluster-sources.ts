@@ -1,6 +1,6 @@
 /**
- * The sources of a cluster's models. Instead of pulling, it decides what a name means, whether its licence was accepted, and
- * what the files say, and keeps that as a record, from which the pods fetch.
+ * The sources of a cluster's models. Instead of pulling, it decides what a name means, whether its licence was
+ * accepted, and what the files say, and keeps that as a record, from which the pods fetch.
  */
 import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';

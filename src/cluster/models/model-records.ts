@@ -1,7 +1,7 @@
 /**
- * The records of the models that pods fetch, and the accepted licences, as ConfigMaps of the namespace. Every replica has a
- * copy, so each derives the same facts, and they survive restarts and changes of the leader. The first replica that creates
- * a record has decided.
+ * The records of the models that pods fetch, and the accepted licences, as ConfigMaps of the namespace. Every replica
+ * has a copy, so each derives the same facts, and they survive restarts and changes of the leader. The first replica
+ * that creates a record has decided.
  */
 import type { Pin } from '../../models/decide/pin.ts';
 import type { ModelFacts } from '../../providers/provider.ts';

@@ -1,6 +1,6 @@
 /**
- * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: they are dropped while the
- * server is busy or unreachable, or if a slot has too many. The timeline has all of them.
+ * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: they are dropped while
+ * the server is busy or unreachable, or if a slot has too many. The timeline has all of them.
  */
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';

@@ -1,6 +1,7 @@
 /**
- * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that is
- * being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed objects.
+ * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that
+ * is being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed
+ * objects.
  */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
@@ -21,7 +22,9 @@ export interface SlotResources extends SlotSource {
   ownerOf(slot: SlotName): OwnerReference | undefined;
   /** The generation at the last read, also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
-  /** The text in force at the last read, for the status of the object with this uid; undefined if that object has none. */
+  /**
+   * The text in force at the last read, for the status of the object with this uid; undefined if that object has none.
+   */
   lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
   /** The statuses that the leader published, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;

@@ -1,6 +1,7 @@
 /**
- * Publishes statuses in the `status` of their SlotSpecs, on the leader. Writes only the newest status, only where the server
- * has a different one, and not faster than anyone could read it. `write-queue.ts` keeps the order and the timers.
+ * Publishes statuses in the `status` of their SlotSpecs, on the leader. Writes only the newest status, only where the
+ * server has a different one, and not faster than anyone could read it. `write-queue.ts` keeps the order and the
+ * timers.
  */
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
@@ -27,7 +28,9 @@ import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
 export interface StatusResources extends StatusSink {
-  /** Compares after changes of the SlotSpecs or the leadership, until the signal aborts: a status may have been edited. */
+  /**
+   * Compares after changes of the SlotSpecs or the leadership, until the signal aborts: a status may have been edited.
+   */
   start(signal: AbortSignal): void;
   /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
@@ -133,8 +136,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   });
 
   /**
-   * The resource version is a precondition: an object created again under this name has its own status, and a former leader
-   * must not overwrite the status of the present one. The API server ignores a uid here.
+   * The resource version is a precondition: an object created again under this name has its own status, and a former
+   * leader must not overwrite the status of the present one. The API server ignores a uid here.
    */
   const write = async (writing: Write): Promise<number | undefined> => {
     const { name, publication, next, object } = writing;

@@ -1,6 +1,6 @@
 /**
- * A keyed, rate-limited queue of writes. Each key is queued at most once, in order, and `write` decides what to write when
- * the key is processed, so only the newest state is written.
+ * A keyed, rate-limited queue of writes. Each key is queued at most once, in order, and `write` decides what to write
+ * when the key is processed, so only the newest state is written.
  *
  *     enqueue → ready → writing → done
  *                ↑         │
@@ -11,7 +11,10 @@ import type { Clock } from '../../reconciler/ports.ts';
 interface WriteQueueOptions<Key> {
   readonly clock: Clock;
   readonly concurrency: number;
-  /** Returns when to write the key again (monotonic milliseconds); undefined: once it is enqueued. A flush does not wait for that. */
+  /**
+   * Returns when to write the key again (monotonic milliseconds); undefined: once it is enqueued. A flush does not wait
+   * for that.
+   */
   readonly write: (key: Key, flushing: boolean) => Promise<number | undefined> | number | undefined;
 }
 
@@ -87,7 +90,10 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
       pausedUntil = Math.max(pausedUntil, at);
       endFlush();
     },
-    /** Writes every key without waiting for its time. Resolves when all are written or failed once, or when the queue is paused. */
+    /**
+     * Writes every key without waiting for its time. Resolves when all are written or failed once, or when the queue is
+     * paused.
+     */
     async flush(): Promise<void> {
       for (const key of later.keys()) ready.add(key);
       later.clear();

@@ -1,7 +1,7 @@
 /**
- * Turns the copies of the cluster's objects into the reconciler's facts: finds the pods of each Deployment, and caches, so
- * that observing thousands of workloads is cheap. Facts of unchanged objects are the same objects. `decide/workload-phase.ts`
- * derives the facts of one workload.
+ * Turns the copies of the cluster's objects into the reconciler's facts: finds the pods of each Deployment, and caches,
+ * so that observing thousands of workloads is cheap. Facts of unchanged objects are the same objects.
+ * `decide/workload-phase.ts` derives the facts of one workload.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
@@ -112,8 +112,8 @@ const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolea
   left.length === right.length && left.every((each, index) => each === right[index]);
 
 /**
- * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again under
- * the same name must not take over pods that are still terminating.
+ * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again
+ * under the same name must not take over pods that are still terminating.
  */
 function createPodOwners() {
   /** Uid of a pod → uid of its Deployment. Known only while the Deployment exists. */

@@ -11,8 +11,8 @@ export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'confi
 type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableReflector>>;
 
 /**
- * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the copies
- * of objects that only the leader repairs or removes. Default: like the others.
+ * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the
+ * copies of objects that only the leader repairs or removes. Default: like the others.
  */
 export function createKubeReflectors(
   options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,

@@ -40,7 +40,10 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),
-    /** Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one, is a success. */
+    /**
+     * Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one,
+     * is a success.
+     */
     async remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal) {
       const removed = await removeObject(type, target, options, signal);
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);

@@ -17,7 +17,8 @@ interface ActivityWatchDeps {
 
 /**
  * - `shown`: the board shows it already.
- * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment. Judge again.
+ * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment.
+ *   Judge again.
  * - `news`: a pass is needed.
  */
 export type ActivityVerdict = 'shown' | 'wait' | 'news';

@@ -2,8 +2,8 @@
  * Counts the requests in flight on each workload and each of its endpoints. A hold is one request's claim on an
  * endpoint:
  *
- *   Exchange.onOpen ─► acquire(): picks the endpoint, counts the request ─► … ─► Exchange.#finish or onLost ─► release(): counts it off
- *   the reconciler wants to stop the workload: it waits for inFlight 0, or calls abort() ─► onStopping ─► release()
+ *   Exchange.onOpen ─► acquire(): picks an endpoint ─► … ─► Exchange.#finish or onLost ─► release()
+ *   the reconciler stops the workload: waits for inFlight 0, or abort() ─► onStopping ─► release()
  *
  * A hold is acquired in the same tick in which the board is read, so a workload cannot be stopped unnoticed between the
  * two, and is released exactly once. Everything is synchronous and in memory, and costs the hot path a few additions.

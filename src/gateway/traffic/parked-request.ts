@@ -3,7 +3,7 @@
  * one. `Exchange` creates it when a request waits for the first time, because most requests never do, and keeps it
  * until the request ends:
  *
- *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes           onOpen, fail, onRoutable
+ *   park ──► Parking.enter ──► the slot opens, refuses or is removed; the deadline passes    onOpen, fail, onRoutable
  *   retry ─► the same, and a timer that tries the slot again in case the failure was temporary      onOpen
  *
  * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So

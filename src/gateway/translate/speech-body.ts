@@ -3,7 +3,7 @@
  * recording of a stored voice is inserted before the request is sent to a slot whose model imitates voices:
  *
  *   delaysAttempt ──► nothing to do, or done for such a model before                 false
- *               └───► plan-voice.ts ─┬─► read the recording, insert it in the body   onRoutable: the slot may have closed meanwhile
+ *               └───► plan-voice.ts ─┬─► read the recording, insert it in the body   onRoutable: the slot may be closed
  *                                    └─► the model has only voices of its own        fail
  */
 import { codeOf } from '../../platform/error-text.ts';

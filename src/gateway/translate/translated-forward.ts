@@ -2,10 +2,10 @@
  * An attempt to answer a request by a translation of the provider. It begins when the whole body has been read, and
  * ends in one of these ways:
  *
- *   start ─► body complete ─► run the steps ─┬─► the translation ends                                                     onDone, fail
- *                                            ├─► the server dies before anything was written: run it again elsewhere      onLost
- *                                            ├─► it throws, breaks a rule, or a time limit passes: `upstream.failed`      fail
- *                                            └─► the client leaves                                                        destroy
+ *   start ─► body complete ─► run the steps ─┬─► the translation ends                                    onDone, fail
+ *                                            ├─► the server dies before anything was written: run again   onLost
+ *                                            ├─► it throws, breaks a rule, or times out: `upstream.failed` fail
+ *                                            └─► the client leaves                                        destroy
  *
  * In the last two ways the server is sent what the translation named in `on-leave`, and a request that must finish is
  * read to its end. In all of them but the second, it is then sent what the translation named in `on-end`. The hold

@@ -2,7 +2,7 @@
  * One request of a translation to the server of its slot, and its answer. `TranslationRun` sends one at a time:
  *
  *   start ─► connect ─► send, files from the client's body ─► head() ─► next() … undefined
- *               └────────── broken: a reused connection is replaced once, else `head` and `next` reject with `UpstreamLost` or `UpstreamBroken`
+ *               └────────── broken: a reused connection is replaced once, else `UpstreamLost` or `UpstreamBroken`
  *
  * The answer is read as it is asked for: what has arrived and is not asked for yet pauses the connection.
  */

@@ -3,10 +3,10 @@
  * passes the answer on to the client as it arrives, with back-pressure, and reports the end to the exchange exactly
  * once. It knows no slots and no queues.
  *
- *   start ─► connect ─► send ─► head ─┬─► below 300: wait for the first byte of the body, then pass both on ─► end  onAttemptDone
- *              │          │       │    └─► an error, or to be translated: collect it, then send it or resend        onAttemptDone, onAttemptLost
- *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else            onAttemptLost
- *                                    broken after it, not HTTP, or a time limit passed                              fail
+ *   start ─► connect ─► send ─► head ─┬─► below 300: await the first byte of the body, then pipe ─► end   onDone
+ *              │          │       │    └─► an error, or to be translated: collect, then (re)send         onDone, onLost
+ *              └──────────┴───────┴─ broken before that byte: a reused connection is replaced once, else  onLost
+ *                                    broken after it, not HTTP, or a time limit passed                    fail
  *
  * "Lost" means that the client has received nothing and the body can be sent again, so that another endpoint may
  * answer. The head waits for the body, because a server that dies between the two would otherwise take the request with

@@ -1,4 +1,7 @@
-/** Adds up what several gateways know of the same slots and workloads: replicas of a cluster, or processes of one service. All times are of one clock. Pure. */
+/**
+ * Adds up what several gateways know of the same slots and workloads: replicas of a cluster, or processes of one
+ * service. All times are of one clock. Pure.
+ */
 import type { Demand, Traffic, WorkloadActivity } from '../../reconciler/ports.ts';
 
 export type TrafficFacts = ReturnType<Traffic['read']>;

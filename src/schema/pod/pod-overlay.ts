@@ -1,6 +1,7 @@
 /**
- * The overlay of a slot's pods: the additions and changes to the pod template that the controller renders. Keys and shapes
- * are those of a pod template of Kubernetes. Strict everywhere: keys that are not listed belong to the controller.
+ * The overlay of a slot's pods: the additions and changes to the pod template that the controller renders. Keys and
+ * shapes are those of a pod template of Kubernetes. Strict everywhere: keys that are not listed belong to the
+ * controller.
  */
 import { z } from 'zod';
 import { boundedRecord, LabelValue, ObjectName, LabelKey, LabelSelector } from './kube-fields.ts';

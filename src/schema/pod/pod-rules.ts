@@ -21,7 +21,10 @@ type Table = Readonly<Record<string, unknown>>;
 
 /** One rule about a table in a slot's document, in two forms. */
 export interface SlotRule {
-  /** Path of the table that the rule applies to; `*` stands for each entry of a list, and an empty path for the slot itself. */
+  /**
+   * Path of the table that the rule applies to; `*` stands for each entry of a list, and an empty path for the slot
+   * itself.
+   */
   readonly at: readonly string[];
   /** Key of that table that the problem is reported for; undefined: the table itself. */
   readonly key?: string;

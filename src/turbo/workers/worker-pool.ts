@@ -1,6 +1,6 @@
 /**
- * The workers of a service: processes that forward requests on the same port as the controller (docs/speed.md). They get
- * each change of the board and report their traffic. Workers decide nothing, so one that dies takes only its
+ * The workers of a service: processes that forward requests on the same port as the controller (docs/speed.md). They
+ * get each change of the board and report their traffic. Workers decide nothing, so one that dies takes only its
  * connections along.
  */
 import type { Socket } from 'node:net';

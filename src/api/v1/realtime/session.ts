@@ -1,7 +1,7 @@
 /**
  * One session of `/v1/realtime`. `realtime.ts` passes the client's events to `receive` and calls `dispose` once.
  *
- *   append ─► heard-sound ─► speech begins and ends ─► commit ─► utterance-queue ─► one transcription at a time: completed, failed
+ *   append ─► heard-sound ─► speech begins and ends ─► commit ─► utterance-queue ─► one transcription at a time
  *                  └──────── repeated transcription of the pending sound (early words): delta
  *
  * Each transcription is a request of its own to the slot (`transcribe-sound.ts`). The session keeps the sound until it

@@ -30,8 +30,9 @@ export function chooseList({ version, newest, streams }: ListNeeds): ListWay {
 }
 
 /**
- * A list may succeed: the server cannot stream (`Invalid`), or cannot at present because its etcd is older than 3.4.31 or
- * 3.5.13 (`ApiFailed`), or the right to watch is missing; the refusal of the list then names the right that is missing first.
+ * A list may succeed: the server cannot stream (`Invalid`), or cannot at present because its etcd is older than 3.4.31
+ * or 3.5.13 (`ApiFailed`), or the right to watch is missing; the refusal of the list then names the right that is
+ * missing first.
  */
 const ANSWERED: ReadonlySet<Reason> = new Set<Reason>(['Invalid', 'ApiFailed', 'Forbidden']);
 
@@ -98,9 +99,9 @@ export const watchSeconds = (random: number): number => Math.round(SHORTEST_WATC
 export const relistDelayMs = (relistMs: number, random: number): number => relistMs * (0.9 + 0.2 * random);
 
 /**
- * The age of a local copy of objects. A watch is silent while nothing changes, so silence alone does not make a copy old:
- * it is current while its watch is proven to work, and ages from the last sign of the server otherwise. Pure; times are
- * monotonic milliseconds.
+ * The age of a local copy of objects. A watch is silent while nothing changes, so silence alone does not make a copy
+ * old: it is current while its watch is proven to work, and ages from the last sign of the server otherwise. Pure;
+ * times are monotonic milliseconds.
  *
  *     list ─▶ watch opened ─ unproven ─▶ proven: something was received, or it has lasted for 10 s ─▶ ended
  *      0 ────────────────── ages ─────▶ 0 ──────────────────────────────── ages since the last sign

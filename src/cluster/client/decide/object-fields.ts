@@ -20,8 +20,8 @@ export function isKubeObject(value: unknown): value is KubeObject {
 const DIGITS = /^[0-9]{1,30}$/;
 
 /**
- * Negative if the left version is older; undefined if the versions are not numbers, which the API permits. Compares text,
- * since versions may exceed the safe integers.
+ * Negative if the left version is older; undefined if the versions are not numbers, which the API permits. Compares
+ * text, since versions may exceed the safe integers.
  */
 export function compareVersions(left: string | undefined, right: string | undefined): number | undefined {
   if (left === undefined || right === undefined || !DIGITS.test(left) || !DIGITS.test(right)) return undefined;

@@ -115,8 +115,9 @@ const HIGHEST_STATUS = 599;
 const WITHOUT_RESPONSE: Partial<Record<Reason, string>> = { Aborted: 'aborted', Unauthorized: 'no_credentials', ApiUntrusted: 'untrusted' };
 
 /**
- * The end of a request, for metrics: the HTTP status, `aborted` (this service stops, or no longer leads), `no_credentials`
- * (nothing was sent), `untrusted`, or `unreachable` (no connection, or no response in time). A bounded number of values.
+ * The end of a request, for metrics: the HTTP status, `aborted` (this service stops, or no longer leads),
+ * `no_credentials` (nothing was sent), `untrusted`, or `unreachable` (no connection, or no response in time). A bounded
+ * number of values.
  */
 export function requestCode(answer: Result<{ readonly status: number }>): string {
   if (answer.ok) return String(Math.min(answer.value.status, HIGHEST_STATUS));

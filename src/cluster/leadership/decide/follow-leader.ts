@@ -1,6 +1,7 @@
 /**
- * The board of a replica that does not lead. It admits and routes requests itself, since it observes the same pods. Attempts,
- * failures and pending changes, which only the leader knows, come from the status that the leader published. Pure.
+ * The board of a replica that does not lead. It admits and routes requests itself, since it observes the same pods.
+ * Attempts, failures and pending changes, which only the leader knows, come from the status that the leader published.
+ * Pure.
  */
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';

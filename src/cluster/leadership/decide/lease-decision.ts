@@ -1,10 +1,12 @@
 /**
- * Leader election: the knowledge of one candidate about the Lease, and its next step. Clocks of different replicas are never
- * compared: a holder counts from before it sent its last renewal, the others from when they observed it. So the term of the
- * holder has ended when others may acquire the lease, however long messages take and whatever the clocks show. Pure.
+ * Leader election: the knowledge of one candidate about the Lease, and its next step. Clocks of different replicas are
+ * never compared: a holder counts from before it sent its last renewal, the others from when they observed it. So the
+ * term of the holder has ended when others may acquire the lease, however long messages take and whatever the clocks
+ * show. Pure.
  *
- * After a Lease was deleted, nobody can see who held it. So the holder of a new Lease does not lead yet: it waits for longer
- * than the term of the deleted Lease's holder can last. A Lease and its successor never have a leader at the same time.
+ * After a Lease was deleted, nobody can see who held it. So the holder of a new Lease does not lead yet: it waits for
+ * longer than the term of the deleted Lease's holder can last. A Lease and its successor never have a leader at the
+ * same time.
  */
 import { isHeldBy, isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
 
@@ -21,7 +23,9 @@ export interface Candidate {
   readonly observedAt: number;
   /** When anything was last received about the Lease. */
   readonly lastContactAt: number;
-  /** When the last successful renewal was sent. Undefined if this candidate holds no lease that it knows to be its own. */
+  /**
+   * When the last successful renewal was sent. Undefined if this candidate holds no lease that it knows to be its own.
+   */
   readonly renewedAt: number | undefined;
   readonly leadsFrom: number;
   /** The outcome of a write is unknown, or there was a conflict. */
@@ -49,7 +53,10 @@ export function leaseTimes(durationMs: number) {
     durationMs,
     /** Interval in which a holder renews. */
     renewMs: durationMs / 4,
-    /** A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and for writes in flight. */
+    /**
+     * A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and
+     * for writes in flight.
+     */
     renewDeadlineMs: (durationMs * 2) / 3,
     /** The holder of a Lease that was just created leads after this delay. */
     createdDelayMs: (durationMs * 3) / 4,

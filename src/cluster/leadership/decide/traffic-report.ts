@@ -1,7 +1,8 @@
 /**
- * The report of a replica about its traffic, as text in the annotation of its Lease, and when it is due. Times are ages,
- * since the clocks of replicas differ. Demand that begins is urgent: a request waits for a slot to start. Other changes only
- * determine idle slots, where ten seconds do not matter; a busy service must not write to etcd for each request. Pure.
+ * The report of a replica about its traffic, as text in the annotation of its Lease, and when it is due. Times are
+ * ages, since the clocks of replicas differ. Demand that begins is urgent: a request waits for a slot to start. Other
+ * changes only determine idle slots, where ten seconds do not matter; a busy service must not write to etcd for each
+ * request. Pure.
  */
 import { z } from 'zod';
 import type { TrafficFacts } from '../../../platform/decide/sum-traffic.ts';

@@ -1,6 +1,6 @@
 /**
- * The record of a model that pods fetch: the pin, from which every pod takes the same files, and the text of these files,
- * from which every gateway replica derives the same facts. One immutable ConfigMap for each model. Pure.
+ * The record of a model that pods fetch: the pin, from which every pod takes the same files, and the text of these
+ * files, from which every gateway replica derives the same facts. One immutable ConfigMap for each model. Pure.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';

@@ -12,8 +12,8 @@ export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
 }
 
 /**
- * Changes with the spec only. The server's resource version also changes with each published status, so that an edit that
- * takes a minute would always conflict.
+ * Changes with the spec only. The server's resource version also changes with each published status, so that an edit
+ * that takes a minute would always conflict.
  */
 export function versionOf({ metadata }: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = metadata;

@@ -1,6 +1,7 @@
 /**
- * Selects the timeline entries that become Events, and limits their number: equal ones become one with a count, ones that
- * differ only in their messages are combined, and token buckets limit the rest. Servers keep Events for an hour. Pure.
+ * Selects the timeline entries that become Events, and limits their number: equal ones become one with a count, ones
+ * that differ only in their messages are combined, and token buckets limit the rest. Servers keep Events for an hour.
+ * Pure.
  */
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';

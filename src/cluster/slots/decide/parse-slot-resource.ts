@@ -38,8 +38,8 @@ export function isDesiredChange(before: KubeObject | undefined, { metadata }: Ku
 }
 
 /**
- * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one stays
- * in force: from `before`, or from the status of the object, for a replica that did not see it itself.
+ * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one
+ * stays in force: from `before`, or from the status of the object, for a replica that did not see it itself.
  */
 export function parseSlotResource(name: SlotName, object: KubeObject, before: ParsedResource | undefined): ParsedResource {
   const known = before?.uid === object.metadata.uid ? before : undefined;

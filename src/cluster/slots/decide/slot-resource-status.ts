@@ -1,8 +1,10 @@
 /**
- * Converts a slot's status to the `status` of its resource, and back. Fields with the same name and meaning are passed through. Pure.
+ * Converts a slot's status to the `status` of its resource, and back. Fields with the same name and meaning are passed
+ * through. Pure.
  *
- * kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while `Stalled` is
- * true; in progress while `Ready` is present and not true; otherwise current. So a slot that is off has no `Ready` at all.
+ * kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while
+ * `Stalled` is true; in progress while `Ready` is present and not true; otherwise current. So a slot that is off has no
+ * `Ready` at all.
  */
 import { z } from 'zod';
 import { ModelId, type SlotName } from '../../../schema/words/names.ts';
@@ -205,8 +207,9 @@ const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['s
 const UNDECLARED = /\.status\.(\w+)[^:\s]*: field not declared in schema/g;
 
 /**
- * Fields that the CustomResourceDefinition on the server lacks, because it is older than this program: Helm never upgrades
- * one. A server-side apply with such a field is rejected as a whole, so that not even the conditions would be published.
+ * Fields that the CustomResourceDefinition on the server lacks, because it is older than this program: Helm never
+ * upgrades one. A server-side apply with such a field is rejected as a whole, so that not even the conditions would be
+ * published.
  */
 export const findUndeclared = ({ message }: Failure): readonly string[] => [
   ...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? [])),

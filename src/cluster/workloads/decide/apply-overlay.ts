@@ -1,6 +1,7 @@
 /**
- * Merges the overlay of a slot (`spec.pod`) into the parts of its pods. The controller's values win wherever the overlay's
- * schema cannot exclude a conflict. Values keep the form in which servers store them: no `readOnly: false`. Pure.
+ * Merges the overlay of a slot (`spec.pod`) into the parts of its pods. The controller's values win wherever the
+ * overlay's schema cannot exclude a conflict. Values keep the form in which servers store them: no `readOnly: false`.
+ * Pure.
  */
 import { defined, tableAt, tablesAt } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';

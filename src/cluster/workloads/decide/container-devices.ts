@@ -38,8 +38,8 @@ export function deviceClassOf(resource: string): string | undefined {
 }
 
 /**
- * Device files of AMD and Intel belong to root and to a group whose id differs between nodes, so only root can open them
- * everywhere; it needs no capability for that. NVIDIA's are open to every user.
+ * Device files of AMD and Intel belong to root and to a group whose id differs between nodes, so only root can open
+ * them everywhere; it needs no capability for that. NVIDIA's are open to every user.
  */
 export function needsRoot(demand: DeviceDemand): boolean {
   if (demand.kind === 'none') return false;

@@ -1,6 +1,6 @@
 /**
- * Crashes of model servers in pods. The kubelet restarts a crashed server, with a growing delay; the controller replaces a
- * crashed pod only when it applies another spec (`apply-workload.ts`). Pure.
+ * Crashes of model servers in pods. The kubelet restarts a crashed server, with a growing delay; the controller
+ * replaces a crashed pod only when it applies another spec (`apply-workload.ts`). Pure.
  */
 import type { WaitingReason, WorkloadExit } from '../../../reconciler/ports.ts';
 import { isOver, isReady, isTerminating, parseTime, serverStatus, type ContainerExit, type PodFacts } from './pod-facts.ts';

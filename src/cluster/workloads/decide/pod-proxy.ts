@@ -15,8 +15,8 @@ type Part = Readonly<Record<string, unknown>>;
 const DIRECT = ['localhost', '127.0.0.1', '::1', '.svc', '.cluster.local'] as const;
 
 /**
- * Reads the variables in either case. A URL with credentials is not passed on, since everyone who may read Deployments and
- * pods would see it; `SVC_POD_PROXY_SECRET` can name a Secret with it.
+ * Reads the variables in either case. A URL with credentials is not passed on, since everyone who may read Deployments
+ * and pods would see it; `SVC_POD_PROXY_SECRET` can name a Secret with it.
  */
 export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
   const valueOf = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;

@@ -54,8 +54,8 @@ const EventShape = z.object({
 type EventFacts = z.output<typeof EventShape>;
 
 /**
- * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that only
- * reports a timeout: the cause wins. Returns `previous` itself if nothing changed.
+ * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that
+ * only reports a timeout: the cause wins. Returns `previous` itself if nothing changed.
  */
 export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, previous: PodWarnings): PodWarnings {
   const byPod = new Map<string, EventFacts & PodWarning>();

@@ -54,7 +54,8 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
     replicas: workload.cluster.replicas,
     // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
-    // The controller judges starts, by `startTimeout` and by the reasons of pending pods. Kubernetes would report a failure after ten minutes.
+    // The controller judges starts, by `startTimeout` and by the reasons of pending pods. Kubernetes would report a
+    // failure after ten minutes.
     progressDeadlineSeconds: NO_DEADLINE,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
@@ -91,8 +92,8 @@ export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | 
 }
 
 /**
- * A drain evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does not answer may
- * always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
+ * A drain evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does not answer
+ * may always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
  */
 function disruptionBudgetManifest(workload: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
   if (workload.cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;

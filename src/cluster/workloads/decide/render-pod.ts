@@ -97,8 +97,8 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
 export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 
 /**
- * Requests the memory that admission counts, but at most the limit: the server would reject more. A model on a GPU is in the
- * GPU's memory: requesting the same amount of node memory would exclude nodes that can run it.
+ * Requests the memory that admission counts, but at most the limit: the server would reject more. A model on a GPU is
+ * in the GPU's memory: requesting the same amount of node memory would exclude nodes that can run it.
  */
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
   const limit = workload.memoryLimitBytes;
@@ -188,8 +188,9 @@ export const isImmediate = (graceMs: number): boolean => graceMs < SHUTDOWN_S * 
 const graceSeconds = (drainTimeoutMs: number): number => Math.ceil(drainTimeoutMs / 1000) + ENDPOINT_LAG_S + SHUTDOWN_S;
 
 /**
- * Waits for the requests in flight: while connections to the port are established (state 01 in `/proc/net/tcp`, the port in
- * hexadecimal). Needs only shell built-ins and `sleep`; in an image without a shell the server is stopped at once.
+ * Waits for the requests in flight: while connections to the port are established (state 01 in `/proc/net/tcp`, the
+ * port in hexadecimal). Needs only shell built-ins and `sleep`; in an image without a shell the server is stopped at
+ * once.
  */
 function preStopHook(port: number): Readonly<Record<string, unknown>> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

@@ -34,9 +34,9 @@ function waitingOf(pod: PodFacts, hints: WaitingHints) {
 }
 
 /**
- * Finds objects that belong to no slot and to no running server. Kubernetes deletes them with their owner, the SlotSpec,
- * except after `--cascade=orphan`. Deployments are not among them: the planner stops them when their requests have ended.
- * Claims are not, because they contain models. Pure.
+ * Finds objects that belong to no slot and to no running server. Kubernetes deletes them with their owner, the
+ * SlotSpec, except after `--cascade=orphan`. Deployments are not among them: the planner stops them when their requests
+ * have ended. Claims are not, because they contain models. Pure.
  */
 
 interface SlotObjects {

@@ -1,7 +1,7 @@
 /**
- * Finds outside changes to the objects of a workload, and what to apply to revert them. Compares the Deployment's `spec`
- * with the last applied one in an annotation: a newer version of the program or other settings render a different spec,
- * and must not restart running pods. Pure.
+ * Finds outside changes to the objects of a workload, and what to apply to revert them. Compares the Deployment's
+ * `spec` with the last applied one in an annotation: a newer version of the program or other settings render a
+ * different spec, and must not restart running pods. Pure.
  */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
@@ -54,8 +54,8 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
 export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered('', manifest, live).length === 0;
 
 /**
- * Returns our variables that entries of other clients in the server container's own list override. Server-side apply keeps
- * such entries, so `withEnv` must set ours in the same list.
+ * Returns our variables that entries of other clients in the server container's own list override. Server-side apply
+ * keeps such entries, so `withEnv` must set ours in the same list.
  */
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
   const server = tablesAt(deployment.spec, 'template', 'spec', 'containers').find(({ name }) => name === SERVER_CONTAINER);
@@ -113,7 +113,9 @@ function phraseOf({ path, wanted, found }: Difference): string {
 const textOf = (value: unknown): string => truncate(JSON.stringify(value ?? '') ?? '', LONGEST_VALUE);
 
 interface Difference {
-  /** Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`. */
+  /**
+   * Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`.
+   */
   readonly path: readonly string[];
   readonly wanted: unknown;
   readonly found: unknown;
@@ -135,8 +137,8 @@ const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 };
 
 /**
- * Finds where a live object differs from the applied one. Fields that the server or another client added do not count; an
- * empty value counts as absent, since servers drop empty values.
+ * Finds where a live object differs from the applied one. Fields that the server or another client added do not count;
+ * an empty value counts as absent, since servers drop empty values.
  */
 export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
   if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];

@@ -1,6 +1,6 @@
 /**
- * Derives the reconciler's facts about a workload from its Deployment and its pods. Pure. Which objects belong together is
- * decided in `../observe-workloads.ts`; `render-deployment.ts` is the other direction.
+ * Derives the reconciler's facts about a workload from its Deployment and its pods. Pure. Which objects belong together
+ * is decided in `../observe-workloads.ts`; `render-deployment.ts` is the other direction.
  *
  *     Deployment is being deleted               stopping
  *     a server runs in some pod                 running, and `missing` says why other replicas do not answer

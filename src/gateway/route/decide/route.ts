@@ -2,16 +2,16 @@
  * Picks the slot for a request, or the reason why there is none, from the board alone. What happens at the slot is its
  * `admission` on the board:
  *
- *   open → a hold and a forward     park → the slot's queue (`gateway/traffic/parking.ts`)     refuse → the error in the admission
+ *   open → hold and forward   park → the slot's queue (`gateway/traffic/parking.ts`)   refuse → the admission's error
  *
  * Where each error that a client sees as 503 or 429 is decided:
  *
  *   slot.disabled              reconciler/decide/rules/admission.ts: `enabled = false`, or no replicas wanted
  *   slot.insufficient_memory   reconciler/decide/rules/admission.ts: the model does not fit
- *   slot.stalled               reconciler/decide/rules/admission.ts: retries were given up; and here, for a slot whose first document is invalid
- *   slot.loading               gateway/traffic/parking.ts: the slot stayed `park` longer than a request may wait, or the service is stopping
+ *   slot.stalled               reconciler/decide/rules/admission.ts: gave up. Here: its first document is invalid
+ *   slot.loading               gateway/traffic/parking.ts: parked for too long, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
- *   server.overloaded          gateway/body/kept-body.ts: bodies in memory or on disk; api/server/http-server.ts: connections
+ *   server.overloaded          gateway/body/kept-body.ts: bodies; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
  *
  * While the runtime cannot be reached, the previous admission stays (reconciler/decide/hold-up.ts). A
