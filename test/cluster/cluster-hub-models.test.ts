@@ -184,7 +184,7 @@ describe('a name on the Hub in a cluster', () => {
 describe('a name on the Hub that cannot be used', () => {
   test.each([
     ['hf:o/none', 'ModelGated', '"o/none" does not exist, or requires a token'],
-    ['hf:o/r:Q3_K', 'ModelMissing', 'it has no "Q3_K"'],
+    ['hf:o/r:Q3_K', 'ModelMissing', '"o/r" has no quantisation "Q3_K"'],
     ['hf:o/r/mmproj-F16.gguf', 'ModelUnusable', 'damaged or not a GGUF file'],
   ])('%s says why in the failure, and nothing is kept', async (name, reason, message) => {
     const failure = { kind: 'stalled', reason, message: expect.stringContaining(message) };

@@ -101,7 +101,7 @@ test('a model that lacks the files beside it says which, and where to put them',
   expect(condition(slot, 'Stalled')).toMatchObject({
     reason: 'ModelUnsuitable',
     message: expect.stringMatching(
-      /^Put the text encoder .* and the decoder "ae.safetensors" into the directory of "mine\/flux1-dev.safetensors"/,
+      /^The file of "mine\/flux1-dev.safetensors" has no text encoders and no decoder; put the text encoder .* and the decoder "ae.safetensors" /,
     ),
   });
 }, 60_000);

@@ -138,7 +138,10 @@ describe('svcctl model', () => {
       code: 1,
       err: expect.stringContaining('"o/none" does not exist, or requires a token'),
     });
-    expect(await run('model', 'pull', 'hf:o/fox:Q8_0')).toMatchObject({ code: 1, err: expect.stringContaining('"o/fox" has: "Q4_K_M"') });
+    expect(await run('model', 'pull', 'hf:o/fox:Q8_0')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('"o/fox" has no quantisation "Q8_0"; choose one of "Q4_K_M"'),
+    });
     expect(await run('model', 'pull', 'nothing')).toMatchObject({ code: 1, err: expect.stringContaining('Nothing provides "nothing"') });
     expect(await run('model', 'rm', 'nothing')).toMatchObject({
       code: 1,

@@ -154,7 +154,7 @@ describe('a download that cannot succeed says why', () => {
   });
 
   test.each<[string, Fault, 'ModelGated' | 'ModelMissing' | 'ModelHashMismatch', string]>([
-    ['a gated repository', { status: 403, headers: { 'x-error-code': 'GatedRepo' } }, 'ModelGated', 'accept its terms; set "HF_TOKEN"'],
+    ['a gated repository', { status: 403, headers: { 'x-error-code': 'GatedRepo' } }, 'ModelGated', 'accept its terms, and set "HF_TOKEN"'],
     [
       'no repository',
       { status: 401, headers: { 'x-error-code': 'RepoNotFound' } },

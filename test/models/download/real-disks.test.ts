@@ -97,7 +97,7 @@ describeWithMounts('a store on a small disk', () => {
     const store = storeAt(disk.path);
     expect(await pull(store)).toMatchObject({
       ok: false,
-      failure: { kind: 'stalled', reason: 'ModelStoreReadOnly', message: expect.stringContaining('Make "') },
+      failure: { kind: 'stalled', reason: 'ModelStoreReadOnly', message: expect.stringContaining('make it writable') },
     });
     expect(await kindOf(store, OLD)).toBe('present');
     disk.setReadOnly(false);
@@ -153,7 +153,9 @@ describe('a store that is removed', () => {
 
   test('with the directory above it says so, and asks to put it back', async () => {
     const root = path.join(above, 'disk/models');
-    const message = expect.stringContaining(`Put "${path.join(above, 'disk')}" back, or create it`);
+    const message = expect.stringContaining(
+      `The directory "${path.join(above, 'disk')}" of the model store does not exist; restore or create it`,
+    );
     expect(await pull(storeAt(root))).toMatchObject({ ok: false, failure: { kind: 'retry', message } });
   });
 
