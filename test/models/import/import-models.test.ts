@@ -100,7 +100,7 @@ describe('svcctl model import', () => {
     await put('.lmstudio/models/p/Bad/bad.gguf', 'no model');
     const { code, out, err } = await run();
     expect(code).toBe(1);
-    expect(err).toContain('ollama fox:3b: Download');
+    expect(err).toContain('ollama fox:3b: The SHA-256 of "');
     expect(err).toContain('lm-studio p/Bad/bad.gguf: The model file "bad.gguf"');
     expect(out).toContain('model/lm-studio/p/Owl/owl/owl.gguf imported');
     expect(await look('ollama/fox/3b/fox-3b.gguf')).toMatchObject({ kind: 'missing' });
