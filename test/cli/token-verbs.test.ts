@@ -118,7 +118,7 @@ describe('svcctl token in a cluster', () => {
     cluster.forbid((_method, path_) => path_.includes('/secrets/'));
     expect(await cluster.run(['token', 'list'])).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/Could not read the Secret.*Allow "me" the verb "get" on "secrets"/),
+      err: expect.stringMatching(/Could not read the Secret.*"me" may not "get" the resource "secrets"/),
     });
     expect(await cluster.run([...create, '--secret', '../x'])).toMatchObject({
       code: 64,

@@ -123,7 +123,10 @@ test('a model whose weights are not there is not started, as the program would d
 test('on a machine without an NPU, the slot says so, and no models of it are offered', async () => {
   await slot('llama3.2:1b');
   await start('w7900');
-  expect(await untilTrue('Stalled')).toMatchObject({ reason: 'DeviceMissing', message: expect.stringMatching(/this machine has no NPU$/) });
+  expect(await untilTrue('Stalled')).toMatchObject({
+    reason: 'DeviceMissing',
+    message: expect.stringMatching(/^Backend "npu" is not available here, because this machine has no NPU; /),
+  });
   expect((await get('/api/models')).models.filter(({ provider }: { readonly provider: string }) => provider === 'npu')).toEqual([]);
   expect((await get('/api/providers')).providers).toContainEqual(
     expect.objectContaining({ kind: 'npu', available: false, reason: expect.stringMatching(/no NPU$/) }),

@@ -92,7 +92,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     });
     const manifest = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } };
     expect(await pod.apply(DEPLOYMENTS, manifest, { fieldManager: 'm' }, SIGNAL)).toMatchObject({
-      failure: { message: expect.stringContaining('the verb "patch" on "deployments.apps"') },
+      failure: { message: expect.stringContaining('may not "patch" the resource "deployments.apps"') },
     });
     const own = new AbortController();
     const copy = createReflector({ api: pod, type: PODS });
