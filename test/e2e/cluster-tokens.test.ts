@@ -53,7 +53,7 @@ describe('A service with authentication in a cluster', () => {
     for (const replica of replicas) {
       await eventually(
         'only the tokens are missing',
-        async () => (await readiness(replica)).includes('the tokens were not read yet'),
+        async () => (await readiness(replica)).includes('The tokens have not been read yet'),
         30_000,
       );
     }
