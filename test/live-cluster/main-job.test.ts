@@ -269,7 +269,7 @@ describeWithCluster('A slot in a cluster', () => {
 
   test.each([
     ['hf:test/none', 'ModelGated', /"HF_TOKEN" is not valid or has no access to "test\/none"/],
-    ['hf:test/tiny:Q9_9', 'ModelMissing', /it has no "Q9_9"/],
+    ['hf:test/tiny:Q9_9', 'ModelMissing', /"test\/tiny" has no quantisation "Q9_9"/],
   ])(
     'that names %s is stalled with what to do',
     async (model, reason, message) => {
