@@ -259,7 +259,7 @@ describeWithCluster('A slot that cannot run', () => {
       'waits longer each time, then asks the user to act: %s',
       async (slot, texts, fix) => {
         const message = await becomes(slot, 'CrashLoop', 'Stalled', 240_000);
-        for (const text of [...texts, 'failed 5 times']) expect(message).toMatch(text);
+        for (const text of [...texts, 'Failed 5 times']) expect(message).toMatch(text);
         await expectEverywhere(slot, texts);
         expect(await run('explain', slot)).toContain('its last log lines');
         const seen = await svc.slot(slot);
