@@ -99,7 +99,7 @@ describeWithCluster('createKubeApi() on a real API server', () => {
     const woken = new Promise<void>((resolve) => copy.changes(() => resolve(), own.signal));
     copy.start(own.signal);
     await woken;
-    expect(copy.health()).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('"list" on "pods"') });
+    expect(copy.health()).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('may not "list" the resource "pods"') });
     own.abort();
   });
 
