@@ -44,9 +44,9 @@ remove_links() {
   for link in /usr/local/bin/svcctl /usr/local/share/bash-completion/completions/svcctl /usr/local/share/zsh/site-functions/_svcctl /usr/local/share/fish/vendor_completions.d/svcctl.fish /usr/local/share/man/man1/svcctl.1; do
     [[ $(readlink "$link" 2>/dev/null) != "$PREFIX"/* ]] || remove "$link"
   done
-  # Directories that are now empty; others stay.
+  # Directories that are now empty; others stay, as does "man", which Debian has.
   [ "$DRY_RUN" = 1 ] || [ "$CHANGES" = 0 ] ||
-    (cd /usr/local/share && rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d man/man1) 2>/dev/null || true
+    (cd /usr/local/share && { rmdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d; rmdir man/man1; }) 2>/dev/null || true
 }
 
 # Of several gigabytes.
