@@ -129,7 +129,11 @@ test('on a machine without an NPU, the slot says so, and no models of it are off
   });
   expect((await get('/api/models')).models.filter(({ provider }: { readonly provider: string }) => provider === 'npu')).toEqual([]);
   expect((await get('/api/providers')).providers).toContainEqual(
-    expect.objectContaining({ kind: 'npu', available: false, reason: expect.stringMatching(/no NPU$/) }),
+    expect.objectContaining({
+      kind: 'npu',
+      available: false,
+      reason: expect.stringMatching(/^"npu" is not available, because this machine has no NPU; /),
+    }),
   );
   expect(await notes()).toEqual([]);
 });
