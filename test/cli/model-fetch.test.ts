@@ -85,7 +85,9 @@ describe('svcctl model fetch', () => {
       const log = path.join(dir, 'termination-log');
       const refused = await svcctl(['model', 'fetch', 'hf:o/r', '--termination-log', log], { env: { ...env, HF_TOKEN: 'hf_wrong' } });
       expect(refused.code).toBe(1);
-      expect(await readFile(log, 'utf8')).toMatch(/^ModelGated: The account of "HF_TOKEN" has no access to ".*\/o\/r" yet .*; open the page and accept its terms/);
+      expect(await readFile(log, 'utf8')).toMatch(
+        /^ModelGated: The account of "HF_TOKEN" has no access to ".*\/o\/r" yet .*; open the page and accept its terms/,
+      );
       expect(refused.out + refused.err).not.toContain('hf_wrong');
       expect(await svcctl(['model', 'fetch', 'hf:o/r'], { env: { ...env, HF_TOKEN: 'hf_right' } })).toMatchObject({ code: 0 });
       expect(Buffer.compare(await readFile(path.join(dir, pinned.path)), content)).toBe(0);
