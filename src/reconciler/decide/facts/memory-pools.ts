@@ -1,7 +1,7 @@
 /**
- * The memories of a machine, each with a budget: that of the host, and that of each device with a memory of its own. A
- * device that computes in the memory of the host has at most a small pool, for what the firmware sets aside for it;
- * whatever is beyond that counts against the host. Pure.
+ * Memory pools of a machine, each with a budget: the host's, and one for each device with memory of its own. A device
+ * that shares the host's memory has at most a small pool that the firmware reserves; the rest counts against the host.
+ * Pure.
  */
 import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
 import type { SlotName } from '../../../schema/words/names.ts';

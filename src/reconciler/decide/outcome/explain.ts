@@ -10,7 +10,7 @@ import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryV
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {
   const lines = [
-    `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ', as it should not run now'}`,
+    `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ' and is not supposed to run'}`,
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),

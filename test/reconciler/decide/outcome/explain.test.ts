@@ -96,7 +96,7 @@ describe('explain()', () => {
 
   test('explains why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
-      'Slot "primary" is offline, as it should not run now',
+      'Slot "primary" is offline and is not supposed to run',
       '  because: The slot needs 1000 B of a budget of 512 B [InsufficientMemory]',
       '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
       '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
@@ -115,7 +115,7 @@ describe('explainSlot()', () => {
   test('also explains a slot at rest', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
     expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline, as it should not run now\n  because: Slot is off: "enabled" is false [Disabled]',
+      'Slot "primary" is offline and is not supposed to run\n  because: Slot is off: "enabled" is false [Disabled]',
     );
   });
 
