@@ -230,8 +230,10 @@ async function explainedIn(path: string): Promise<string> {
     await eventually(
       'the definition is established',
       async () => {
-        const condition = '{.status.conditions[?(@.type=="Established")].status}';
-        return (await kubectl(['get', 'crd', copy.metadata.name, '--output', `jsonpath=${condition}`])).trim() === 'True';
+        // A jsonpath filter fails on a definition that has no conditions yet, so the whole object is read.
+        const { status }: { readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] } } =
+          JSON.parse(await kubectl(['get', 'crd', copy.metadata.name, '--output', 'json']));
+        return status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') === true;
       },
       30_000,
     );
