@@ -56,7 +56,7 @@ describe('the file of the tokens', () => {
     expect([...store.current().keys()]).toEqual([first.id]);
     await writeFile(path, `${good}\n[tokens.oops`);
     expect([...store.current().keys()]).toEqual([first.id]);
-    expect(warnings).toEqual([expect.stringMatching(/tokens\.toml:\d+:\d+: Correct the TOML syntax.*stay in force$/)]);
+    expect(warnings).toEqual([expect.stringMatching(/tokens\.toml:\d+:\d+: Invalid TOML.*stay in force$/)]);
     expect(await manage(store).create({ label: 'b', scope: 'all' })).toMatchObject({
       ok: false,
       message: expect.stringContaining('The file is invalid'),

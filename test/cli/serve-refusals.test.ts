@@ -35,7 +35,7 @@ describe('svcctl serve', () => {
 
   test.each([
     ['SVC_LISTEN', 'foo', 'SVC_LISTEN: Use an address and a port'],
-    ['SVC_RUNTIME', 'docker', 'SVC_RUNTIME: Use "podman", which runs the same images as docker, or "process"'],
+    ['SVC_RUNTIME', 'docker', 'SVC_RUNTIME: Docker is not supported: use "podman", which runs the same images, or "process"'],
     ['SVC_RUNTIME', 'lxc', 'SVC_RUNTIME: Use one of "auto", "podman", "kube", "process", not "lxc"'],
     ['SVC_PARK_LIMT', '3', 'Unknown setting "SVC_PARK_LIMT"; did you mean "SVC_PARK_LIMIT"?'],
     ['SVC_PORT_RANGE', '5-3', 'SVC_PORT_RANGE: Use the first and the last port'],

@@ -29,7 +29,7 @@ describe('the loop', () => {
     world.edit('primary', { model: { ...MODEL, aliases: ['gpt'] } });
     world.edit('embed', { model: { ...OTHER, aliases: ['gpt'] } });
     await world.reach('primary', 'ready');
-    const message = 'Use another alias than "gpt": requests for it go to this slot or to "embed"';
+    const message = 'Requests for "gpt" go to this slot or to "embed": use another alias';
     const { status, explain } = world.slot('primary');
     expect(status.conditions).toContainEqual(
       expect.objectContaining({ type: 'SpecValid', status: 'True', reason: 'AliasConflict', message }),

@@ -169,10 +169,10 @@ function readToml(text: string) {
   try {
     return { ok: true, table: parse(text, { unsafeKeyBehaviour: 'throw' }) } as const;
   } catch (error) {
-    if (!(error instanceof TomlError)) return { ok: false, line: 1, column: 1, message: 'Correct the TOML syntax' } as const;
+    if (!(error instanceof TomlError)) return { ok: false, line: 1, column: 1, message: 'Invalid TOML' } as const;
     // The rest of the message quotes the line, which may contain a hash.
     const [reason = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
-    return { ok: false, line: error.line, column: error.column, message: `Correct the TOML syntax: ${reason}` } as const;
+    return { ok: false, line: error.line, column: error.column, message: `Invalid TOML: ${reason}` } as const;
   }
 }
 

@@ -42,7 +42,7 @@ export const POD_RULES: readonly SlotRule[] = [
   {
     at: ['pod', 'volumes', '*'],
     key: 'name',
-    message: 'Choose another name: volumes called "models", "tmp", "mount-<number>" and "device-<number>" belong to the controller',
+    message: 'Volumes called "models", "tmp", "mount-<number>" and "device-<number>" belong to the controller: choose another name',
     holds: ({ name }) => !new RegExp(OWN_VOLUME_PATTERN).test(String(name)),
     cel: `!self.name.matches(${text(OWN_VOLUME_PATTERN)})`,
   },
@@ -52,7 +52,7 @@ export const POD_RULES: readonly SlotRule[] = [
   {
     at: ['pod', 'model', 'env', '*'],
     key: 'name',
-    message: 'Choose another name: variables that start with "SVC_" are settings, which the controller sets for this container',
+    message: 'Variables that start with "SVC_" are settings, which the controller sets for this container: choose another name',
     holds: ({ name }) => !String(name).startsWith('SVC_'),
     cel: "!self.name.startsWith('SVC_')",
   },
@@ -63,14 +63,14 @@ export const POD_AND_SLOT_RULES: readonly SlotRule[] = [
   {
     at: [],
     key: 'env',
-    message: 'Set each variable either in "{env}" or in "pod.server.env": one of them is in both',
+    message: 'A variable is both in "{env}" and in "pod.server.env": set it in one of them',
     holds: ({ env, pod }) => !tablesAt(pod, 'server', 'env').some(({ name }) => Object.hasOwn(tableAt(env), String(name))),
     cel: '!has(self.env) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.env) || !self.pod.server.env.exists(each, each.name in self.env)',
   },
   {
     at: [],
     key: 'resources',
-    message: 'Set the limit of memory either in "resources.memory" or in "pod.server.resources.limits", not in both',
+    message: 'Both "resources.memory" and "pod.server.resources.limits" limit the memory: set one of them',
     holds: ({ resources, pod }) => !has(tableAt(resources), 'memory') || !has(tableAt(pod, 'server', 'resources', 'limits'), 'memory'),
     cel: "!has(self.resources) || !has(self.resources.memory) || !has(self.pod) || !has(self.pod.server) || !has(self.pod.server.resources) || !has(self.pod.server.resources.limits) || !('memory' in self.pod.server.resources.limits)",
   },
@@ -91,7 +91,7 @@ function keyRules(table: 'labels' | 'annotations'): readonly SlotRule[] {
   return [
     {
       at: ['pod', table],
-      message: `Remove the keys that start with "${OWN_KEY_PREFIX}", and ${OWN_KEYS.map((key) => `"${key}"`).join(', ')}: they belong to the controller`,
+      message: `Keys that start with "${OWN_KEY_PREFIX}", and ${OWN_KEYS.map((key) => `"${key}"`).join(', ')} belong to the controller: remove them`,
       holds: (keys) => Object.keys(keys).every((key) => !key.startsWith(OWN_KEY_PREFIX) && !OWN_KEYS.some((own) => own === key)),
       cel: `self.all(key, !key.startsWith(${text(OWN_KEY_PREFIX)}) && !(key in ${list(OWN_KEYS)}))`,
     },
@@ -110,7 +110,7 @@ function containerRules(container: PodContainer): readonly SlotRule[] {
     {
       at: [...at, 'env', '*'],
       key: 'value',
-      message: 'Set either "{value}" or "{valueFrom}", not both',
+      message: 'Both "{value}" and "{valueFrom}" are set: set one of them',
       holds: (variable) => !has(variable, 'value') || !has(variable, 'valueFrom'),
       cel: '!has(self.value) || !has(self.valueFrom)',
     },
@@ -119,7 +119,7 @@ function containerRules(container: PodContainer): readonly SlotRule[] {
     {
       at: [...at, 'volumeMounts', '*'],
       key: 'mountPath',
-      message: 'Choose another path: "/", "/tmp", "/models" and all paths below "/models" belong to the controller',
+      message: 'The paths "/", "/tmp", "/models" and all paths below "/models" belong to the controller: choose another path',
       holds: ({ mountPath }) => !new RegExp(OWN_MOUNT_PATTERN).test(String(mountPath)),
       cel: `!self.mountPath.matches(${text(OWN_MOUNT_PATTERN)})`,
     },
@@ -127,7 +127,7 @@ function containerRules(container: PodContainer): readonly SlotRule[] {
     {
       at: ['pod'],
       key: container,
-      message: `Declare each volume of "pod.${container}.{volumeMounts}" in "pod.volumes"; the volumes of the controller cannot be mounted`,
+      message: `A volume of "pod.${container}.{volumeMounts}" is not in "pod.volumes": declare it there; the volumes of the controller cannot be mounted`,
       holds: (pod) => {
         const names = new Set(tablesAt(pod, 'volumes').map(({ name }) => name));
         return tablesAt(pod, container, 'volumeMounts').every(({ name }) => names.has(name));
@@ -141,7 +141,7 @@ function amountRules(at: readonly string[]): readonly SlotRule[] {
   return [
     {
       at,
-      message: `Use "resources.gpus" of the slot instead of ${GPU_RESOURCES.map((name) => `"${name}"`).join(' or ')}: the controller requests the GPUs`,
+      message: `The controller requests the GPUs: use "resources.gpus" of the slot instead of ${GPU_RESOURCES.map((name) => `"${name}"`).join(' or ')}`,
       holds: (amounts) => !has(amounts, ...GPU_RESOURCES),
       cel: GPU_RESOURCES.map((name) => `!(${text(name)} in self)`).join(' && '),
     },

@@ -233,12 +233,12 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
 /** Settings that are valid one by one, but not together. */
 function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath }: Parsed): readonly string[] {
   if (workers === 1 || fastPath) return [];
-  return [`Set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}": workers serve the fast path only`];
+  return [`Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}"`];
 }
 
 /** What users of other tools write, and what to write here. */
 const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
-  docker: 'Use "podman", which runs the same images as docker, or "process": docker is not supported (docs/podman.md)',
+  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
   kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
   k8s: 'Use "kube" for a cluster, not "k8s"',
 };

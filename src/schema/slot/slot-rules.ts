@@ -11,49 +11,49 @@ export const SLOT_RULES: readonly SlotRule[] = [
   {
     at: ['storage'],
     key: 'claimName',
-    message: 'Use "{claimName}" alone: "{hostPath}", "{size}" and "{className}" cannot be combined with an existing claim',
+    message: '"{hostPath}", "{size}" and "{className}" cannot be combined with an existing claim: use "{claimName}" alone',
     holds: (storage) => !has(storage, 'claimName') || !has(storage, 'hostPath', 'size', 'className'),
     cel: '!has(self.claimName) || !(has(self.hostPath) || has(self.size) || has(self.className))',
   },
   {
     at: ['storage'],
     key: 'hostPath',
-    message: 'Use "{hostPath}" alone: "{size}" and "{className}" apply only to a claim that is created for the slot',
+    message: '"{size}" and "{className}" apply only to a claim that is created for the slot: use "{hostPath}" alone',
     holds: (storage) => !has(storage, 'hostPath') || !has(storage, 'size', 'className'),
     cel: '!has(self.hostPath) || !(has(self.size) || has(self.className))',
   },
   {
     at: ['storage'],
     key: 'accessModes',
-    message: 'Remove "{accessModes}", or set "{size}" or "{className}": they apply only to a claim that is created for the slot',
+    message: '"{accessModes}" applies only to a claim that is created for the slot: set "{size}" or "{className}", or remove it',
     holds: (storage) => !has(storage, 'accessModes') || has(storage, 'size', 'className'),
     cel: '!has(self.accessModes) || has(self.size) || has(self.className)',
   },
   {
     at: ['storage'],
     key: 'accessModes',
-    message: 'Use "ReadWriteOncePod" alone: a claim with it cannot have another access mode',
+    message: 'A claim with "ReadWriteOncePod" cannot have another access mode: use it alone',
     holds: ({ accessModes }) => !Array.isArray(accessModes) || accessModes.length < 2 || !accessModes.includes('ReadWriteOncePod'),
     cel: "!has(self.accessModes) || self.accessModes.size() < 2 || !('ReadWriteOncePod' in self.accessModes)",
   },
   {
     at: ['tolerations', '*'],
     key: 'value',
-    message: 'Remove "{value}" or set "{operator}" to "Equal": "Exists" does not compare values',
+    message: '"Exists" does not compare values: remove "{value}", or set "{operator}" to "Equal"',
     holds: (toleration) => toleration['operator'] !== 'Exists' || !has(toleration, 'value'),
     cel: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
   },
   {
     at: ['tolerations', '*'],
     key: 'operator',
-    message: 'Set "{operator}" to "Exists", or "{key}" to the key of a taint: "Equal" needs a key',
+    message: '"Equal" needs a key: set "{key}" to the key of a taint, or "{operator}" to "Exists"',
     holds: (toleration) => has(toleration, 'key') || toleration['operator'] === 'Exists',
     cel: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
   },
   {
     at: ['tolerations', '*'],
     key: 'tolerationSeconds',
-    message: 'Set "{effect}" to "NoExecute": "{tolerationSeconds}" applies only to that effect',
+    message: '"{tolerationSeconds}" applies only to the effect "NoExecute": set "{effect}" to it',
     holds: (toleration) => !has(toleration, 'tolerationSeconds') || toleration['effect'] === 'NoExecute',
     cel: "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
   },
@@ -74,7 +74,7 @@ export function rulesAt(path: string): (value: unknown, context: z.RefinementCtx
     }
     for (const index of repeatedEntries(value, keys)) {
       const names = keys.map((key) => `"{${key}}"`).join(' and ');
-      addIssue({ code: 'custom', path: [index], message: `Remove this entry, or change its ${names}: an earlier one has the same` });
+      addIssue({ code: 'custom', path: [index], message: `An earlier entry has the same ${names}: remove or change this one` });
     }
   };
 }
@@ -111,11 +111,11 @@ export function findAliasConflicts(slots: readonly NamedSlot[]): ReadonlyMap<str
   for (const slot of enabled) {
     const sentences = [...new Set(slot.aliases)].flatMap((alias) => {
       if (alias === slot.name || alias === slot.model) return [];
-      if (names.has(alias)) return [`Use another alias than "${alias}": requests for it go to the slot of that name`];
+      if (names.has(alias)) return [`Requests for "${alias}" go to the slot of that name: use another alias`];
       const others = [...(ofModel.get(alias) ?? []), ...(ofAlias.get(alias) ?? []).map((pair) => pair.slot)];
       const rivals = [...new Set(others.map(({ name }) => name))].filter((name) => name !== slot.name).toSorted();
       if (rivals.length === 0) return [];
-      return [`Use another alias than "${alias}": requests for it go to this slot or to ${rivals.map((name) => `"${name}"`).join(', ')}`];
+      return [`Requests for "${alias}" go to this slot or to ${rivals.map((name) => `"${name}"`).join(', ')}: use another alias`];
     });
     if (sentences.length > 0) conflicts.set(slot.name, sentences);
   }

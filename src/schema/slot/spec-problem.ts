@@ -48,7 +48,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, style: KeyStyle)
   const named = issue.keys.slice(0, MAX_UNKNOWN_KEYS);
   const problems = named.map((key) => ({ path: [...path, key], message: describeUnknownKey(key, path, schema, style) }));
   const more = issue.keys.length - named.length;
-  return more === 0 ? problems : [...problems, { path, message: `Remove ${more} more unknown keys` }];
+  return more === 0 ? problems : [...problems, { path, message: `${more} more unknown keys: remove them` }];
 }
 
 function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style: KeyStyle): string {
@@ -116,7 +116,7 @@ function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path']
 function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
   const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name, MAX_QUOTED_CHARACTERS);
   const owned = whyOwned(path, key);
-  if (owned !== undefined) return writeKeys(`Remove "${text(key)}": ${owned}`, style);
+  if (owned !== undefined) return writeKeys(`Key "${text(key)}" is not allowed: ${owned}`, style);
   const known = keysAt(schema, path);
   const meant = nearestWord(key, known);
   if (meant !== undefined) return `Unknown key "${text(key)}"; did you mean "${text(meant)}"?`;

@@ -29,12 +29,12 @@ describe('reading', () => {
   test.each([
     ['a scope that does not exist', text().replace('v1-only', 'v2-only'), /tokens\.toml:4:\d+: .*"v1-only"/],
     ['an id of another form', text().replace('1a2b3c4d', 'laptop'), /tokens\.toml:2:\d+: .*8 hexadecimal characters/],
-    ['the same id twice', text('[tokens.1a2b3c4d]\nlabel = "b"\n'), /tokens\.toml:7:\d+: Correct the TOML syntax/],
+    ['the same id twice', text('[tokens.1a2b3c4d]\nlabel = "b"\n'), /tokens\.toml:7:\d+: Invalid TOML/],
     ['a missing hash', text().replace(/hash = .*\n/, ''), /"tokens\.1a2b3c4d\.hash"/],
     ['a hash of another kind', text().replace('$argon2id$', '$2b$'), /begins with "\$argon2id\$"/],
     ['an unknown key', text('secret = "x"\n'), /Unknown key "secret"/],
     ['another table', text('[token]\n'), /tokens/],
-    ['no TOML', '[tokens', /tokens\.toml:1:\d+: Correct the TOML syntax/],
+    ['no TOML', '[tokens', /tokens\.toml:1:\d+: Invalid TOML/],
   ])('%s is refused with its place', (_, content, message) => expect(problems(content)).toMatch(message));
 
   test('no message contains a hash', () => {

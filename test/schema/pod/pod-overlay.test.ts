@@ -45,7 +45,7 @@ describe('the overlay of a slot’s pods', () => {
           { name: 'a', emptyDir: {} },
         ],
       },
-      /^pod\.volumes\.1: Remove this entry, or change its "name"/,
+      /^pod\.volumes\.1: An earlier entry has the same "name": remove or change this one/,
     ],
   ])('refuses %j', (pod, message) => {
     expect(problems(pod)).toEqual([expect.stringMatching(message)]);
@@ -55,7 +55,7 @@ describe('the overlay of a slot’s pods', () => {
     expect(problems({ hostNetwork: true }, 'snake_case')).toEqual([expect.stringMatching(/^pod\.host_network: Remove "host_network": /)]);
     const unmounted = { volumes: [], server: { volumeMounts: [{ name: 'b', mountPath: '/b' }] } };
     expect(problems(unmounted, 'snake_case')).toEqual([
-      expect.stringMatching(/^pod\.server: Declare each volume of "pod\.server\.volume_mounts"/),
+      expect.stringMatching(/^pod\.server: A volume of "pod\.server\.volume_mounts" is not in "pod\.volumes"/),
     ]);
   });
 

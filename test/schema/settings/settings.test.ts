@@ -7,7 +7,7 @@ test('a runtime of another tool is refused with what to write instead', () => {
     return parsed.ok ? [] : parsed.problems;
   };
   expect(problemsOf('docker')).toEqual([
-    'SVC_RUNTIME: Use "podman", which runs the same images as docker, or "process": docker is not supported (docs/podman.md)',
+    'SVC_RUNTIME: Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
   ]);
   expect(problemsOf('k8s')).toEqual(['SVC_RUNTIME: Use "kube" for a cluster, not "k8s"']);
   expect(problemsOf('podmam')[0]).toContain('did you mean "podman"?');

@@ -7,20 +7,20 @@ const conflictsOf = (...slots: readonly NamedSlot[]) => Object.fromEntries(findA
 describe('findAliasConflicts()', () => {
   test('finds an alias of two slots, for both of them', () => {
     expect(conflictsOf(slot('a', 'x', 'gpt'), slot('b', 'y', 'gpt'), slot('c', 'z', 'other'))).toEqual({
-      a: ['Use another alias than "gpt": requests for it go to this slot or to "b"'],
-      b: ['Use another alias than "gpt": requests for it go to this slot or to "a"'],
+      a: ['Requests for "gpt" go to this slot or to "b": use another alias'],
+      b: ['Requests for "gpt" go to this slot or to "a": use another alias'],
     });
   });
 
   test('finds an alias that is the name of another slot, which gets all requests for it', () => {
     expect(conflictsOf(slot('a', 'x', 'b'), slot('b', 'y'))).toEqual({
-      a: ['Use another alias than "b": requests for it go to the slot of that name'],
+      a: ['Requests for "b" go to the slot of that name: use another alias'],
     });
   });
 
   test('finds an alias that is the model of another slot', () => {
     expect(conflictsOf(slot('a', 'x', 'y'), slot('b', 'y'))).toEqual({
-      a: ['Use another alias than "y": requests for it go to this slot or to "b"'],
+      a: ['Requests for "y" go to this slot or to "b": use another alias'],
     });
   });
 
