@@ -87,7 +87,7 @@ export async function createToken(): Promise<NewToken> {
   return { id, token: formatToken({ id, secret }), hash: await hash(secret, { ...PARAMETERS, type: argon2id }) };
 }
 
-/** False also for a hash that cannot be used: somebody has edited it. */
+/** False also for an unusable hash, e.g. after an edit by hand. */
 export async function matchesHash(hash: string, secret: string): Promise<boolean> {
   const { verify } = await loadArgon2();
   return await verify(hash, secret).catch(() => false);

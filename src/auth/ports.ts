@@ -19,6 +19,6 @@ export interface SharedTokenText {
   copy(): SharedText | undefined;
   /** The newest text. Fails with `NotFound` if it does not exist. */
   read(signal: AbortSignal): Promise<Result<SharedText>>;
-  /** Replaces the text, and the copy with it. Fails with `Conflict` if somebody has written since `before` was read. */
+  /** Replaces the text, and the copy with it. Fails with `Conflict` if the text changed since `before` was read. */
   write(before: SharedText, text: string, signal: AbortSignal): Promise<Result<void>>;
 }

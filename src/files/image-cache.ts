@@ -155,7 +155,7 @@ function refused(problem: string): CachedImage {
   return { ok: false, problem };
 }
 
-/** Distinguishes errors of the source from those of the disk. */
+/** Distinguishes source errors from disk errors. */
 function remembering(next: () => Promise<Uint8Array | undefined>) {
   let failed = false;
   return {

@@ -9,7 +9,7 @@ import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { Translate } from './translation.ts';
 
-/** Contents of a model's files in terms of its provider: plain data, compared by value, read by nobody else. */
+/** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
 export type ModelContents = Readonly<Record<string, unknown>>;
 
 /** Properties of a model for users, independent of the provider. Absent: unknown. */

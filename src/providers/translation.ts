@@ -88,7 +88,7 @@ export type TranslationStep =
   | { readonly kind: 'write'; readonly bytes: string | Uint8Array }
   /** Replaces the requests sent if the client leaves, a timeout passes or the run throws. Result: `done`. */
   | { readonly kind: 'on-leave'; readonly requests: readonly UpstreamRequest[] }
-  /** Replaces the requests sent after the end of the request; nobody waits for them. Result: `done`. */
+  /** Replaces the requests sent after the end of the request; they are not awaited. Result: `done`. */
   | { readonly kind: 'on-end'; readonly requests: readonly UpstreamRequest[] };
 
 export type StepResult =

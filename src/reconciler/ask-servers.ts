@@ -32,7 +32,7 @@ export async function askServers(
 
 const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;
 
-/** The reason of an abort that nobody reads. Without one, each abort makes an error with a stack. */
+/** Reason of an abort; it is never read. Without one, each abort makes an error with a stack. */
 const ENDED = 'The probe has ended';
 
 /** Asks for health, or readiness until the first pass. A passed endpoint is also pinged: health may queue. */
@@ -67,7 +67,7 @@ async function askOne(
   return health;
 }
 
-/** Where it is not, its provider finds out what is wrong with it. */
+/** If it is not, its provider determines the cause. */
 async function isAlive(endpoint: Endpoint, io: ProbeIo, path: string, signal: AbortSignal): Promise<boolean> {
   const { status } = await io.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
   return status === 200;

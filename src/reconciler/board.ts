@@ -50,7 +50,7 @@ export interface BoardSlot extends RoutedSlot {
   readonly lastLog?: readonly string[];
   /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */
   readonly memory?: MemoryVerdict;
-  /** Why the slot is what it is, line by line; times are relative to `now`, in monotonic milliseconds. */
+  /** Explanation of the slot's state, line by line; times are relative to `now`, in monotonic milliseconds. */
   explain(now: number): string;
 }
 

@@ -269,7 +269,7 @@ interface Role {
   readonly takesOver: boolean;
 }
 
-/** What a pass leaves for later ones and for those who ask in between. */
+/** State kept between passes, for later passes and for queries. */
 interface LoopMemory {
   /** As last read; stays in force while the source cannot be read. */
   desired: DesiredState | undefined;

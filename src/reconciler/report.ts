@@ -46,7 +46,7 @@ export interface Reporter {
 
 /** What `publish` is to record. */
 export interface Prepared {
-  /** The slots of which something else is published than before. */
+  /** Slots whose published status changed. */
   readonly changes: readonly PublicationChange[];
   readonly publications: ReadonlyMap<SlotName, Publication>;
   readonly published: ReadonlyMap<SlotName, PublishedSlot>;

@@ -27,7 +27,7 @@ export interface Tracker {
 
   /** Everything that ended before this moment shows in the next observation. */
   beginObservation(): void;
-  /** Returns workloads that disappeared although nobody here stopped them. */
+  /** Returns workloads that disappeared without a stop action. */
   observe(seen: readonly SeenWorkload[], now: number): readonly Vanished[];
   markDraining(draining: ReadonlySet<WorkloadId>, now: number): void;
   /** Forgets slots that are no longer desired. */
@@ -145,7 +145,7 @@ interface SlotAttempts {
   /** Its runtime restarted a workload of it. */
   restartedInPlace(slot: SlotName): void;
   failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
-  /** A workload that somebody altered is being replaced, or was updated in place. */
+  /** An altered workload is being replaced, or was updated in place. */
   repaired(slot: SlotName, workload: WorkloadId, now: number): void;
   /** Adds log lines to the attempt of this workload that failed at `at`. */
   addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;

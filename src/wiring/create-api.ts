@@ -166,7 +166,7 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
   };
 }
 
-/** An image may outlive its time by this much on disk; nobody gets it then. */
+/** An expired image stays on disk for at most this long; it is not served. */
 const TIDY_MS = 3_600_000;
 
 function openImageCache(

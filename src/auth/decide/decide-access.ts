@@ -61,7 +61,7 @@ export function decideScope(access: Access, caller: Caller): AccessDecision {
 type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'bearer'; readonly token: string }
-  /** Two different credentials, of which none may be preferred. */
+  /** Two different credentials; neither takes precedence. */
   | { readonly kind: 'ambiguous' }
   | { readonly kind: 'email'; readonly email: string };
 
@@ -110,7 +110,7 @@ export function readCredential(rawHeaders: readonly string[], trust: ProxyTrust)
   }
   if (isAmbiguous) return { kind: 'ambiguous' };
   if (token !== undefined) return { kind: 'bearer', token };
-  // Repeated headers mean that somebody added one to that of the proxy.
+  // Repeated headers mean that a client added one to the proxy's.
   if (email === '' || emails > 1 || secrets > 1) return { kind: 'none' };
   return trust.isProxy() && trust.matchesSecret(secret) ? { kind: 'email', email } : { kind: 'none' };
 }

@@ -74,7 +74,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
     return { kind: 'pullable', sizeBytes: entry === undefined ? undefined : downloadBytes(entry) };
   }
 
-  /** A file of the user, in a store of which this is a view if it is mounted here. */
+  /** A file of the user; this store is a view of it if it is mounted here. */
   function presenceOfOther(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
     if (mounted?.kind === 'present') return mounted;
     if (formats.some(({ mustBeRead }) => mustBeRead?.(path.basename(id)) === true)) return notRead(id, mounted);

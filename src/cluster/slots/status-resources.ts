@@ -55,7 +55,7 @@ const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'statu
 /** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
-/** Gap before a difference that nobody waits for: a request began or ended, a counter grew. */
+/** Delay for changes without urgency: a request began or ended, a counter grew. */
 const QUIET_GAP_MS = 10_000;
 /** Gap before a status that another client has changed back: faster writes would only be a fight. */
 const REPAIR_GAP_MS = 30_000;

@@ -26,7 +26,7 @@ export interface HoldDeps {
   readonly board: { current(): RoutedView };
   /** A workload got its first request or lost its last one. `draining`: it is no longer on the board. */
   readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
-  /** A server reported its progress; undefined once the request has ended. Default: nobody listens. */
+  /** A server reported its progress; undefined once the request has ended. Default: ignored. */
   readonly onProgress?: ProgressListener;
 }
 

@@ -44,7 +44,7 @@ const DATA = /^data:/i;
 interface ChatBodyDeps {
   readonly settings: Pick<Settings, 'SVC_FETCH_IMAGES' | 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT'>;
   readonly fetchImage: FetchImage;
-  /** Returns the problem with a URL, of which `before` were accepted. Default: `refuseMedia`. */
+  /** Returns the problem with a URL; `before` URLs were accepted already. Default: `refuseMedia`. */
   readonly check?: (url: FoundUrl, before: number) => BodyProblem | undefined;
 }
 

@@ -64,7 +64,7 @@ export function createImageFetcher(options: ImageFetcherOptions): FetchImage {
     const name = url.hostname.replace(/^\[|\]$/g, '');
     const addresses = isIP(name) === 0 ? await resolve(name).catch(() => []) : [name];
     const [first] = addresses;
-    // The same words for a name that does not exist, so that nobody learns which names do inside of this network.
+    // Same text as for a name that does not exist, so that clients cannot probe which names exist in this network.
     if (first === undefined || !addresses.every(isPublic)) throw new Refused('its host has no public address');
     return first;
   }

@@ -38,7 +38,7 @@ export async function placeDirectory(from: string, target: string, isCorrect: ()
 }
 
 /**
- * Hidden and with the suffix of partial files: nobody takes it for a model, and `svcctl model prune` removes it after a
+ * Hidden and with the suffix of partial files: no reader takes it for a model, and `svcctl model prune` removes it after a
  * crash.
  */
 export function hiddenPath(target: string, name: string): string {

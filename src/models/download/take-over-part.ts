@@ -97,7 +97,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
     async takeOver() {
       if ((await sizeOf(own)) > 0) return;
       const names = new Set(await readdir(directory));
-      // Without its journal, nobody knows which blocks a part has.
+      // Without its journal, the blocks of a part are unknown.
       const usable = (await readOthers()).filter((part) => !isActive(part) && part.bytes > 0 && names.has(journalOf(part.name)));
       const longest = usable.toSorted(compare)[0];
       if (longest === undefined) return;

@@ -27,7 +27,7 @@ interface TrackInput {
   readonly now: number;
 }
 
-/** Changes the tracker. Returns the workloads that disappeared although nobody here stopped them. */
+/** Changes the tracker. Returns the workloads that disappeared without a stop action. */
 export function trackObservation(tracker: Tracker, input: TrackInput): readonly Vanished[] {
   const { slots, seen, traffic, traits, published, takesOver, recalled, now } = input;
   const edits = new Map<SlotName, SlotEdit>();

@@ -11,7 +11,7 @@ import {
   type TrackedHistory,
 } from '../decide/facts/workload-history.ts';
 
-/** A workload that disappeared although nobody here stopped it. */
+/** A workload that disappeared without a stop action. */
 export interface Vanished {
   readonly id: WorkloadId;
   readonly slot: SlotName;

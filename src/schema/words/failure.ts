@@ -6,7 +6,7 @@ export type FailureKind =
   | 'retry'
   /** Nothing is wrong; try again at `until`. */
   | 'waiting'
-  /** Trying again changes nothing: somebody must act. */
+  /** Permanent: a retry fails again until somebody acts. */
   | 'stalled';
 
 /** A fact or a failure: a reason, used as a condition's reason, and one sentence. */

@@ -16,7 +16,7 @@ export function reuse<Value>(before: Value | undefined, after: Value): Value {
   return before !== undefined && isSameValue(before, after) ? before : after;
 }
 
-/** The same for two tables of which one key does not count. */
+/** Compares two tables without one key. */
 export function isSameExcept<Key extends string>(
   left: Readonly<Record<Key, unknown>>,
   right: Readonly<Record<Key, unknown>>,

@@ -10,7 +10,7 @@ import { responseHead } from './decide/write-head.ts';
 
 export interface FastResponseDeps {
   readonly socket: Pick<Duplex, 'cork' | 'destroy' | 'uncork' | 'writable' | 'writableNeedDrain' | 'write'>;
-  /** The time, as the header `Date` has it. */
+  /** Value of the `Date` header. */
   readonly date: () => string;
   readonly keepAliveSeconds: number;
   /** Called once, when the last byte has been handed to the kernel. `last`: the connection is to be closed. */

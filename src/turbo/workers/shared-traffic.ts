@@ -99,7 +99,7 @@ export function createSharedTraffic({ local, board, now, abort, sync }: SharedTr
   };
 }
 
-/** Returns the slots of which a worker has got its first or lost its last request. */
+/** Returns the slots for which a worker got its first or lost its last request. */
 function takeRows({ workloads, demand, inFlight }: Reported, rows: TrafficRows, at: number): ReadonlySet<SlotName> {
   for (const { workload, inFlight: count, usedAgoMs, heardAgoMs } of rows.workloads) {
     // The one that was used last comes last.

@@ -100,7 +100,7 @@ export class Session {
     this.#sendError({ ...error, param: null }, undefined);
   }
 
-  /** Commits what is being said, and calls back once everything is transcribed. */
+  /** Commits the current utterance; calls back once everything is transcribed. */
   finish(callback: () => void): void {
     if (this.#isCollecting()) this.#commit();
     this.#onIdle = callback;

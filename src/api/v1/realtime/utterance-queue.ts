@@ -158,7 +158,7 @@ export function createSessionMemory({ budget, settings }: MemoryDeps) {
       reserved += bytes;
       return undefined;
     },
-    /** Returns what is reserved beyond the bytes that are kept. */
+    /** Releases the memory reserved beyond the kept bytes. */
     keep(bytes: number): void {
       const more = Math.max(0, reserved - bytes);
       budget.release(more);

@@ -4,7 +4,7 @@
  * term of the holder has ended when others may acquire the lease, however long messages take and whatever the clocks
  * show. Pure.
  *
- * After a Lease was deleted, nobody can see who held it. So the holder of a new Lease does not lead yet: it waits for
+ * After a Lease was deleted, its holder is unknown. So the holder of a new Lease does not lead yet: it waits for
  * longer than the term of the deleted Lease's holder can last. A Lease and its successor never have a leader at the
  * same time.
  */

@@ -7,7 +7,7 @@ import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
 export interface LeaseRecord {
   readonly uid: string;
-  /** Empty if nobody holds the Lease. */
+  /** Empty if the Lease is not held. */
   readonly holder: string;
   /** Distinguishes two processes with the same name. Empty if another program wrote the Lease. */
   readonly instance: string;

@@ -27,7 +27,7 @@ export function podSecurity({ securityContext = {} }: PodOverlay, user: number |
   };
 }
 
-/** `confined` is merged with the overlay; `asRoot` applies only if nobody has chosen a user. */
+/** `confined` is merged with the overlay; `asRoot` applies only if no user is set. */
 export function containerSecurity(pod: PodOverlay, overlay: ContainerOverlay | undefined, confined: Part, asRoot: Part): Part {
   const { securityContext = {} } = overlay ?? {};
   const chosen = securityContext.runAsUser ?? pod.securityContext?.runAsUser;
@@ -47,7 +47,7 @@ export function podFields(pod: PodOverlay, own: Amounts): Part {
   return defined({ priorityClassName, runtimeClassName, schedulerName, topologySpreadConstraints });
 }
 
-/** Each name once, those of the installation first. */
+/** Each name once, names of the installation first. */
 export function pullSecrets({ imagePullSecrets = [] }: PodOverlay, ofInstallation: readonly string[]): Part {
   const names = new Set([...ofInstallation, ...imagePullSecrets.map(({ name }) => name)]);
   return filled({ imagePullSecrets: [...names].map((name) => ({ name })) });

@@ -78,7 +78,7 @@ export function configMapManifest(workload: KubeWorkload, owner: OwnerReference 
   };
 }
 
-/** The metadata of an object of which each slot has one. */
+/** Metadata of an object that each slot has once. */
 const slotMetadata = ({ slot }: KubeWorkload, owner: OwnerReference | undefined) => ({
   name: slotObjectName(slot),
   labels: slotLabels(slot),

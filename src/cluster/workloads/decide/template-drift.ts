@@ -16,7 +16,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { isSameQuantity } from './apply-overlay.ts';
 import type { KubeRecord } from './workload-phase.ts';
 
-/** Returns the last applied `spec`; undefined if somebody removed or damaged the annotation. */
+/** Returns the last applied `spec`; undefined if the annotation is missing or damaged. */
 export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
   const spec = parseJson(annotations[APPLIED_ANNOTATION] ?? '');
   return isDeploymentSpec(spec) ? spec : undefined;

@@ -7,7 +7,7 @@ export interface InferencePath {
   /** The path that is passed to the provider instead, if this one is an alias. */
   readonly canonical?: string;
   readonly capability: Capability;
-  /** Default: that of OpenAI. */
+  /** Default: OpenAI's. */
   readonly dialect?: Dialect;
   readonly body?: 'multipart';
   /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */

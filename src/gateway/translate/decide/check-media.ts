@@ -57,7 +57,7 @@ interface CheckedSpeech {
   readonly voice?: VoiceName | undefined;
 }
 
-/** `limit` in characters, of which an emoji is one. */
+/** `limit` in characters; an emoji counts as one. */
 export function checkSpeech(body: string, limit: number): CheckedSpeech {
   const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
   if (json === undefined) return wrong('The body is not a JSON object', null);

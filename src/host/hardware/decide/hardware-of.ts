@@ -24,7 +24,7 @@ import { viewOf, type MachineView } from './machine-view.ts';
 import { nvidiaGpu, nvidiaGpusOfWsl } from './nvidia-gpu.ts';
 
 export const MEMINFO = '/proc/meminfo';
-/** podman and docker create these files in containers, where `/dev` is not that of the machine. */
+/** podman and docker create these files in containers, where `/dev` is not the machine's. */
 export const CONTAINER_FILES: readonly string[] = ['/run/.containerenv', '/.dockerenv'];
 
 const HIDDEN = 'the service runs in a container, which does not show the devices of the machine';

@@ -45,7 +45,7 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
   return { records, problems: place(text, file, problems), refused };
 }
 
-/** A file of which nothing could be read. */
+/** Result for a file without a readable entry. */
 export function unreadable(problem: SpecProblem): ParsedCatalogue {
   return { records: new Map(), problems: [problem], refused: undefined };
 }

@@ -149,7 +149,7 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
 }
 
 /**
- * The condition `UpToDate`: what answers is what the newest spec says. It is derived from the other conditions, so that
+ * The condition `UpToDate`: the answering server matches the newest spec. It is derived from the other conditions, so that
  * waiting for this one alone is enough: it is true only if nothing is stalled, nothing is under way, and the slot
  * answers or rests on purpose. Pure.
  */
@@ -167,7 +167,7 @@ function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDat
   if (stalled.status === 'True') return upToDate('False', stalled);
   if (ready.status === 'Unknown') return upToDate('Unknown', ready);
   if (ready.status === 'True') {
-    // `PreviousServes` says more than what is under way.
+    // `PreviousServes` says more than the progress of the replacement.
     if (reconciling.status !== 'False') return upToDate('False', ready.reason === 'PreviousServes' ? ready : reconciling);
     return upToDate('True', { reason: 'SpecInForce', message: 'The newest spec is in force' });
   }

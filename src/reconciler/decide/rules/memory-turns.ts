@@ -27,7 +27,7 @@ export interface MemoryRequest {
   readonly incumbent: boolean;
   /** Since when its oldest request waits; undefined where none does. Monotonic milliseconds. */
   readonly waitingSince: number | undefined;
-  /** What is read from the disk to load it. */
+  /** Bytes read from disk to load it. */
   readonly reloadBytes: number;
   /** Monotonic milliseconds; 0 for never. */
   readonly lastActiveAt: number;

@@ -188,7 +188,7 @@ function withName(ahead: Share['ahead'], name: SlotName, placement: PoolBytes): 
   return all;
 }
 
-/** Rather where nobody has to give way for it. */
+/** Prefers a placement that displaces no other slot. */
 function choosePlacement(needs: PlacementQuestion, unused: (id: PoolId) => number, available: (id: PoolId) => number): PoolBytes {
   const beside = placeMemory(needs, unused);
   return lacking(beside, unused) === undefined ? beside : placeMemory(needs, available);

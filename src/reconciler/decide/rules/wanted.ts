@@ -37,7 +37,7 @@ function abandoned(view: SlotView): Finding | undefined {
   return { reason: 'NotAskedFor', message: 'The slot loads on demand, and every request that waited for it has left' };
 }
 
-/** Loading it again for nobody would take the memory from the next one that is asked for. */
+/** Loading it without a request would take memory from the next slot that is requested. */
 function gaveWay(view: SlotView): Finding | undefined {
   if (view.spec.load !== 'on-demand' || !view.lastGaveWay || isInUse(view)) return undefined;
   if (view.applying !== undefined || view.workloads.some(({ alive }) => alive)) return undefined;

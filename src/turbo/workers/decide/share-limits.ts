@@ -23,7 +23,7 @@ export interface LimitShares<Limits> {
   readonly workerBodyBytes: number;
 }
 
-/** `processes`: all that forward, with that of the controller. At least 2. */
+/** `processes`: all that forward, including the controller. At least 2. */
 export function shareLimits<Limits extends SharedLimits>(limits: Limits, processes: number): LimitShares<Limits> {
   const { SVC_BUFFER_LIMIT: buffer, SVC_BODY_LIMIT: body } = limits;
   const kept = Math.floor(Math.min(Math.max(buffer * LEAST_KEPT, body), buffer * MOST_KEPT));

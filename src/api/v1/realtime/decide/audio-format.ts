@@ -70,7 +70,7 @@ export interface TurnDetection {
 
 export interface Hearing {
   readonly speaking: boolean;
-  /** Consecutive loud frames while nobody speaks; consecutive quiet ones while somebody does. */
+  /** Consecutive loud frames during silence; consecutive quiet frames during speech. */
   readonly frames: number;
   /** Noise floor, 0 to 1. */
   readonly noise: number;
