@@ -34,17 +34,13 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   let lists = 0;
   let urgent = false;
 
-  /** Returns the stored object if it has the same version. */
   function sameVersion({ metadata }: KubeObject): KubeObject | undefined {
     const stored = objects.get(metadata.name);
     const { uid, resourceVersion } = stored?.metadata ?? {};
     return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
   }
 
-  /**
-   * Keeps the stored object of the same version: callers compare by identity. A version with the same content is no
-   * change.
-   */
+  /** Callers compare by identity, so the stored object of the same version stays. */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
     if (sameVersion(object) !== undefined) return false;
@@ -65,12 +61,8 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   return {
     items: (): ReadonlyMap<string, KubeObject> => objects,
     sameVersion,
-    /** The version from which a watch continues. */
     resourceVersion: (): string => version,
-    /**
-     * Call it when a list request starts, and pass the result to `replaceAll`: own writes in between are newer than the
-     * list.
-     */
+    /** Pass the result to `replaceAll`: own writes in between are newer than the list. */
     beginList: (): number => (lists += 1),
     /** Returns whether anything changed, like `noteWritten` and `noteRemoved`. */
     replaceAll({ items, resourceVersion }: ObjectList, begun: number): boolean {
@@ -108,7 +100,6 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
       unconfirmed.set(name, { since: lists, removedUid: uid });
       return drop(name);
     },
-    /** Returns whether there was an urgent change since the last call. */
     consumeUrgency(): boolean {
       const wasUrgent = urgent;
       urgent = false;
@@ -127,7 +118,6 @@ function hasSameContent(left: KubeObject, right: KubeObject): boolean {
 
 export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;
 
-/** Tracks the age of a reflector's copy and reports its lists and watches to the observer. */
 export function createCopyRecord(resource: string, clock: Clock, observer: CopyObserver) {
   let age: CopyAge = confirmed(clock.now());
   let cause: ListCause = 'start';

@@ -41,21 +41,15 @@ export interface ReflectorOptions {
   readonly api: KubeApi;
   readonly type: ResourceType;
   readonly labelSelector?: string;
-  /** `metadata.name=…` for one object, which a Role may then grant by its name. */
+  /** `metadata.name=…`, which a Role may grant by its name. */
   readonly fieldSelector?: string;
   /** Must keep name, UID and resource version. Default: removes `managedFields`, half the size of an object. */
   readonly transform?: Transform;
-  /**
-   * Whether a change wakes subscribers immediately instead of within `BATCH_MS`. Removals always do. Default: all
-   * changes.
-   */
+  /** Whether a change wakes subscribers at once instead of within `BATCH_MS`. Removals do. Default: all changes. */
   readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
-  /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /**
-   * Interval of the periodic lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes.
-   */
+  /** Interval of the lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes. */
   readonly relistMs?: number;
   /** A watch with bookmarks, which servers send every minute, is given up if nothing is received for this long. */
   readonly silentMs?: number;
@@ -63,14 +57,10 @@ export interface ReflectorOptions {
 }
 
 export interface RefreshableReflector extends Reflector {
-  /**
-   * Reads the newest state. Resolves when that has succeeded, which may need several attempts, or when the signal
-   * aborts.
-   */
+  /** Reads the newest state, in as many attempts as that takes. Resolves when read, or when the signal aborts. */
   refresh(signal: AbortSignal): Promise<void>;
 }
 
-/** Whether the API server has listed the objects at least once. */
 export function wasListed(copy: Pick<Reflector, 'health'>): boolean {
   const health = copy.health();
   return health.kind === 'unreachable' ? health.listed : health.kind === 'current';
@@ -89,7 +79,6 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   const wakes = new Set<Wake>();
   /** Callbacks that wait for a list of the newest state, and since when. */
   const refreshes = new Map<() => void, number>();
-  /** Aborts to end the watch for a list. */
   let relist = new AbortController();
   /** False once the server has shown that it cannot. */
   let streams = true;
@@ -238,7 +227,6 @@ function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectLi
 
 interface ListWatchLoop {
   list(signal: AbortSignal): Promise<Result<void>>;
-  /** Watches until it is time for the next list, or until the watch ends. */
   watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome>;
   onFailure(failure: Failure): void;
   readonly clock: Clock;
@@ -250,7 +238,7 @@ interface ListWatchLoop {
 const UNPROVEN_RELIST_MS = 600_000;
 const NOW: ListDue = { bookmarked: Number.NEGATIVE_INFINITY, otherwise: Number.NEGATIVE_INFINITY };
 
-/** Runs until the signal aborts. Never sends requests in a hot loop: the delay grows with each failure in a row. */
+/** Never sends requests in a hot loop: the delay grows with each failure in a row. */
 async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatchLoop, signal: AbortSignal): Promise<void> {
   const { clock, random, relistMs } = options;
   let failures = 0;

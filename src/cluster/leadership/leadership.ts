@@ -1,7 +1,6 @@
 /**
- * Leader election on a Lease. `start` runs a loop until its signal aborts: `decide/lease-decision.ts` chooses the next
- * step, and the response yields the new state of the candidate. Events of `lease-watch.ts` change the state too, and
- * end a wait early. After every change, `term.ts` begins or ends the term. The phases of a replica:
+ * Leader election on a Lease. `start` runs a loop until its signal aborts, then ends the term and releases the Lease.
+ * The phases of a replica:
  *
  *      standby ── lease expired or released: acquire ──▶ leader ── renew, renew, … ──▶ leader
  *       ▲   └── no Lease: create it ──▶ holder, ── delay ──▶ ▲                           │
@@ -11,9 +10,6 @@
  * A term, in time since the leader sent its last renewal:
  *
  *      0 ────── renewMs: sends the next renewal ────── renewDeadlineMs: term ends ────── durationMs: others may acquire
- *
- * `leads`, `term` and `holder` never send a request. When the signal of `start` aborts, the term ends first, and then
- * the Lease is released, so that another replica can acquire it immediately.
  */
 import type { Failure } from '../../schema/words/failure.ts';
 import {
@@ -51,11 +47,9 @@ interface LeadershipDeps {
   readonly log?: SourceLog;
 }
 
-/** How long the release may take. If it fails, the next leader waits until the lease expires. */
 const RELEASE_WITHIN_MS = 1500;
 
 export interface LeaseLeadership extends Leadership {
-  /** The number of leader changes in the Lease. Undefined while the Lease is unknown or does not exist. */
   transitions(): number | undefined;
 }
 
@@ -177,10 +171,8 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
   };
 }
 
-/** Begins and ends the terms of this replica as time passes and the candidate changes, and notifies the subscribers. */
-
 interface TermDeps {
-  /** Whether this replica holds an unexpired lease at this moment. */
+  /** Whether this replica holds an unexpired lease. */
   readonly leadsNow: () => boolean;
   readonly holder: () => string | undefined;
   /** Returns the milliseconds until `leadsNow` may change without an event, if known. */
@@ -201,7 +193,7 @@ function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: T
 
   const leads = (): boolean => !isOver && leadsNow();
 
-  /** Updates the term, its timer and the subscribers. Idempotent. Call it after every change. */
+  /** Idempotent. Call it after every change. */
   function update(): void {
     const before = current;
     const isLeader = leads();
@@ -233,14 +225,11 @@ function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: T
       refresh();
       return current !== undefined;
     },
-    /** Aborts when the current term ends; already aborted while there is none. */
     signal(): AbortSignal {
       refresh();
       return current?.signal ?? NO_TERM;
     },
-    /** Wakes when this replica starts or stops to lead, and when the holder changes. */
     changes: (wake: Wake, signal: AbortSignal): void => addWake(wakes, wake, signal),
-    /** Ends the current term for good: no other term begins. */
     end(): void {
       isOver = true;
       update();

@@ -1,7 +1,4 @@
-/**
- * Shares the traffic between replicas. Each one reports its traffic in an annotation of its own Lease, and the leader
- * reads the reports of the others from a copy that exists during its term. No replica waits for another one.
- */
+/** Replicas report their traffic in annotations of their own Leases; the leader reads them. None waits for another. */
 import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
 import { parseLease, renewTimeMs, microTime } from './decide/lease-record.ts';
@@ -27,7 +24,6 @@ interface ReplicaReportsDeps {
   readonly api: Pick<KubeApi, 'get' | 'apply' | 'remove'>;
   /** The name of this replica and of its pod. */
   readonly identity: string;
-  /** UID of the pod, which then owns the Lease. */
   readonly podUid?: string;
   readonly local: Traffic;
   /** The Leases with the label `inference.svc.dev/component=gateway`; none while this replica does not lead. */
@@ -36,17 +32,15 @@ interface ReplicaReportsDeps {
   readonly leaseDurationMs: number;
   /** Unix milliseconds, for the times in Leases. */
   readonly now: () => number;
-  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
+  /** From the same clock as in `local`. */
   readonly monotonic?: () => number;
   readonly log?: Pick<SourceLog, 'warn'>;
-  /** Interval in which the leader looks for Leases of replicas that are gone. Default: a minute. */
   readonly tidyMs?: number;
 }
 
 export interface ReplicaReports {
   /** The traffic of all replicas on the leader; otherwise the own. `abort` ends only requests of this replica. */
   readonly traffic: Traffic;
-  /** Reports until the signal aborts. Then removes the report and resolves. */
   start(signal: AbortSignal): Promise<void>;
 }
 
@@ -54,9 +48,7 @@ interface Peer {
   readonly object: KubeObject;
   /** Undefined if the annotation is missing or invalid. */
   readonly report: TrafficReport | undefined;
-  /** When this version was first seen, on the monotonic clock. */
   readonly changedAt: number;
-  /** Whether the replica was alive when this version was written, as far as we know. */
   readonly wasAlive: boolean;
 }
 
@@ -81,9 +73,7 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const wakes = new Set<Wake>();
   let history = NO_HISTORY;
 
-  /**
-   * Applies the changes of the reflector. Returns the milliseconds until the next pass is due; undefined if none is.
-   */
+  /** Returns the milliseconds until a pass is due. */
   function refresh(): number | undefined {
     const items = leases.items();
     let soonest: number | undefined;
@@ -161,21 +151,16 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   };
 }
 
-/**
- * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically,
- * until the signal aborts. Then removes the Lease and resolves.
- */
+/** Resolves when the report was removed, after the signal aborts. */
 async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
   let last: LastReport | undefined;
   let failures = 0;
-  /** Demand may have begun since the last check. */
   let urgent = false;
   let wait = new AbortController();
 
-  /** Writes a report if one is due. Returns when the next one may be, unless demand begins. */
   async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;

@@ -1,8 +1,7 @@
 /**
- * The models of a cluster. The files are in the pods: each pod fetches or finds its own and reports when it cannot. A
- * pull only decides which files these are (`cluster-sources.ts`). The facts about a model must not change when its file
- * appears, or its slot would be swapped for nothing: they come from the record of that decision, from the catalogue for
- * generated models, or from a store that is mounted here; otherwise only the name is known.
+ * The models of a cluster. The files are in the pods; a pull only decides which files these are. The facts about a
+ * model must not change when its file appears, or its slot would be swapped for nothing: they come from the record of
+ * that decision, the catalogue, or a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
@@ -29,22 +28,18 @@ import type { ModelRecords } from './model-records.ts';
 
 export interface ClusterModelStore extends ModelStore {
   readonly sources: ClusterSources;
-  /** Decisions that are being made. */
   readonly pulls: Pulls;
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
-  /**
-   * Forgets the record of a name; fetched files stay in the pods. Resolves to whether there was something to forget.
-   */
+  /** Fetched files stay in the pods. Resolves to whether there was something to forget. */
   forget(id: ModelId): Promise<Result<boolean>>;
 }
 
 export interface ClusterModelStoreOptions {
-  /** The gateway's own store; its directory may be empty. */
   readonly store: Pick<DirectoryModelStore, 'root' | 'formats' | 'observe' | 'changes' | 'list'>;
   readonly records: ModelRecords;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue;
-  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: number | undefined;
 }
 
@@ -128,7 +123,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
   };
 }
 
-/** The presence of a model that the gateway has to read. A mounted file reports its own problem. */
+/** A mounted file reports its own problem. */
 function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
   if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
   const place = isInWorkflowsMount(id)

@@ -1,6 +1,6 @@
 /**
- * The sources of a cluster's models. Instead of pulling, it decides what a name means, whether its licence was
- * accepted, and what the files say, and keeps that as a record, from which the pods fetch.
+ * Instead of pulling, a cluster decides what a name means, whether its licence was accepted, and what the files say,
+ * and keeps that as a record, from which the pods fetch.
  */
 import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
@@ -21,7 +21,7 @@ export interface ClusterSourcesOptions {
   readonly hub: HubAccess;
   readonly catalogue: Catalogue;
   readonly formats: readonly ModelFormat[];
-  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' |
   readonly licenses: Pick<ModelSources['licenses'], 'accepted'> & {
     accept(license: string, model: string): Promise<Result<void>>;
   };
-  /** Decides which files the pods fetch, and keeps a record if the licence of the model is open or was accepted. */
+  /** Keeps a record if the licence of the model is open or was accepted. */
   decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
 }
 
@@ -124,7 +124,6 @@ async function readText(
   }
 }
 
-/** The facts that the catalogue states, in the terms of the provider. */
 function statedContents(formats: readonly ModelFormat[], { provider, files, stated }: CatalogueEntry): Pick<ModelText, 'contents'> {
   const paths = files.map((file) => file.path);
   return defined({ contents: formats.find(({ kind }) => kind === provider)?.contentsFrom(stated, paths) });

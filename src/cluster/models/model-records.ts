@@ -1,8 +1,4 @@
-/**
- * The records of the models that pods fetch, and the accepted licences, as ConfigMaps of the namespace. Every replica
- * has a copy, so each derives the same facts, and they survive restarts and changes of the leader. The first replica
- * that creates a record has decided.
- */
+/** Records of models and accepted licences as ConfigMaps. The first replica that creates a record has decided. */
 import type { Pin } from '../../models/decide/pin.ts';
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Wake } from '../../reconciler/ports.ts';
@@ -32,7 +28,6 @@ export type ModelRecords = ReturnType<typeof createModelRecords>;
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
   readonly copy: Reflector;
-  /** Directory where the gateway would have the files. */
   readonly root: string;
   readonly acceptedLicenses: readonly string[];
 }
@@ -64,9 +59,8 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
   }
 
   return {
-    /** Whether the API server has listed the records at least once. */
     isKnown: (): boolean => wasListed(copy),
-    /** Undefined if there is none, or it cannot be read. The same object as long as the record is the same. */
+    /** Undefined if there is none, or it cannot be read. */
     read(id: ModelId): KnownRecord | undefined {
       const object = copy.items().get(recordName(id));
       return object === undefined ? undefined : parse(object);
@@ -85,7 +79,6 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
       return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its record is read next`);
     },
     remove,
-    /** The licences in lower case. */
     acceptedLicenses(): ReadonlySet<string> {
       const here = [...copy.items().values()].flatMap((object) => parseLicenseObject(object) ?? []);
       return new Set([...acceptedLicenses.map((license) => license.toLowerCase()), ...here]);

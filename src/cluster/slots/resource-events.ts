@@ -1,6 +1,6 @@
 /**
- * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: they are dropped while
- * the server is busy or unreachable, or if a slot has too many. The timeline has all of them.
+ * Publishes timeline entries as Events on the leader, at best effort: they are dropped while the server is busy or
+ * unreachable, or if a slot has too many. The timeline has all of them.
  */
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
@@ -26,7 +26,6 @@ import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
 export interface ResourceEvents extends StatusSink {
-  /** Number of Events that are due and not written yet. */
   waitingCount(): number;
 }
 
@@ -63,7 +62,6 @@ interface Publication {
 export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
   const { ownerOf, leadership, clock, log, observer = NO_OBSERVER } = options;
   const publications = new Map<string, Publication>();
-  /** Keys of `publications` that the server does not have in their present form. */
   const waiting = new Set<string>();
   const recentMessages = new Map<string, RecentMessages>();
   const slotBuckets = new Map<string, Bucket>();
@@ -156,7 +154,6 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     dropping = true;
   };
 
-  /** A former leader publishes nothing. */
   const dropAll = (): void => {
     waiting.clear();
     queue.clear();

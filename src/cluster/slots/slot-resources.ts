@@ -1,8 +1,4 @@
-/**
- * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that
- * is being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed
- * objects.
- */
+/** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
@@ -18,29 +14,26 @@ import { parseResourceStatus } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
 export interface SlotResources extends SlotSource {
-  /** The owner of every object of the slot; undefined if there is no such resource or it is being deleted. */
+  /** Undefined if there is no such resource or it is being deleted. */
   ownerOf(slot: SlotName): OwnerReference | undefined;
-  /** The generation at the last read, also of a refused slot. */
+  /** Also of a refused slot. */
   generationOf(slot: SlotName): number | undefined;
-  /**
-   * The text in force at the last read, for the status of the object with this uid; undefined if that object has none.
-   */
+  /** The text in force of the object with this uid. */
   lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
-  /** The statuses that the leader published, without incomplete ones. */
+  /** As the leader published them, without incomplete ones. */
   statuses(): ReadonlyMap<SlotName, SlotStatus>;
 }
 
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly log: SourceLog;
-  /** Monotonic milliseconds, on the clock of the reflectors. Default: those of the process. */
+  /** On the clock of the reflectors. */
   readonly now?: () => number;
 }
 
 /** An older copy may be far from the truth. Until then, a restart of the API server goes unnoticed. */
 const STALE_AFTER_MS = 60_000;
 
-/** One resource: a slot, or the reason why it cannot be one. */
 interface Entry {
   readonly object: KubeObject;
   readonly parsed: ParsedResource | undefined;

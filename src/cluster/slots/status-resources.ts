@@ -1,8 +1,4 @@
-/**
- * Publishes statuses in the `status` of their SlotSpecs, on the leader. Writes only the newest status, only where the
- * server has a different one, and not faster than anyone could read it. `write-queue.ts` keeps the order and the
- * timers.
- */
+/** Publishes the newest status of each slot on the leader, not faster than anyone could read it. */
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/decide/resource-path.ts';
@@ -28,13 +24,9 @@ import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
 export interface StatusResources extends StatusSink {
-  /**
-   * Compares after changes of the SlotSpecs or the leadership, until the signal aborts: a status may have been edited.
-   */
+  /** Also compares after changes of the SlotSpecs or the leadership: a status may have been edited. */
   start(signal: AbortSignal): void;
-  /** Resolves when every status is written, or has failed once. */
   flush(): Promise<void>;
-  /** Number of statuses that are due and not written yet. */
   waitingCount(): number;
 }
 
@@ -42,9 +34,7 @@ interface StatusResourcesOptions {
   readonly api: Pick<KubeApi, 'apply' | 'namespace'>;
   readonly slots: Pick<Reflector, 'items' | 'noteWritten' | 'changes'>;
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
-  /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
-  /** The last good spec of the object with this uid, from `SlotResources`. */
   readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
@@ -77,7 +67,7 @@ type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
   | { readonly kind: 'refused'; readonly problems: readonly SpecProblem[]; readonly generation: number; readonly at: number };
 
-/** A slot's status and its writes. Times are monotonic milliseconds. */
+/** Times are monotonic milliseconds. */
 interface Publication {
   readonly wanted: Wanted;
   /** Start and content of the last write. */
@@ -86,13 +76,10 @@ interface Publication {
   /** The resource version whose status needs no write. */
   readonly currentVersion: string | undefined;
   readonly failures: number;
-  /** When the slot had its first status. */
   readonly firstAt: number;
-  /** The next attempt after a failure. */
   readonly notBefore: number;
 }
 
-/** A status to be written, and the object as it was when this was decided. */
 interface Write {
   readonly name: SlotName;
   readonly publication: Publication;
@@ -136,8 +123,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   });
 
   /**
-   * The resource version is a precondition: an object created again under this name has its own status, and a former
-   * leader must not overwrite the status of the present one. The API server ignores a uid here.
+   * The resource version, a precondition, protects an object created again under this name, and the status of the
+   * present leader. The API server ignores a uid here.
    */
   const write = async (writing: Write): Promise<number | undefined> => {
     const { name, publication, next, object } = writing;
@@ -225,7 +212,6 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   };
 }
 
-/** Leaves out fields that the definition on the server lacks for a while, so that the rest is published. */
 function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'clock' | 'log'>) {
   const known = new Map<string, number>();
   const present = (): ReadonlySet<string> => {
@@ -269,7 +255,7 @@ function earliestWrite(publication: Publication, next: SlotResourceStatus, prese
 
 const delayAfter = (failures: number): number => Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
 
-/** The result for metrics; undefined where the write was aborted or the object is gone: neither is a failure. */
+/** Undefined for an aborted write or a missing object: neither is a failure. */
 function writtenAs(result: Result<unknown>): Written | undefined {
   if (result.ok) return 'done';
   const { reason } = result.failure;

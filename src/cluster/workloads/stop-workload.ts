@@ -92,7 +92,6 @@ function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
   return fail('retry', 'StopFailed', `The pod "${pod?.metadata.name}" does not terminate: ${fix}`);
 }
 
-/** Resolves at the next change of a pod, after `withinMs`, or when the signal aborts. */
 async function nextPodChange({ pods }: KubeReflectors, withinMs: number, signal: AbortSignal): Promise<void> {
   const changed = new AbortController();
   const ended = AbortSignal.any([signal, changed.signal]);

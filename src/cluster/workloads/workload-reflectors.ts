@@ -1,4 +1,3 @@
-/** Local copies of the objects that make up workloads, pruned to the fields that are used. */
 import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
@@ -7,13 +6,9 @@ import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
 
 export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
 
-/** Every replica needs these to send requests to the pods. */
 type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableReflector>>;
 
-/**
- * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the
- * copies of objects that only the leader repairs or removes. Default: like the others.
- */
+/** The caller starts the copies. `whileLeading` makes those of objects that only the leader repairs or removes. */
 export function createKubeReflectors(
   options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,
   whileLeading: (open: () => RefreshableReflector) => Reflector = (open) => open(),

@@ -7,7 +7,6 @@ export type GpuAllocation = 'device-plugin' | 'dra';
 
 export type DeviceDemand =
   | { readonly kind: 'none' }
-  /** `count` of an extended resource. */
   | { readonly kind: 'resource'; readonly resource: string; readonly count: number }
   | { readonly kind: 'claim'; readonly deviceClass: string; readonly count: number; readonly template: string }
   /** Device files of the node, mounted into a privileged container. */
@@ -58,5 +57,4 @@ export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Re
   return { affinity: { nodeAffinity: rule } };
 }
 
-/** Whether a Deployment with this `spec` requests its GPUs through DRA. */
 export const usesDra = (spec: Readonly<Record<string, unknown>>): boolean => JSON.stringify(spec).includes('"resourceClaimTemplateName"');

@@ -1,4 +1,4 @@
-/** The volumes of a workload's pods: models, a scratch directory, and device files. Pure. */
+/** The volumes of a workload's pods. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
 import type { DeviceDemand } from './container-devices.ts';
@@ -7,9 +7,9 @@ import { MODELS_TARGET, slotObjectName, type KubeSettings, type KubeWorkload } f
 export interface PodVolumes {
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
   readonly mounts: readonly Readonly<Record<string, unknown>>[];
-  /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
+  /** For the container that fetches the model; undefined if the workload reads no models. */
   readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
-  /** Name of the ConfigMap from which the fetching container reads a workflow. Undefined if the model is none. */
+  /** The ConfigMap that contains the model, if it is a workflow. */
   readonly workflows: string | undefined;
   /** The models are in a directory of the node, which the kubelet creates for root only. */
   readonly modelsOnNode: boolean;
