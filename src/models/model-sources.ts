@@ -1,6 +1,5 @@
 /**
- * Resolves a model name to the source of its files: an id of the catalogue, a name on the Hub, or a name that was
- * pulled or imported. A name on the Hub is resolved at its first pull and kept as a pin.
+ * Resolves a model name to the source of its files. A name on the Hub is resolved at its first pull and kept as a pin.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -22,24 +21,20 @@ export interface ModelSources {
   readonly pins: Pins;
   readonly licenses: Licenses;
   readonly hub: HubAccess;
-  /** Does not use the network. */
+  /** Without the network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
-  /** Asks the Hub if necessary. `ok(undefined)`: the model must already be in the store. */
+  /** `ok(undefined)`: the model must already be in the store. */
   resolve(id: ModelId, signal: AbortSignal): Promise<Result<CatalogueEntry | undefined>>;
-  /** Fails unless the licence of the model is open or was accepted. */
   checkLicense(entry: CatalogueEntry): Promise<Result<void>>;
 }
 
 export interface ModelSourcesOptions {
-  /** Absolute path of the store. */
   readonly root: string;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue | undefined;
-  /** A pin that takes precedence over the catalogue and the store. */
   readonly given?: Pin | undefined;
-  /** Licences accepted in the settings. */
   readonly acceptedLicenses?: readonly string[];
-  /** Memory for a model if its name has no quantisation. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: () => Promise<number | undefined>;
 }
 
@@ -95,7 +90,6 @@ export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string
   return fail('stalled', 'LicenseNotAccepted', `${problem}; accept it with "svcctl model pull ${id} --accept-license"`);
 }
 
-/** Undefined for an imported model, whose files cannot be downloaded. */
 export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
   const { id, isGated, provider = 'gguf', directory, license = '', licenseUrl = '' } = pin;
   const [first, ...more] = pin.files.flatMap((file) => fileOf(file, endpoint) ?? []);
@@ -120,7 +114,6 @@ export interface Licenses {
 
 const Accepted = z.array(z.object({ license: z.string(), model: z.string(), at: z.string() }));
 
-/** Relative to the root of the store. */
 const FILE = '.svc/accepted-licenses.json';
 
 export function createLicenses(root: string, fromSettings: readonly string[]): Licenses {
@@ -139,16 +132,14 @@ export function createLicenses(root: string, fromSettings: readonly string[]): L
 }
 
 export interface UrlModel {
-  /** The path of the file in the store. */
   readonly id: ModelId;
   readonly url: string;
-  /** Hexadecimal. */
   readonly sha256: string;
 }
 
 const SILENCE_MS = 30_000;
 
-/** Names a file at an address, so that it can be pulled like any other model. Asks the server for its size. */
+/** Names a file at an address, so that it can be pulled like any other model. */
 export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlModel, signal: AbortSignal): Promise<Result<Pin>> {
   const known = await sources.known(id);
   const isOwn = known === undefined || (known.files[0].from.kind === 'url' && known.files[0].from.url === url);

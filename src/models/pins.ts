@@ -1,4 +1,3 @@
-/** Reads and writes the pins of a store. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';
@@ -14,7 +13,6 @@ export interface Pins {
   list(): Promise<readonly Pin[]>;
 }
 
-/** `root` is the absolute path of the store. */
 export function createPins(root: string): Pins {
   const parse = async (file: string): Promise<Pin | undefined> => {
     const text = await readFile(path.join(root, file), 'utf8').catch(() => undefined);

@@ -1,7 +1,4 @@
-/**
- * The downloads of this process: one per model, however many callers wait. Each caller may leave; the download stops
- * with the last one and keeps its part. A request through the API waits until the download ends or is cancelled.
- */
+/** One download per model, however many callers wait. It stops with the last one and keeps its part. */
 import type { Progress } from '../reconciler/ports.ts';
 import { fail, type Failure, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
@@ -10,18 +7,14 @@ import { messageOf } from '../platform/error-text.ts';
 export interface ModelPull {
   readonly id: ModelId;
   readonly progress: Progress | undefined;
-  /** Requested through the API, besides slots that need it. */
   readonly isRequested: boolean;
-  /** Set after a requested pull failed; listed until it is requested again or cancelled. */
+  /** Of a requested pull, until it is requested again or cancelled. */
   readonly failure: Failure | undefined;
 }
 
 export interface Pulls {
-  /** Joins or starts the download of a model. Ends early for this caller when its signal aborts. */
   join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>>;
-  /** Starts the download for a caller that does not wait. A second request joins the first. */
   request(id: ModelId): void;
-  /** Returns whether there was a request. */
   cancel(id: ModelId): boolean;
   list(): readonly ModelPull[];
 }

@@ -1,4 +1,3 @@
-/** Reads a model in the store: whether it is usable, and the facts that its provider finds in its files. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.ts';
@@ -15,19 +14,16 @@ type ModelRead =
   | { readonly kind: 'unusable'; readonly message: string };
 
 interface ModelReader {
-  /** `file`: relative to the store. `provider`: as stated by the catalogue. */
   read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
 }
 
 interface Remembered {
   readonly read: ModelRead;
-  /** Everything that the provider read. */
   readonly seen: readonly SeenFile[];
 }
 
 const MAX_REMEMBERED = 4096;
 
-/** `mounts`: directories whose files appear in the store. */
 export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []): ModelReader {
   const remembered = new Map<string, Remembered>();
 
@@ -70,14 +66,10 @@ function present({ id, hostPath, provider, sizeBytes, contents, family }: ModelF
 interface Located {
   readonly hostPath: string;
   readonly entry: StoreEntry;
-  /** 0 for a directory. */
   readonly sizeBytes: number;
 }
 
-/**
- * Resolves links within the store; the server gets the target, except for mounted files. Refuses links out of the
- * store: a container sees only the store, and an id must not give access to other files.
- */
+/** A container sees only the store, and an id must not give access to other files: links out of it are refused. */
 async function locate(
   root: string,
   mounts: readonly MountedModels[],
@@ -116,10 +108,7 @@ function problemOf(error: unknown): string {
   return messageOf(error);
 }
 
-/**
- * Reads a model with the first provider that recognizes and can use it, or only with `provider` if that one recognizes
- * it. Returns the last refusal; undefined if no provider recognizes the files.
- */
+/** Tries `provider` if it recognizes the files, otherwise each that does. The last refusal, or undefined. */
 export async function readByFormat<Read extends { readonly kind: string }>(
   formats: readonly ModelFormat[],
   { entry, provider }: { readonly entry: StoreEntry; readonly provider?: ProviderKind | undefined },

@@ -1,4 +1,3 @@
-/** The model store: a directory of model files, and the models that can be pulled into it. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -24,17 +23,13 @@ import type { MountedModels } from './decide/workflows-mount.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
-  /** Undefined if only the store has the model. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
-  /** The provider that brings the model itself. */
   readonly provider?: ProviderKind;
   readonly family?: string;
 }
 
-/** Models that programs bring themselves, without files in the store. */
 export interface OwnModelSource {
-  /** Undefined if no program has the name. */
   find(id: ModelId): Promise<ModelPresence | undefined>;
   /** Models that this machine can run. */
   list(): Promise<readonly ListedModel[]>;
@@ -46,23 +41,19 @@ export interface DirectoryModelStore extends ModelStore {
   readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
-  /** Lists the catalogue, pulled and imported models, and other models in the directory that a provider recognizes. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
 export interface ModelStoreOptions {
-  /** Absolute. */
   readonly root: string;
   /** A file that several formats recognize belongs to the first one. */
   readonly formats: readonly ModelFormat[];
   /** Directories whose files appear in the store. */
   readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
-  /** Default: the catalogue, and the Hub without a token. */
   readonly sources?: ModelSources;
-  /** Default: there are none. */
   readonly own?: OwnModelSource;
-  /** Names the downloads of this service in a shared directory. The same after a restart, which then resumes them. */
+  /** Names the downloads in a shared directory. The same after a restart, which then resumes them. */
   readonly writer?: string;
   readonly limits?: PullLimits;
   readonly pace?: Pace;
@@ -153,7 +144,6 @@ function isWithin(known: ReadonlySet<string>, file: string): boolean {
   return false;
 }
 
-/** True for a model without an archive. */
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
   return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
@@ -181,7 +171,6 @@ async function watchRoot([root = '', ...mounted]: readonly string[], changed: ()
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
 }
 
-/** Returns paths relative to the root: files, and directories that are models as a whole. */
 async function findModels({ root, formats, mounts = [] }: ModelStoreOptions): Promise<readonly string[]> {
   const found: string[] = [];
   const isModel = (entry: StoreEntry): boolean => {

@@ -1,7 +1,4 @@
-/**
- * The list of the files of an unpacked archive. It appears together with them, so a directory with a list is complete,
- * and its files can be verified although the archive is gone.
- */
+/** The list of the files of an unpacked archive appears together with them, so a directory with a list is complete. */
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -31,16 +28,12 @@ export function bytesOf({ files }: Pick<FileList, 'files'>): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Compares the size only. */
 async function hasSize(directory: string, file: UnpackedFile): Promise<boolean> {
   const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
   return facts?.isFile() === true && facts.size === file.sizeBytes;
 }
 
-/**
- * Returns what matches; undefined if a file is missing or differs. Compares content only if it has at most
- * `hashUpToBytes`.
- */
+/** Undefined if a file is missing or differs. Compares content only up to `hashUpToBytes`. */
 export async function verifyUnpacked(
   directory: string,
   { sha256, hashUpToBytes }: { readonly sha256: string; readonly hashUpToBytes: number },

@@ -48,7 +48,6 @@ export async function* readBzip2(file: string, maxBytes: number, signal: AbortSi
 }
 
 export interface BunzipTask {
-  /** Absolute path. */
   readonly file: string;
   readonly maxBytes: number;
   /** Shared: the number of pieces in flight at the index `PENDING`. */

@@ -1,7 +1,4 @@
-/**
- * Unpacks an archive into a new directory, or refuses it as a whole: see `decide/judge-member.ts`. Ignores owners,
- * modes and times. Checks the disk space before each file.
- */
+/** Unpacks an archive into a new directory, or refuses it as a whole. Ignores owners, modes and times. */
 import { createHash } from 'node:crypto';
 import { link, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,16 +11,15 @@ import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 
 export interface UnpackArchive {
-  /** Absolute path. Its checksum was compared. */
+  /** Its checksum was compared. */
   readonly archive: string;
   readonly sizeBytes: number;
-  /** SHA-256 of the archive. Hexadecimal. */
   readonly sha256: string;
-  /** Size of all files together, as stated by the source. */
+  /** As stated by the source. */
   readonly unpackedBytes?: number | undefined;
   /** For messages. */
   readonly url: string;
-  /** Absolute path of a directory that exists and is empty. */
+  /** A directory that exists and is empty. */
   readonly into: string;
   readonly room: DiskRoom;
   readonly onBytes: (unpackedBytes: number) => void;
@@ -42,7 +38,6 @@ class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** A failure that is already explained. */
 class Failed extends Error {
   override readonly name = 'Failed';
   readonly result: Extract<Result<never>, { readonly ok: false }>;
@@ -57,10 +52,7 @@ class Failed extends Error {
 const OF_TAR_BYTES = 2 ** 20;
 const HEADER_BYTES = 4096;
 
-/**
- * Resolves to the directory with the files and their list: `into`, or the only directory in it. Throws only if the
- * signal aborts. After a failure, `into` is useless.
- */
+/** Resolves to the directory with the files and their list: `into`, or the only directory in it. */
 export async function unpackArchive(options: UnpackArchive, signal: AbortSignal): Promise<Result<string>> {
   const unpacking: Unpacking = { ...options, limits: unpackLimits(options), files: new Map(), links: [], members: 0, bytes: 0 };
   try {

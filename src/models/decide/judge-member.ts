@@ -1,26 +1,20 @@
 /**
- * Decides what to do with a member of an archive: unpack a file or directory, or link to a file of the same archive.
- * Everything else is refused, because archives come from others: paths outside the directory, devices, and more than
- * any model needs. Pure.
+ * Decides what to do with a member of an archive. Paths outside the directory, devices, and more than any model needs
+ * are refused, because archives come from others. Pure.
  */
 import { shorten } from '../../schema/words/nearest-word.ts';
 
-/** Characters of a name in messages. */
 const LONGEST_QUOTE = 100;
 
 export interface ArchiveMember {
   readonly name: string;
-  /** Type in tar: `file`, `directory`, `symlink`, `link`, or another one. */
   readonly type: string | undefined;
   readonly sizeBytes: number;
-  /** Target of a link. */
   readonly linkName?: string | undefined;
 }
 
 export interface UnpackLimits {
-  /** All files together. */
   readonly bytes: number;
-  /** Files, directories and links. */
   readonly members: number;
 }
 
@@ -52,12 +46,11 @@ const MAX_PARTS = 16;
 const MAX_PART_BYTES = 255;
 const MAX_PATH_BYTES = 1000;
 
-/** `unpackedBytes`: as stated by the source. */
 export function unpackLimits({ sizeBytes, unpackedBytes }: { readonly sizeBytes: number; readonly unpackedBytes?: number | undefined }) {
   return { bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES, members: MAX_MEMBERS };
 }
 
-/** Minimum disk space for unpacking: files are hardly ever smaller than their archive. */
+/** Files are hardly ever smaller than their archive. */
 export function leastUnpackedBytes({
   sizeBytes,
   unpackedBytes,

@@ -1,7 +1,4 @@
-/**
- * Downloads or generates one file of a model. If several programs fetch the same file, one downloads it and the others
- * wait.
- */
+/** Downloads or generates one file of a model. Of several programs, one downloads it and the others wait. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,22 +20,19 @@ export interface FetchOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  /** For files on the Hub. */
   readonly sources?: Pick<ModelSources, 'hub'>;
 }
 
 export interface Pace {
-  /** How often to check other downloads of the same file. */
   readonly pollMs: number;
   /** How long the part of another writer may stay unchanged before it is ignored. */
   readonly stillMs?: number;
-  /** Back-off after the first failure; doubles with each further failure in a row. */
+  /** After the first failure; doubles with each further failure in a row. */
   readonly retryMs: number;
 }
 
 export interface FileToFetch {
   readonly file: CatalogueFile;
-  /** Absolute path. */
   readonly target: string;
   /** The directory for which an archive is fetched: a program that has unpacked the archive has removed it. */
   readonly unpacked?: { readonly file: CatalogueFile; readonly target: string };
@@ -98,7 +92,7 @@ async function waitForOthers(job: FileJob, signal: AbortSignal): Promise<boolean
   }
 }
 
-/** Returns a string that changes when the file is replaced: hashing it at each poll would take too long. */
+/** Changes when the file is replaced: hashing it at each poll would take too long. */
 async function stampOf(file: string): Promise<string> {
   return stat(file).then(
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
@@ -106,7 +100,6 @@ async function stampOf(file: string): Promise<string> {
   );
 }
 
-/** Returns the absolute path of a catalogue file in this store. */
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
   const target = path.resolve(root, file.path);
   if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);

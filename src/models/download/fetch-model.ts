@@ -1,7 +1,4 @@
-/**
- * Ensures that a model is complete in the store before its server starts; init containers of pods run this. Verifies a
- * model of the catalogue and downloads it if it is missing or damaged. Any other model must already be there.
- */
+/** Ensures that a model is complete in the store before its server starts; init containers of pods run this. */
 import path from 'node:path';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -32,11 +29,9 @@ import { takeBytes } from './place-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
 export interface FetchModel extends FetchOptions {
-  /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
   readonly formats: readonly ModelFormat[];
-  /** Directories whose files appear in the store. Default: none. */
   readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
@@ -124,7 +119,6 @@ interface FileOfEntry {
   readonly options: FetchModel;
   readonly entry: CatalogueEntry;
   readonly file: CatalogueFile;
-  /** Absolute path. */
   readonly target: string;
 }
 
@@ -143,7 +137,6 @@ async function ensureFile(
   return done.ok ? ok('fetched') : done;
 }
 
-/** Reports the progress of one file as progress of the whole model. */
 function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: number): FetchModel {
   if (files.length === 1) return options;
   const totalBytes = files.reduce((sum, file) => sum + bytesOf(file), 0);
@@ -156,22 +149,15 @@ function bytesOf({ from }: CatalogueFile): number {
   return from.kind === 'url' ? from.sizeBytes : 0;
 }
 
-/**
- * Reuses a file that the store already has under another name, such as a model of the Hub that the catalogue lists as
- * well.
- */
-
 interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
-  /** Absolute path of the store. */
   readonly root: string;
   readonly file: CatalogueFile;
-  /** Absolute path. */
   readonly target: string;
   readonly catalogue?: Catalogue;
   readonly sources?: { readonly pins: Pick<Pins, 'list'> };
 }
 
-/** Resolves to true if the file is in its place now. Its checksum was compared. */
+/** Reuses a file of the store with the same checksum under another name. */
 async function reuseFile(options: ReuseFile, signal: AbortSignal): Promise<boolean> {
   const { file, root } = options;
   if (file.from.kind !== 'url' || file.archive !== undefined) return false;
@@ -180,7 +166,7 @@ async function reuseFile(options: ReuseFile, signal: AbortSignal): Promise<boole
   return false;
 }
 
-/** Returns the paths, relative to the store, of files that should have this content. */
+/** Relative to the store, the files that should have this content. */
 async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CATALOGUE, sources }: ReuseFile): Promise<readonly string[]> {
   const wanted = sha256.toLowerCase();
   const pinned = ((await sources?.pins.list()) ?? []).flatMap((pin) => pin.files);

@@ -1,7 +1,4 @@
-/**
- * Downloads one file: resumes the part of an earlier attempt, transfers the rest, verifies size and checksum, and
- * places the file.
- */
+/** Downloads one file: resumes the part of an earlier attempt, verifies size and checksum, and places the file. */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
@@ -27,14 +24,12 @@ export interface PullLimits {
 }
 
 export interface PullFile extends TransferSource {
-  /** Absolute path. */
   readonly target: string;
-  /** Absolute path of the partial download, beside the target. Default: `<target>.part`. */
+  /** Beside the target. Default: `<target>.part`. */
   readonly part?: string;
   readonly onProgress: (progress: Progress) => void;
   /** Longest time without data. */
   readonly silenceMs?: number;
-  /** Default: one attempt. */
   readonly patience?: Transfer['patience'];
   readonly limits?: PullLimits;
 }

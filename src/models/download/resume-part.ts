@@ -1,7 +1,7 @@
 /**
- * The part file of a download and its journal of complete blocks, from which the next attempt resumes. Data is written
- * before its line in the journal, so a crash leaves no false claim. A power failure may; then the CRC of the block
- * differs when the part is hashed, and only that block is fetched again.
+ * The part file of a download and its journal of complete blocks. Data is written before its line in the journal, so a
+ * crash leaves no false claim. A power failure may; then the CRC of the block differs, and only that block is fetched
+ * again.
  */
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
@@ -22,22 +22,19 @@ import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pa
 
 export interface PartBlocks {
   readonly handle: FileHandle;
-  /** Valid bytes in the part. */
   doneBytes(): number;
   record(block: number): BlockRecord;
   isComplete(block: number): boolean;
   /** An earlier process wrote some of the block, so its CRC must be compared. */
   isInherited(block: number): boolean;
-  /** Reserves the next run of blocks for a connection, which releases it at its end. */
+  /** The next run of blocks for a connection, which releases it at its end. */
   take(maxBlocks: number): Stretch | undefined;
   release(stretch: Stretch): void;
-  /** Appends to a block; throws if the buffers do not fit. Records a complete block in the journal. */
+  /** Throws if the buffers do not fit. */
   append(block: number, buffers: readonly Buffer[]): Promise<void>;
-  /** Drops a damaged block. */
   forget(block: number): void;
   /** False if another writer has taken over or removed the part. */
   isOwn(): Promise<boolean>;
-  /** Records incomplete blocks and closes the files. */
   close(): Promise<void>;
 }
 
@@ -52,7 +49,7 @@ export async function removePart(part: string): Promise<void> {
   await rm(journalOf(part), { force: true });
 }
 
-/** Opens the part of an earlier attempt, or a new one. `fresh`: ignores earlier attempts. */
+/** `fresh`: ignores earlier attempts. */
 export async function openPart(part: string, file: PartOf, fresh: boolean): Promise<PartBlocks> {
   const known = fresh ? undefined : await readRecords(part, file);
   if (known === undefined) await removePart(part);
@@ -71,7 +68,6 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   }
 }
 
-/** Undefined if there is no part, or if it belongs to another file. */
 async function readRecords(part: string, file: PartOf): Promise<BlockRecords | undefined> {
   const size = await stat(part).then(
     (facts) => facts.size,
@@ -98,7 +94,7 @@ interface OpenPart {
 
 function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
   const records = new Map(known);
-  /** Blocks that have grown since they were recorded, with the time of that. */
+  /** Since when blocks have grown without a record. */
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
   const inherited = new Set(known.keys());
@@ -164,7 +160,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   };
 }
 
-/** `writev` may write less than it was given, for example on a nearly full disk. */
+/** `writev` may write less, for example on a nearly full disk. */
 async function writeAll(handle: FileHandle, buffers: readonly Buffer[], position: number): Promise<void> {
   const expected = buffers.reduce((sum, { length }) => sum + length, 0);
   const { bytesWritten } = await handle.writev([...buffers], position);

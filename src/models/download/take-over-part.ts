@@ -1,8 +1,7 @@
 /**
- * Partial downloads of one file on a volume that several pods share. Each writer has its own part,
- * `<target>.<writer>.part`, so writers cannot damage each other's data. Parts also show who is downloading, so that
- * others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the time
- * that the volume gives a new file, or with earlier values.
+ * Partial downloads of one file on a shared volume: `<target>.<writer>.part`. Parts also show who is downloading, so
+ * that others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the
+ * time that the volume gives a new file, or with earlier values.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -16,23 +15,17 @@ export interface Part {
 }
 
 export interface PartFiles {
-  /** Absolute path of this writer's part. */
   readonly own: string;
-  /**
-   * Marks this writer as active. Returns the longest part of an active writer that is ahead. Throws if the volume is
-   * read-only.
-   */
+  /** Marks this writer as active. Returns the longest part that is ahead. Throws if the volume is read-only. */
   ahead(): Promise<Part | undefined>;
-  /** Takes over the longest abandoned part if this writer has none. Its writer notices before its next request. */
+  /** The writer of the part notices before its next request. */
   takeOver(): Promise<void>;
-  /** Gives up: others need not wait and may take over the part. Removes an empty part. */
+  /** Others need not wait and may take over the part. */
   release(): Promise<void>;
-  /** Removes this writer's part and abandoned parts. */
   clear(): Promise<void>;
 }
 
 export interface PartFilesOptions {
-  /** Absolute path. */
   readonly target: string;
   readonly writer: string;
   /** A writer is inactive once its part has not changed for this long. */
@@ -45,14 +38,13 @@ const STILL_MS = 90_000;
 const ABANDONED_MS = 3_600_000;
 /** Released parts are dated back by this much. Writing only makes files younger, so others notice. */
 const RELEASED_MS = 600_000;
-/** Suffix of files that are created only to read the time of the volume. */
 const CLOCK = '.clock.part';
 
 interface OtherPart extends Part {
   readonly mtimeMs: number;
-  /** Milliseconds since the last change, by the clock of the volume. */
+  /** By the clock of the volume. */
   readonly ageMs: number;
-  /** When a change was last noticed, on the monotonic clock. Undefined if the part was old when first seen. */
+  /** On the monotonic clock. Undefined if the part was old when first seen. */
   readonly changedAt: number | undefined;
 }
 

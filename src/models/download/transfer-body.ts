@@ -1,7 +1,4 @@
-/**
- * Writes the body of one response to the part and hashes data in order. One batch is written while the next is
- * received.
- */
+/** Writes the body of one response to the part. One batch is written while the next is received. */
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
@@ -36,10 +33,7 @@ const WRITE_BYTES = 2 ** 20;
 /** Slow connections write earlier. */
 const WRITE_EVERY_MS = 500;
 
-/**
- * Throws if a write or the connection fails; earlier data is in the part. Undefined: everything from `from` to `end` is
- * there.
- */
+/** Undefined: complete. Throws if a write or the connection fails; earlier data is in the part. */
 export async function receiveBody(
   receiver: Receiver,
   body: Readable,
@@ -108,10 +102,7 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
 /** Pending chunks before the stream is paused. */
 const AHEAD = 2;
 
-/**
- * Yields chunks as they were received; the iterator of a stream would join and copy them. Throws the error of the body
- * after the chunks before it. A caller that stops earlier must destroy the body.
- */
+/** The iterator of a stream would join and copy chunks. A caller that stops early must destroy the body. */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
   const waiting: Buffer[] = [];
   let end: { readonly error?: Error } | undefined;
@@ -149,15 +140,13 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
 }
 
 /**
- * Memory that the sockets of one download reuse. Otherwise each read allocates 64 KiB, which doubles processor time and
- * leaves garbage. A socket fills one slab after another; a slab is free again once its data was written. A body must be
- * read and written completely before the next request begins, so that slabs are written in the order in which they were
- * filled.
+ * Memory that the sockets of one download reuse: otherwise each read allocates 64 KiB, which doubles processor time. A
+ * slab is free again once its data was written. A body must be read and written completely before the next request, so
+ * that slabs are written in the order in which they were filled.
  */
 export interface ReadMemory {
-  /** For a dispatcher with one request at a time. */
   readonly connect: buildConnector.connector;
-  /** Frees memory up to this piece, which was written. Ignores pieces in other memory. */
+  /** Up to this piece, which was written. Ignores other memory. */
   release(piece: Buffer): void;
 }
 
@@ -187,9 +176,8 @@ export function createReadMemory(): ReadMemory {
 }
 
 interface Slabs {
-  /** Returns memory for the next read; the same until something is taken. */
+  /** The same until something is taken. */
   room(): Buffer;
-  /** Returns the data of the last read. */
   take(bytes: number): Buffer;
   release(memory: ArrayBufferLike): void;
 }

@@ -1,8 +1,7 @@
 /**
- * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile. Others open only
- * after the server has answered a range request of the first connection with that range, and only if the first is slow.
- * Each takes a stretch of missing blocks and retries it where it broke. A damaged block of an earlier attempt becomes
- * missing again. The transfer is complete when the hash has reached the end.
+ * Fetches the missing blocks of a part, and hashes the file meanwhile. Further connections open only after the server
+ * has answered a range request with that range, and only if the first is slow. Each takes a stretch of missing blocks
+ * and retries it where it broke. A damaged block becomes missing again.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,11 +21,10 @@ import { storageFailure } from './disk-room.ts';
 
 export interface TransferSource {
   readonly url: string;
-  /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes: number;
   readonly bearer?: Bearer | undefined;
-  /** Set if the server speaks the API of the Hugging Face Hub. */
+  /** Set for a server with the API of the Hugging Face Hub. */
   readonly hub?: { readonly page: string; readonly repo: string } | undefined;
 }
 
@@ -34,7 +32,6 @@ export interface Transfer {
   readonly source: TransferSource;
   readonly blocks: PartBlocks;
   readonly hash: OrderedHash;
-  /** Longest time without data. */
   readonly silenceMs: number;
   readonly throttle: Throttle;
   readonly connections: number;
@@ -42,10 +39,8 @@ export interface Transfer {
   readonly fastBytesPerSecond: number;
   /** Attempts of a connection in a row without data, and its first back-off, which doubles each time. */
   readonly patience: { readonly attempts: number; readonly pauseMs: number };
-  /** Absolute path of the directory with the part. */
   readonly directory: string;
   readonly onBytes: () => void;
-  /** Called before waiting as long as the server asks to. */
   readonly onWait: (waitMs: number, message: string) => void;
 }
 
@@ -62,24 +57,19 @@ interface Shared {
   readonly signal: AbortSignal;
   connections: number;
   etag: string | undefined;
-  /** The server has answered with a range. */
   rangesWork: boolean;
-  /** Opens other connections as soon as they would help. */
   allowOthers: () => void;
   end: (end: Ended) => void;
 }
 
-/** Sends one request after another. */
 interface Connection {
   readonly shared: Shared;
   readonly dispatcher: Dispatcher;
   readonly memory: ReadMemory;
 }
 
-/** How often the speed of the first connection is measured. */
 const LOOK_EVERY_MS = 250;
 
-/** Throws only if the signal aborts. Received data is in the part, however this ends. */
 export async function runTransfer(transfer: Transfer, signal: AbortSignal): Promise<TransferEnd> {
   const { blocks, hash, source } = transfer;
   const connections = connectionsFor(source.sizeBytes - blocks.doneBytes(), transfer.connections);
@@ -117,7 +107,6 @@ async function fetchMissing(transfer: Transfer, connections: number, signal: Abo
   return ended;
 }
 
-/** Resolves to true when the transfer is slow, and to false when the signal aborts. */
 async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: AbortSignal): Promise<boolean> {
   let isStillFast = fastBytesPerSecond < Infinity;
   while (isStillFast) {
@@ -129,7 +118,6 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
   return true;
 }
 
-/** Never throws: a final failure ends all connections. */
 async function runConnection(shared: Shared): Promise<void> {
   const { source, silenceMs } = shared.transfer;
   const memory = createReadMemory();
@@ -189,7 +177,6 @@ function firstMissing(blocks: PartBlocks, { first, last }: Stretch, sizeBytes: n
   return undefined;
 }
 
-/** Sends one request and writes its response. Undefined: the stretch is complete. */
 async function fetchFrom(connection: Connection, from: number, stretch: Stretch): Promise<Ended | Broken | undefined> {
   const { shared, dispatcher } = connection;
   const { transfer, signal } = shared;

@@ -1,7 +1,4 @@
-/**
- * The endpoint and token of the Hugging Face Hub, read from the variables and files of its own tools.
- * https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables
- */
+/** https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +6,7 @@ import path from 'node:path';
 export interface HubAccess {
   /** No trailing slash. */
   readonly endpoint: string;
-  /** Undefined if there is none. Called for each request, so a new token needs no restart. */
+  /** Called for each request, so a new token needs no restart. */
   readonly token: () => Promise<string | undefined>;
 }
 
@@ -24,12 +21,10 @@ export function readHubAccess(env: Environment): HubAccess {
   return { endpoint, token: () => readToken(env) };
 }
 
-/** `HF_HOME`, or its default. */
 export function huggingFaceHome(env: Environment): string {
   return valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
 }
 
-/** `XDG_CACHE_HOME`, or its default. */
 export function cacheHome(env: Environment): string {
   return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');
 }

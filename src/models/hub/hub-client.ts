@@ -1,7 +1,4 @@
-/**
- * Asks the Hugging Face Hub, or a compatible server, for the commit, licence and files of a repository. Own code,
- * because the npm client drops the headers that explain errors; see docs/decisions/0056.
- */
+/** Asks the Hub, or a compatible server. Own code, since the npm client drops headers that explain errors (ADR 0056). */
 import { z } from 'zod';
 import { connectTo, openUrl } from '../download/open-url.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
@@ -15,11 +12,8 @@ import type { ModelId } from '../../schema/words/names.ts';
 import { pinnedFiles, type Pin } from '../decide/pin.ts';
 
 export interface RepoFacts {
-  /** 40 hexadecimal digits. */
   readonly commit: string;
-  /** The Hub requires its terms to be accepted. */
   readonly isGated: boolean;
-  /** The name in the repository, such as `apache-2.0`. */
   readonly license: string | undefined;
   readonly licenseUrl: string | undefined;
 }
@@ -30,7 +24,6 @@ export interface HubClient {
   list(repo: string, commit: string, signal: AbortSignal): Promise<Result<readonly RepoFile[]>>;
 }
 
-/** Only the fields that are used. */
 const Repo = z.object({
   sha: z.string().regex(/^[0-9a-f]{40}$/),
   gated: z.union([z.boolean(), z.string()]).optional(),
@@ -59,7 +52,6 @@ const MAX_PAGES = 20;
 
 interface Page<T> {
   readonly value: T;
-  /** Address of the next page. */
   readonly next: string | undefined;
 }
 
@@ -147,8 +139,6 @@ async function readText(body: AsyncIterable<unknown>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Lists the quantisations of a repository without downloading any. */
-
 export async function readQuantisations(hub: HubAccess, { repo }: HubName, signal: AbortSignal): Promise<Result<readonly Quantisation[]>> {
   const client = createHubClient(hub);
   const described = await client.describe(repo, signal);
@@ -161,11 +151,11 @@ export interface NameToResolve {
   readonly id: ModelId;
   readonly name: HubName;
   readonly hub: HubAccess;
-  /** Memory for the model if its name has no quantisation. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes: number | undefined;
 }
 
-/** Resolves a name to a pin: its files at the newest commit. Stores nothing. */
+/** At the newest commit. Stores nothing. */
 export async function resolvePin({ id, name, hub, fitsBytes }: NameToResolve, signal: AbortSignal): Promise<Result<Pin>> {
   const client = createHubClient(hub);
   const repo = await client.describe(name.repo, signal);

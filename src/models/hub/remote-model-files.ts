@@ -1,7 +1,4 @@
-/**
- * Gives a provider access to the headers of remote model files by range requests, for a gateway whose pods have the
- * files. Nothing compares their checksum: pods verify the files, and the gateway only derives flags and memory.
- */
+/** Reads headers by range requests, for a gateway whose pods have the files and verify them. */
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { ModelFiles } from '../../providers/provider.ts';
@@ -13,7 +10,6 @@ import { judgeResponse } from '../download/decide/judge-response.ts';
 import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
 import type { HubAccess } from './hub-access.ts';
 
-/** Reading failed; the failure explains it. */
 export class RemoteReadFailed extends Error {
   override readonly name = 'RemoteReadFailed';
   readonly failure: Failure;
@@ -25,7 +21,6 @@ export class RemoteReadFailed extends Error {
 }
 
 export interface RemoteModelFiles extends ModelFiles {
-  /** Closes its connections. */
   close(): Promise<void>;
 }
 
@@ -33,7 +28,6 @@ export interface RemoteModelFiles extends ModelFiles {
 const MAX_READ_BYTES = 256 * 2 ** 20;
 const SILENCE_MS = 30_000;
 
-/** `files`: the files of one directory, by name. */
 export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: HubAccess, signal: AbortSignal): RemoteModelFiles {
   const beginnings = new Map<string, Buffer>();
   const dispatchers = new Map<string, Dispatcher>();

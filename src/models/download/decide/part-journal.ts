@@ -9,16 +9,13 @@ export const BLOCK_BYTES = 2 * 2 ** 20;
 export interface BlockRecord {
   /** Valid bytes from the beginning of the block. */
   readonly bytes: number;
-  /** CRC-32 of these bytes; undefined if it was not recorded. */
   readonly crc: number | undefined;
 }
 
 export type BlockRecords = ReadonlyMap<number, BlockRecord>;
 
-/** The file that a journal belongs to. */
 export interface PartOf {
   readonly sizeBytes: number;
-  /** Hexadecimal. */
   readonly sha256: string;
 }
 
@@ -51,7 +48,7 @@ export function parseJournal(text: string, part: PartOf): BlockRecords | undefin
   return records;
 }
 
-/** Returns the records of a part without a journal, which was written from beginning to end. */
+/** For a part without a journal, which was written from beginning to end. */
 export function recordsOfPrefix(prefixBytes: number, sizeBytes: number): BlockRecords {
   const bytes = Math.min(prefixBytes, sizeBytes);
   return new Map(
