@@ -11,6 +11,4 @@ interface DemoToolbox {
 
 const GENERATORS = '../../toolboxes/demo/demo-models.ts';
 
-export async function loadDemoToolbox(): Promise<DemoToolbox> {
-  return await import(GENERATORS);
-}
+export const loadDemoToolbox = async (): Promise<DemoToolbox> => await import(GENERATORS);

@@ -2,6 +2,7 @@
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFiles } from '../providers/provider.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
 /** The cause is the error of the file system. */
@@ -15,12 +16,9 @@ export class UnreadableFile extends Error {
   }
 }
 
-export interface SeenFile {
-  isUnchanged(): Promise<boolean>;
-}
-
 interface OpenModelFiles extends ModelFiles {
-  seen(): readonly SeenFile[];
+  /** Whether everything that was read is still as it was. */
+  isUnchanged(): Promise<boolean>;
 }
 
 /** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
@@ -72,17 +70,10 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
         count(length);
         return readBytesOf(file, offset, length);
       }),
-    seen(): readonly SeenFile[] {
-      const files = [...stamps].map(([name, stamp]) => ({
-        isUnchanged: async () => (await stampOf(placeOf(name).file).catch(() => '')) === stamp,
-      }));
-      const names = listed;
-      if (names === undefined) return files;
-      const isUnchanged = async (): Promise<boolean> => {
-        const now = await namesIn(placeOf('').file);
-        return now.length === names.length && now.every((name, index) => name === names[index]);
-      };
-      return [...files, { isUnchanged }];
+    async isUnchanged() {
+      const same = [...stamps].map(async ([name, stamp]) => (await stampOf(placeOf(name).file).catch(() => '')) === stamp);
+      const now = listed === undefined ? undefined : await namesIn(placeOf('').file);
+      return isSameValue(listed, now) && (await Promise.all(same)).every(Boolean);
     },
   };
 }

@@ -1,5 +1,7 @@
+/** Lists, verifies and removes the files of a model, whatever its name. */
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { succeeds } from '../files/write-file.ts';
 import { codeOf } from '../platform/error-text.ts';
 import type { ModelFormat } from '../providers/provider.ts';
 import type { ModelId } from '../schema/words/names.ts';
@@ -56,10 +58,8 @@ export async function storedBytes(root: string, { path: file, sha256, archive }:
     const list = await readFileList(path.join(root, file), sha256 ?? '');
     return list === undefined ? undefined : bytesOf(list);
   }
-  return stat(path.join(root, file)).then(
-    (facts) => (facts.isFile() ? facts.size : undefined),
-    () => undefined,
-  );
+  const facts = await stat(path.join(root, file)).catch(() => undefined);
+  return facts?.isFile() === true ? facts.size : undefined;
 }
 
 export interface VerifiedFile extends ModelFile {
@@ -92,7 +92,7 @@ async function verifyModelFile(root: string, file: ModelFile, signal: AbortSigna
   }
 }
 
-/** Removes everything of a model, except files of other names. Undefined if there was nothing. Servers keep open files. */
+/** Removes everything of a model, except files of other names. Undefined if there was nothing. */
 export async function removeModel(known: KnownModels, id: ModelId): Promise<number | undefined> {
   const { root, sources } = known;
   const pins = await sources.pins.list();
@@ -132,10 +132,6 @@ async function removeArchive(directory: string, format: ArchiveFormat): Promise<
 
 async function removeEmptyAbove(root: string, directory: string): Promise<void> {
   for (let each = directory; each !== '.' && each !== ''; each = path.dirname(each)) {
-    const removed = await rmdir(path.join(root, each)).then(
-      () => true,
-      () => false,
-    );
-    if (!removed) return;
+    if (!(await succeeds(rmdir(path.join(root, each))))) return;
   }
 }

@@ -19,7 +19,7 @@ import { connectTo, discard, openUrl } from './download/open-url.ts';
 
 export interface ModelSources {
   readonly pins: Pins;
-  readonly licenses: Licenses;
+  readonly licenses: ReturnType<typeof createLicenses>;
   readonly hub: HubAccess;
   /** Without the network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
@@ -105,26 +105,20 @@ function fileOf({ path: file, sha256, sizeBytes, from, archive }: PinnedFile, en
   return { path: file, from: { kind: 'url', url, sha256, sizeBytes, ...repo }, ...(archive === undefined ? {} : { archive }) };
 }
 
-export interface Licenses {
-  /** Includes licences accepted in the settings. In lower case. */
-  accepted(): Promise<ReadonlySet<string>>;
-  /** Records the licence, the model and the time. */
-  accept(license: string, model: string): Promise<void>;
-}
-
 const Accepted = z.array(z.object({ license: z.string(), model: z.string(), at: z.string() }));
 
 const FILE = '.svc/accepted-licenses.json';
 
-export function createLicenses(root: string, fromSettings: readonly string[]): Licenses {
+function createLicenses(root: string, fromSettings: readonly string[]) {
   const file = path.join(root, FILE);
   const read = async (): Promise<z.output<typeof Accepted>> =>
     Accepted.safeParse(parseJson(await readFile(file, 'utf8').catch(() => '[]'))).data ?? [];
   return {
-    async accepted() {
+    /** In lower case, with those of the settings. */
+    async accepted(): Promise<ReadonlySet<string>> {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
     },
-    async accept(license, model) {
+    async accept(license: string, model: string): Promise<void> {
       const all = [...(await read()), { license, model, at: new Date().toISOString() }];
       await writeStoreFile(file, all);
     },

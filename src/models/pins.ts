@@ -1,3 +1,4 @@
+/** Reads and writes the pins of a store. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { parseJson } from '../platform/decide/parse-json.ts';

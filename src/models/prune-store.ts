@@ -1,3 +1,4 @@
+/** Finds abandoned parts and journals, and pins whose files are gone. */
 import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { succeeds } from '../files/write-file.ts';

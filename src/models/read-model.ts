@@ -1,10 +1,11 @@
+/** Reads a model in the store: whether it is usable, and the facts that its provider finds in its files. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { openModelFiles, UnreadableFile, isInside, realPlace, type SeenFile } from './model-file-access.ts';
+import { openModelFiles, UnreadableFile, isInside, realPlace } from './model-file-access.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
 type ModelRead =
@@ -13,24 +14,20 @@ type ModelRead =
   /** The file exists but cannot be used. */
   | { readonly kind: 'unusable'; readonly message: string };
 
-interface ModelReader {
-  read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
-}
-
 interface Remembered {
   readonly read: ModelRead;
-  readonly seen: readonly SeenFile[];
+  readonly isUnchanged: () => Promise<boolean>;
 }
 
 const MAX_REMEMBERED = 4096;
 
-export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []): ModelReader {
+export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []) {
   const remembered = new Map<string, Remembered>();
 
   async function readWith(format: ModelFormat, id: ModelId, { hostPath, entry }: Located): Promise<ModelRead> {
     const key = `${format.kind}\0${id}\0${hostPath}`;
     const known = remembered.get(key);
-    if (known !== undefined && (await Promise.all(known.seen.map((each) => each.isUnchanged()))).every(Boolean)) return known.read;
+    if (known !== undefined && (await known.isUnchanged())) return known.read;
     remembered.delete(key);
     const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath, mounts);
     try {
@@ -38,7 +35,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
       const read = reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, ...reading });
       const oldest = remembered.keys().next().value;
       if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-      remembered.set(key, { read, seen: files.seen() });
+      remembered.set(key, { read, isUnchanged: files.isUnchanged });
       return read;
     } catch (error) {
       if (!(error instanceof UnreadableFile)) throw error;
@@ -47,7 +44,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
   }
 
   return {
-    async read(id, file, provider) {
+    /** `file`: relative to the store. `provider`: as stated by the catalogue. */
+    async read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead> {
       const located = await locate(root, mounts, file);
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
@@ -97,9 +95,7 @@ async function locate(
   }
 }
 
-function unusable(message: string): Extract<ModelRead, { readonly kind: 'unusable' }> {
-  return { kind: 'unusable', message };
-}
+const unusable = (message: string): Extract<ModelRead, { readonly kind: 'unusable' }> => ({ kind: 'unusable', message });
 
 function problemOf(error: unknown): string {
   const code = codeOf(error);

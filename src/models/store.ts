@@ -1,7 +1,9 @@
+/** The model store: a directory of model files, and the models that can be pulled into it. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
+import { succeeds } from '../files/write-file.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
@@ -83,8 +85,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (!(await isUnpacked(root, entry))) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
-    const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
-    if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
+    const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => await succeeds(stat(path.join(root, file)))));
+    if (read.kind === 'absent' || others.includes(false)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const isWhole = entry.files.length === 1 || entry.files[0].archive !== undefined;
     const sizeBytes = isWhole ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
     const contents = completeContents(read.facts.contents, entry.stated);
@@ -147,13 +149,6 @@ function isWithin(known: ReadonlySet<string>, file: string): boolean {
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
   return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
-}
-
-async function sizeOf(file: string): Promise<number | undefined> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => undefined,
-  );
 }
 
 async function watchRoot([root = '', ...mounted]: readonly string[], changed: () => void, signal: AbortSignal): Promise<void> {

@@ -148,9 +148,7 @@ function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind)
   );
 }
 
-function factsOfSize(id: ModelId, sizeBytes: number): ModelFacts {
-  return { id, hostPath: '', sizeBytes };
-}
+const factsOfSize = (id: ModelId, sizeBytes: number): ModelFacts => ({ id, hostPath: '', sizeBytes });
 
 /** One quantisation if the name says which, otherwise all. */
 async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSignal): Promise<Result<readonly Offer[]>> {

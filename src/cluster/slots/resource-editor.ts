@@ -1,4 +1,4 @@
-/** The program's schema checks an edit before the server does, which silently drops unknown keys. */
+/** Edits SlotSpecs. The program's schema checks an edit before the server does, which silently drops unknown keys. */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/decide/resource-path.ts';
 import { ok, type Failure, type Result } from '../../schema/words/failure.ts';

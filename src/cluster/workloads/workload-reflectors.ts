@@ -1,3 +1,4 @@
+/** Local copies of the objects that make up workloads, pruned to the fields that are used. */
 import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';

@@ -1,4 +1,4 @@
-/** The list of the files of an unpacked archive appears together with them, so a directory with a list is complete. */
+/** The list of the files of an unpacked archive. It appears with them, so a directory with a list is complete. */
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -24,14 +24,7 @@ export async function readFileList(directory: string, sha256: string): Promise<F
   return list?.archive === sha256.toLowerCase() ? list : undefined;
 }
 
-export function bytesOf({ files }: Pick<FileList, 'files'>): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-}
-
-async function hasSize(directory: string, file: UnpackedFile): Promise<boolean> {
-  const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
-  return facts?.isFile() === true && facts.size === file.sizeBytes;
-}
+export const bytesOf = ({ files }: FileList): number => files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 
 /** Undefined if a file is missing or differs. Compares content only up to `hashUpToBytes`. */
 export async function verifyUnpacked(
@@ -43,7 +36,8 @@ export async function verifyUnpacked(
   if (list === undefined) return undefined;
   const isHashed = bytesOf(list) <= hashUpToBytes;
   for (const file of list.files) {
-    if (!(await hasSize(directory, file))) return undefined;
+    const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
+    if (facts?.isFile() !== true || facts.size !== file.sizeBytes) return undefined;
     if (isHashed && (await hashFile(path.join(directory, file.path), signal)).digest('hex') !== file.sha256) return undefined;
   }
   return isHashed ? 'content' : 'size';

@@ -126,9 +126,7 @@ function chosen({ model, projector, quantisation }: ChosenFiles): FileChoice {
   return { kind: 'chosen', files: { model, projector, quantisation } };
 }
 
-function none(message: string): FileChoice {
-  return { kind: 'none', message };
-}
+const none = (message: string): FileChoice => ({ kind: 'none', message });
 
 function tooLarge(repo: string, candidates: readonly Candidate[], fitsBytes: number): FileChoice {
   const smallest = candidates.toSorted((a, b) => a.sizeBytes - b.sizeBytes)[0];

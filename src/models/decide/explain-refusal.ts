@@ -77,9 +77,7 @@ function plainFailure({ status, url }: Refusal): Failure {
     : failureOf('stalled', 'ModelSourceRefused', `${failed}; check the address and who may read it`);
 }
 
-function failureOf(kind: Failure['kind'], reason: Failure['reason'], message: string): Failure {
-  return { kind, reason, message };
-}
+const failureOf = (kind: Failure['kind'], reason: Failure['reason'], message: string): Failure => ({ kind, reason, message });
 
 function text(headers: Refusal['headers'], name: string): string {
   const value = headers[name];

@@ -30,7 +30,7 @@ const Manifest = z.object({
 });
 const OLLAMA_TYPES = { model: 'application/vnd.ollama.image.model', projector: 'application/vnd.ollama.image.projector' } as const;
 
-/** `path`: below `manifests/`, such as `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is not a GGUF model. */
+/** `path`: below `manifests/`, such as `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is no GGUF model. */
 export function ollamaModel(path: string, manifest: string): ForeignModel | undefined {
   const parsed = Manifest.safeParse(parseJson(manifest));
   const [host = '', namespace = '', name = '', tag = '', ...more] = path.split('/');
@@ -111,9 +111,7 @@ function groupByModel(tool: ForeignOrigin, paths: readonly string[], labelOf: (p
   });
 }
 
-function storeDirectory(tool: ForeignOrigin, path: string): string {
-  return [tool, ...path.split('/').map(cleanName)].join('/');
-}
+const storeDirectory = (tool: ForeignOrigin, path: string): string => [tool, ...path.split('/').map(cleanName)].join('/');
 
 /** Only characters that the store allows, and neither "." nor "..". */
 function cleanName(name: string): string {

@@ -13,12 +13,8 @@ export interface ArchiveMember {
   readonly linkName?: string | undefined;
 }
 
+/** Bytes of all files together, and the number of files, directories and links. */
 export interface UnpackLimits {
-  readonly bytes: number;
-  readonly members: number;
-}
-
-export interface Unpacked {
   readonly bytes: number;
   readonly members: number;
 }
@@ -46,23 +42,22 @@ const MAX_PARTS = 16;
 const MAX_PART_BYTES = 255;
 const MAX_PATH_BYTES = 1000;
 
-export function unpackLimits({ sizeBytes, unpackedBytes }: { readonly sizeBytes: number; readonly unpackedBytes?: number | undefined }) {
-  return { bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES, members: MAX_MEMBERS };
+interface ArchiveSize {
+  readonly sizeBytes: number;
+  /** As stated by the source. */
+  readonly unpackedBytes?: number | undefined;
 }
+
+export const unpackLimits = ({ sizeBytes, unpackedBytes }: ArchiveSize): UnpackLimits => ({
+  bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES,
+  members: MAX_MEMBERS,
+});
 
 /** Files are hardly ever smaller than their archive. */
-export function leastUnpackedBytes({
-  sizeBytes,
-  unpackedBytes,
-}: {
-  readonly sizeBytes: number;
-  readonly unpackedBytes?: number | undefined;
-}) {
-  return unpackedBytes ?? sizeBytes;
-}
+export const leastUnpackedBytes = ({ sizeBytes, unpackedBytes = sizeBytes }: ArchiveSize): number => unpackedBytes;
 
 /** `soFar`: the sum of earlier members. */
-export function judgeMember(member: ArchiveMember, soFar: Unpacked, limits: UnpackLimits): MemberVerdict {
+export function judgeMember(member: ArchiveMember, soFar: UnpackLimits, limits: UnpackLimits): MemberVerdict {
   const name = quote(member.name);
   if (soFar.members >= limits.members) return refuse(`more than ${limits.members} files`);
   const parts = partsOf(member.name);
@@ -121,11 +116,7 @@ function isSafe(parts: readonly string[]): boolean {
   );
 }
 
-function refuse(message: string): MemberVerdict {
-  return { kind: 'refuse', message };
-}
+const refuse = (message: string): MemberVerdict => ({ kind: 'refuse', message });
 
 /** A name from an archive may contain anything. */
-function quote(text: string): string {
-  return `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;
-}
+const quote = (text: string): string => `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;

@@ -45,9 +45,7 @@ export const Pin = z.object({
 export type Pin = z.output<typeof Pin>;
 
 /** A hash, since an id may be longer than a file name. */
-export function pinPath(id: ModelId): string {
-  return `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
-}
+export const pinPath = (id: ModelId): string => `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
 
 /** Passes a pin as JSON to a program that only fetches. */
 export const PIN_VARIABLE = 'SVC_MODEL_PIN';
@@ -74,9 +72,7 @@ export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly file
   return { files };
 }
 
-function baseName({ path }: RepoFile): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+const baseName = ({ path }: RepoFile): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** Values in the files take precedence. Some files are incomplete: headers of embedding models may lack the pooling. */
 export function completeContents(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {

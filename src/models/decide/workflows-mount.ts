@@ -13,6 +13,4 @@ export function mountsOf(configMap: string | undefined): readonly MountedModels[
   return configMap === undefined || configMap === '' ? [] : [WORKFLOWS_MOUNT];
 }
 
-export function isInWorkflowsMount(model: ModelId): boolean {
-  return model.startsWith(`${WORKFLOWS_MOUNT.at}/`);
-}
+export const isInWorkflowsMount = (model: ModelId): boolean => model.startsWith(`${WORKFLOWS_MOUNT.at}/`);

@@ -21,9 +21,7 @@ interface ArchiveJob {
 
 const PROGRESS_EVERY_MS = 250;
 
-export function archivePath(target: string, format: ArchiveFormat): string {
-  return `${target}.${format}`;
-}
+export const archivePath = (target: string, format: ArchiveFormat): string => `${target}.${format}`;
 
 /** `target`: the directory for the files. */
 export async function fetchArchive(

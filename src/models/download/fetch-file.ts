@@ -12,7 +12,7 @@ import { createPartFiles, type PartFiles } from './take-over-part.ts';
 import { verifyFile } from './verify-file.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { loadDemoToolbox } from '../demo-toolbox.ts';
-import type { HubAccess } from '../hub/hub-access.ts';
+import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 
 export interface FetchOptions {
   /** Names the parts of this process on a shared volume. The same after a restart, which then resumes them. */
@@ -94,10 +94,8 @@ async function waitForOthers(job: FileJob, signal: AbortSignal): Promise<boolean
 
 /** Changes when the file is replaced: hashing it at each poll would take too long. */
 async function stampOf(file: string): Promise<string> {
-  return stat(file).then(
-    ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
-    () => 'absent',
-  );
+  const facts = await stat(file).catch(() => undefined);
+  return facts === undefined ? 'absent' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
 }
 
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
@@ -120,10 +118,7 @@ async function generate({ path: file }: CatalogueFile, target: string): Promise<
   }
 }
 
-/** Only the Hub itself gets the token, wherever the file is sent from. */
 async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
   if (repo === undefined || hub === undefined) return {};
-  const token = await hub.token();
-  const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
-  return { bearer, hub: { repo, page: `${hub.endpoint}/${repo}` } };
+  return { bearer: await bearerOf(hub), hub: { repo, page: `${hub.endpoint}/${repo}` } };
 }

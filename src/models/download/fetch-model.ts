@@ -145,9 +145,7 @@ function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: nu
   return { ...options, onProgress };
 }
 
-function bytesOf({ from }: CatalogueFile): number {
-  return from.kind === 'url' ? from.sizeBytes : 0;
-}
+const bytesOf = ({ from }: CatalogueFile): number => (from.kind === 'url' ? from.sizeBytes : 0);
 
 interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
   readonly root: string;

@@ -68,9 +68,7 @@ function redirectProblem(from: URL, to: URL | undefined): string | undefined {
   return from.protocol === 'https:' && to.protocol === 'http:' ? 'redirects from "https:" to "http:"' : undefined;
 }
 
-function withoutQuery({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
-}
+const withoutQuery = ({ origin, pathname }: URL): string => `${origin}${pathname}`;
 
 /** Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. The caller destroys the dispatcher. */
 export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher {

@@ -69,10 +69,7 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
 }
 
 async function readRecords(part: string, file: PartOf): Promise<BlockRecords | undefined> {
-  const size = await stat(part).then(
-    (facts) => facts.size,
-    () => undefined,
-  );
+  const size = (await stat(part).catch(() => undefined))?.size;
   if (size === undefined) return undefined;
   const journal = await readFile(journalOf(part), 'utf8').catch(() => undefined);
   if (journal !== undefined) return parseJournal(journal, file);
@@ -80,9 +77,7 @@ async function readRecords(part: string, file: PartOf): Promise<BlockRecords | u
 }
 
 /** A block without a known CRC is not recorded, because it would count as damaged. */
-function lineOf(block: number, record: BlockRecord): string {
-  return record.crc === undefined ? '' : journalLine(block, record);
-}
+const lineOf = (block: number, record: BlockRecord): string => (record.crc === undefined ? '' : journalLine(block, record));
 
 interface OpenPart {
   readonly part: string;

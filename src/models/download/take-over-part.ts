@@ -87,7 +87,8 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
     async takeOver() {
-      if ((await sizeOf(own)) > 0) return;
+      const present = await stat(own).catch(() => undefined);
+      if (present !== undefined && present.size > 0) return;
       const names = new Set(await readdir(directory));
       // Without its journal, nobody knows which blocks a part has.
       const usable = (await readOthers()).filter((part) => !isActive(part) && part.bytes > 0 && names.has(journalOf(part.name)));
@@ -113,9 +114,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
 }
 
 /** Longer parts first; equal ones by name, so that all writers agree. */
-function compare(a: Part, b: Part): number {
-  return b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
-}
+const compare = (a: Part, b: Part): number => b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
 
 /** Lets the volume update the file's time. Returns its size. `a` creates a missing file; `r+` throws. */
 async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
@@ -127,13 +126,6 @@ async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
   } finally {
     await handle.close();
   }
-}
-
-async function sizeOf(file: string): Promise<number> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  );
 }
 
 async function timeOfVolume(directory: string, base: string): Promise<number> {

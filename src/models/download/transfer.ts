@@ -218,9 +218,7 @@ async function receiveWhole(connection: Connection, body: Readable): Promise<End
   }
 }
 
-function receiverOf({ shared: { transfer, signal, end }, memory }: Connection): Receiver {
-  return { transfer, signal, end, memory };
-}
+const receiverOf = ({ shared: { transfer, signal, end }, memory }: Connection): Receiver => ({ transfer, signal, end, memory });
 
 function endOf(verdict: Exclude<ResponseVerdict, { readonly kind: 'accept' }>, opened: OpenedUrl, { hub }: TransferSource): Ended | Broken {
   switch (verdict.kind) {
@@ -252,6 +250,4 @@ function takenOver({ url }: TransferSource): Failure {
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
 
-function broke({ url }: TransferSource, error: unknown): string {
-  return `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;
-}
+const broke = ({ url }: TransferSource, error: unknown): string => `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;

@@ -1,13 +1,20 @@
-/** https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
+/** The Hub: https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type { Bearer } from '../download/open-url.ts';
 
 export interface HubAccess {
   /** No trailing slash. */
   readonly endpoint: string;
   /** Called for each request, so a new token needs no restart. */
   readonly token: () => Promise<string | undefined>;
+}
+
+/** Only the Hub itself gets the token, wherever a file is sent from. */
+export async function bearerOf({ endpoint, token }: HubAccess): Promise<Bearer | undefined> {
+  const own = await token();
+  return own === undefined ? undefined : { origin: new URL(endpoint).origin, token: own };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,9 +28,7 @@ export function readHubAccess(env: Environment): HubAccess {
   return { endpoint, token: () => readToken(env) };
 }
 
-export function huggingFaceHome(env: Environment): string {
-  return valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
-}
+export const huggingFaceHome = (env: Environment): string => valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
 
 export function cacheHome(env: Environment): string {
   return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');

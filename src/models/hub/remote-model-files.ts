@@ -1,14 +1,14 @@
 /** Reads headers by range requests, for a gateway whose pods have the files and verify them. */
-import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { ModelFiles } from '../../providers/provider.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { readBeginning } from '../../platform/read-body.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
 import { judgeResponse } from '../download/decide/judge-response.ts';
 import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
-import type { HubAccess } from './hub-access.ts';
+import { bearerOf, type HubAccess } from './hub-access.ts';
 
 export class RemoteReadFailed extends Error {
   override readonly name = 'RemoteReadFailed';
@@ -50,8 +50,7 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
     readBytes += end - from;
     if (readBytes > MAX_READ_BYTES) throw refused('stalled', 'ModelUnusable', `The header of "${file.url}" is too long; name another file`);
     try {
-      const token = file.repo === undefined ? undefined : await hub.token();
-      const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+      const bearer = file.repo === undefined ? undefined : await bearerOf(hub);
       const range = `bytes=${from}-${end - 1}`;
       const opened = await openUrl({ url: file.url, dispatcher: dispatcherOf(file), bearer, headers: { range } }, signal);
       if (!opened.ok) throw new RemoteReadFailed(opened.failure);
@@ -95,7 +94,7 @@ async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Prom
   const begins = status === 200 ? 0 : from;
   const verdict = judgeResponse(opened, { url: file.url, sha256: file.sha256, sizeBytes: file.sizeBytes, from: begins });
   if (verdict.kind === 'accept') {
-    const bytes = await readUpTo(body, end - begins);
+    const bytes = await readBeginning(body, end - begins);
     if (bytes.length === end - begins) return bytes.subarray(from - begins);
     throw refused('retry', 'ModelPullFailed', `The response of "${file.url}" ended within the header of the model; retrying`);
   }
@@ -107,19 +106,6 @@ async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Prom
   const isHub = repo !== undefined && opened.headers === opened.firstHeaders;
   const asked = isHub ? { hub: { repo, page: `${hub.endpoint}/${repo}`, sentToken: opened.sentToken } } : {};
   throw new RemoteReadFailed(explainRefusal({ ...opened, ...asked }).failure);
-}
-
-/** Closes the response after this many bytes. */
-async function readUpTo(body: Readable, bytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= bytes) break;
-  }
-  return Buffer.concat(chunks).subarray(0, bytes);
 }
 
 function refused(kind: Failure['kind'], reason: Failure['reason'], message: string): RemoteReadFailed {

@@ -48,9 +48,7 @@ export function createHeapLimits() {
   };
 }
 
-function youngBytes(): number {
-  return getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
-}
+const youngBytes = (): number => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
 
 const kept: object[] = [];
 

@@ -125,9 +125,7 @@ export class WorkerProcess {
   }
 }
 
-function isSocket(handle: unknown): handle is Socket {
-  return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
-}
+const isSocket = (handle: unknown): handle is Socket => typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
 
 const FIRST_MS = 100;
 /** Starting takes a third of a second of CPU, which is little in this time. */

@@ -162,6 +162,4 @@ function createBoardCopy(first: BoardChange | undefined): BoardCopy {
  */
 const OF_TEXTS: ReadonlySet<Capability> = new Set(['chat', 'completion', 'embedding', 'rerank']);
 
-export function isForWorkers({ capability }: Pick<InferencePath, 'capability'>): boolean {
-  return OF_TEXTS.has(capability);
-}
+export const isForWorkers = ({ capability }: Pick<InferencePath, 'capability'>): boolean => OF_TEXTS.has(capability);

@@ -37,9 +37,7 @@ const Annotation = z
 
 export type TrafficReport = Readonly<z.output<typeof Annotation>>;
 
-export function parseTraffic(text: string | undefined): TrafficReport | undefined {
-  return Annotation.safeParse(parseJson(text ?? '')).data;
-}
+export const parseTraffic = (text: string | undefined): TrafficReport | undefined => Annotation.safeParse(parseJson(text ?? '')).data;
 
 export function formatTraffic({ demand, use }: TrafficReport): string {
   return JSON.stringify({ version: 1, demand: pairsOf(demand), use: pairsOf(use) });

@@ -59,9 +59,7 @@ function wrongSize({ url, sizeBytes }: ExpectedBytes, size: string): ResponseVer
   return { kind: 'broken', message: `The server has ${size} bytes at "${url}" instead of ${sizeBytes}` };
 }
 
-function cannotResume(url: string): ResponseVerdict {
-  return { kind: 'restart', message: `The server cannot resume the download of "${url}"` };
-}
+const cannotResume = (url: string): ResponseVerdict => ({ kind: 'restart', message: `The server cannot resume the download of "${url}"` });
 
 function header(headers: Headers, name: string): string | undefined {
   const value = headers[name];

@@ -28,9 +28,7 @@ export function journalHead({ sizeBytes, sha256 }: PartOf): string {
   return `${JSON.stringify({ version: 1, block: BLOCK_BYTES, size: sizeBytes, sha256: sha256.toLowerCase() })}\n`;
 }
 
-export function journalLine(block: number, { bytes, crc = 0 }: BlockRecord): string {
-  return `${block} ${bytes} ${crc.toString(16)}\n`;
-}
+export const journalLine = (block: number, { bytes, crc = 0 }: BlockRecord): string => `${block} ${bytes} ${crc.toString(16)}\n`;
 
 /** Ignores incomplete lines and impossible records. Undefined if the journal belongs to another file. */
 export function parseJournal(text: string, part: PartOf): BlockRecords | undefined {

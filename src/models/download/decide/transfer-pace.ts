@@ -36,7 +36,7 @@ export function connectionsFor(remainingBytes: number, allowed: number): number 
   return remainingBytes < SEVERAL_FROM_BYTES ? 1 : Math.max(1, Math.min(allowed, Math.floor(remainingBytes / STRETCH_BYTES.least)));
 }
 
-/** More connections do not help above this speed: blocks only arrive out of order and are read again for the checksum. */
+/** More connections do not help above this speed: blocks arrive out of order and are read again for the checksum. */
 export const FAST_BYTES_PER_SECOND = 200_000_000;
 
 export function isFast(bytes: number, elapsedMs: number, fastBytesPerSecond: number): boolean {

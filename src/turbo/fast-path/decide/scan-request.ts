@@ -149,6 +149,4 @@ function roleOf(name: string): string | undefined {
   return candidates.includes(lower) ? lower : undefined;
 }
 
-function handOver(reason: HandOverReason): ScanResult {
-  return { kind: 'handOver', reason };
-}
+const handOver = (reason: HandOverReason): ScanResult => ({ kind: 'handOver', reason });

@@ -39,9 +39,7 @@ export function applyBoardChange(before: RoutedView, { version, slots, names, re
   };
 }
 
-function isSameForRequests(one: RoutedSlot, other: RoutedSlot): boolean {
-  return one === other || isSameValue(routedPart(one), routedPart(other));
-}
+const isSameForRequests = (one: RoutedSlot, other: RoutedSlot): boolean => one === other || isSameValue(routedPart(one), routedPart(other));
 
 /** Drops the parts that only people look at. */
 function routedPart({ name, capabilities, model, voices, admission, targets, spec }: RoutedSlot): RoutedSlot {

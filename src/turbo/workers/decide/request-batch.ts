@@ -65,6 +65,4 @@ function indexOf<Key>(indexes: Map<Key, number>, key: Key): number {
   return indexes.size - 1;
 }
 
-function known(value: number | undefined): number | undefined {
-  return Number.isNaN(value) ? undefined : value;
-}
+const known = (value: number | undefined): number | undefined => (Number.isNaN(value) ? undefined : value);

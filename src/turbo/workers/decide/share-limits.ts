@@ -43,6 +43,4 @@ export function shareLimits<Limits extends SharedLimits>(limits: Limits, process
 }
 
 /** At least one, unless the limit is 0. */
-function partOf(limit: number, processes: number): number {
-  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
-}
+const partOf = (limit: number, processes: number): number => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes)));
