@@ -12,17 +12,14 @@ export interface AccessControl {
   readonly authorize: Authorize;
   readonly tokens: TokenManager;
   isProxy(address: string | undefined): boolean;
-  /** False while the tokens were not read yet, so that none can be accepted. */
   isReady(): boolean;
   tokenUsed(id: string): void;
-  /** Writes when tokens were last used. */
   stop(): Promise<void>;
 }
 
 const FLUSH_MS = 60_000;
 
 interface AccessParts {
-  /** The token text of a cluster's replicas. Undefined on a host, which has a file. */
   readonly shared: World['tokens'];
   readonly isLocal: LocalSocket['isLocal'];
 }
@@ -68,7 +65,6 @@ export async function createAccess(
   };
 }
 
-/** Changes by hand and by `svcctl`; the service knows no more about them. */
 function describeChange(change: StoreChange): string {
   const parts = (['added', 'removed', 'edited'] as const).flatMap((what) =>
     change[what].length === 0 ? [] : `${what} ${change[what].join(', ')}`,

@@ -41,7 +41,6 @@ interface ApiParts {
   readonly world: World;
   readonly controller: Controller;
   readonly access: AccessControl;
-  /** Aborts when the service begins to stop. */
   readonly stopping: AbortSignal;
 }
 
@@ -104,7 +103,6 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   return api;
 }
 
-/** Reports of workers count like the work of this process. */
 function listenersOf(
   { log }: ServiceOptions,
   { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
@@ -119,7 +117,6 @@ function listenersOf(
   };
 }
 
-/** Metrics are shown once all workers have said what they know, or soon. */
 function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
   return {
     ...metrics,

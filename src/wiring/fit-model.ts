@@ -17,7 +17,6 @@ import type { Settings } from '../schema/settings/settings.ts';
 import { parseSlot } from '../schema/slot/slot-spec.ts';
 import type { World } from './world.ts';
 
-/** Time for the Hub to describe a repository. */
 const LOOK_TIMEOUT_MS = 30_000;
 const REGISTRY: ProviderRegistry = PROVIDERS;
 /** Not the name of any kind of slot, so that the model alone decides what the server does. */

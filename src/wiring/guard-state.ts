@@ -1,7 +1,6 @@
 /**
- * Watches the state directory. If it is moved, emptied or replaced, the service keeps serving, logs the problem, and
- * writes everything again once a directory exists at this path. It never creates the directory, so that the old one can
- * be moved back.
+ * Watches the state directory. If it is moved, emptied or replaced, the service keeps serving, and writes everything
+ * again once a directory exists there. It never creates it, so that the old one can be moved back.
  */
 import { stat } from 'node:fs/promises';
 import { lockDirectory, type DirectoryLock, type LockAnswer } from '../files/directory-lock.ts';
@@ -12,9 +11,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 interface GuardStateOptions {
   readonly directory: string;
   readonly lock: DirectoryLock;
-  /** Locks whatever is at the path now. */
   readonly lockAgain: () => Promise<LockAnswer>;
-  /** The writers of statuses and timelines. */
   readonly files: { retry(): void; renew(): void };
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   /** Default: 2 s. A check costs one `stat`. */
@@ -36,7 +33,6 @@ export function guardState(options: GuardStateOptions): StateGuard {
   let checking = false;
   let closed = false;
 
-  /** Returns where the state directory is, after taking over a new one. */
   async function look(): Promise<Place> {
     if (await lock.isInPlace()) return 'in-place';
     const isThere = await stat(directory).then(
@@ -94,18 +90,13 @@ export function guardState(options: GuardStateOptions): StateGuard {
 
 export interface DirectoryLocks {
   readonly state: DirectoryLock;
-  /** Locks whatever is now at the path of the state directory. */
   lockStateAgain(): Promise<LockAnswer>;
   release(): void;
 }
 
 type LockSettings = Pick<Settings, 'SVC_STATE_DIR' | 'SVC_CONFIG_DIR'>;
 
-/**
- * Locks the directories, so that no other service uses them. The configuration directory decides which slots run, so
- * two services with the same one would both start them. It is locked only where it is writable; in a cluster it is not,
- * and the leader acts.
- */
+/** Two services with the same configuration directory would both start its slots. In a cluster it is not writable. */
 export async function lockDirectories(settings: LockSettings, since: number, log: Pick<Log, 'debug'>): Promise<Result<DirectoryLocks>> {
   const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: configDir } = settings;
   const lockState = async (): Promise<LockAnswer> => await lockDirectory({ directory: stateDir, name: 'service', since });

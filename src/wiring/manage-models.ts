@@ -11,7 +11,6 @@ import type { ModelId } from '../schema/words/names.ts';
 import type { World } from './world.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 
-/** Time for the Hub to resolve a name. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 
 export function createModelManagement(
@@ -21,7 +20,6 @@ export function createModelManagement(
   if (clusterModels !== undefined) return manageClusterModels(clusterModels, board);
   const { sources, pulls } = store;
 
-  /** Returns the slots that want one of these files, or still use it. */
   async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
     const used: string[] = [];
     for (const { name, spec, status } of board.current().slots.values()) {

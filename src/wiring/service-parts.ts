@@ -16,7 +16,6 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
-/** Fails for the first directory that cannot be created. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
   for (const key of ['SVC_STATE_DIR', 'SVC_MODELS_DIR'] as const) {
     const directory = settings[key];
@@ -88,9 +87,7 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shar
   }
 }
 
-/**
- * Listens on `<state>/api.sock` if authentication is on; otherwise removes an old one. The service works without it.
- */
+/** Without authentication, removes an old socket. The service works without it. */
 export async function listenLocally(
   local: LocalSocket,
   api: HttpApi,

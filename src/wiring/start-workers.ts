@@ -16,7 +16,6 @@ import type { Settings } from '../schema/settings/settings.ts';
 const PASSED_ON = ['NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'] as const;
 const MOST = 64;
 
-/** Number of processes that forward requests, including the controller. */
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { runtime }: Pick<World, 'runtime'>,
@@ -53,7 +52,7 @@ export async function startWorkers(
   });
 }
 
-/** Nothing else of the environment: it may contain secrets, and settings come in a message. */
+/** The environment may contain secrets, and settings come in a message. */
 function environmentOf(env: ServiceOptions['env']): Readonly<Record<string, string>> {
   const own = getCompileCacheDir();
   const passedOn = PASSED_ON.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
@@ -61,17 +60,14 @@ function environmentOf(env: ServiceOptions['env']): Readonly<Record<string, stri
   return { ...(own === undefined ? {} : { NODE_COMPILE_CACHE: dirname(own) }), ...Object.fromEntries(passedOn) };
 }
 
-/**
- * The kernel shares a port between processes of one user, so two services would take each other's connections. This
- * waits until nobody has the port, and rejects with the system's error if it cannot be used.
- */
+/** The kernel shares a port between processes of one user: two services would take each other's connections. */
 type Address = Settings['SVC_LISTEN'];
 
 /** Workers of a service that was killed notice it at once, unless the machine is busy. */
 const FREED_WITHIN_MS = 3000;
 const POLL_MS = 50;
 
-/** Resolves when the address can be listened on. Rejects with the error of the system if it cannot be. */
+/** Rejects with the error of the system if the address cannot be listened on. */
 export async function untilFree(address: Address): Promise<void> {
   const until = performance.now() + FREED_WITHIN_MS;
   for (;;) {

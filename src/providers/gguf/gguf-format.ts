@@ -28,13 +28,12 @@ export function ggufTraits(contents: ModelContents): ModelTraits {
   };
 }
 
-/** A classifier head ranks, whatever the header says about pooling. */
 function poolingOf({ poolingType = 0, hasClassifier }: GgufContents): Pick<ModelTraits, 'pooling'> {
   const pooling = hasClassifier === true ? 'rank' : POOLINGS[poolingType];
   return pooling === undefined || pooling === 'none' ? {} : { pooling };
 }
 
-/** The chat template decides about tools and thinking; contents stated by a catalogue lack it. */
+/** Contents stated by a catalogue lack the chat template. */
 function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents): Pick<ModelTraits, 'abilities'> {
   if (chatTemplate === undefined && projector === undefined) return {};
   const has: Readonly<Record<ModelAbility, boolean>> = {

@@ -33,7 +33,7 @@ export const openLlamaServer = (host: ProgramHost): HostProgram => ({
   reportBackends: createDeviceLister(host.env),
 });
 
-/** Returns the backends of the program to be started. `fingerprint` changes with the devices. */
+/** `fingerprint` changes with the devices. */
 export function createDeviceLister(env: ProgramHost['env']): (fingerprint: string) => Promise<ProgramBackends | undefined> {
   const listDevices = rememberBackends(async (program) => {
     const { stdout, stderr } = await outputOf(program, ['--list-devices'], env);
@@ -46,19 +46,16 @@ export function createDeviceLister(env: ProgramHost['env']): (fingerprint: strin
   };
 }
 
-/** Device names without their number: https://github.com/ggml-org/llama.cpp/tree/master/ggml/src */
 const BACKEND_OF_DEVICE: Readonly<Record<string, Backend>> = { CUDA: 'cuda', ROCm: 'rocm', Vulkan: 'vulkan' };
 /** Precedes the devices. Without it, the program does not know the option. */
 const HEAD = /^available devices:/im;
 
-/** Parses `llama-server --list-devices`, one device a line: `  CUDA0: NVIDIA RTX A2000 (12044 MiB, 11893 MiB free)`. */
+/** One device a line: `  CUDA0: NVIDIA RTX A2000 (12044 MiB, 11893 MiB free)`. */
 export function parseDeviceList(output: string): readonly Backend[] | undefined {
   if (!HEAD.test(output)) return undefined;
   const names = [...output.matchAll(/^\s+([A-Za-z]+)\d+:\s/gm)].map(([, name = '']) => name);
   return [...new Set(names.flatMap((name) => BACKEND_OF_DEVICE[name] ?? []))];
 }
-
-/** Health of llama-server. */
 
 /** The first request may compile shaders, which takes many seconds on a slow GPU. */
 const PROBE_TIMEOUT_MS = 30_000;

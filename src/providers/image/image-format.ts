@@ -67,11 +67,8 @@ async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsH
   return text.length < length ? undefined : parseHeader(text);
 }
 
-/** File named by a workflow, found beside it or where the server searches. */
 interface FoundFile extends NamedFile {
-  /** Relative to the directory of the workflow. */
   readonly path: string;
-  /** Name in the lists of the server. */
   readonly listed: string;
   readonly sizeBytes: number;
 }
@@ -105,7 +102,6 @@ async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): 
   };
 }
 
-/** Directory below the model store, for messages. */
 const rootOf = (id: ModelId): string => placeOf(`/${id}`).directory.slice(1);
 
 async function findFile(id: ModelId, file: NamedFile, files: ModelFiles): Promise<FoundFile | undefined> {

@@ -38,8 +38,6 @@ import { installedProgram } from '../host-program.ts';
 import { judgeAlive, PASSING } from '../decide/judge-status.ts';
 import { userWorkflow } from './decide/user-workflow.ts';
 
-/** Runs ComfyUI without containers, if it is installed. */
-
 /** Longer than any request lasts; images are fetched at once. */
 const KEEP_MS = 3_600_000;
 
@@ -74,8 +72,6 @@ async function removeOld(directories: readonly string[], before: number): Promis
   }
 }
 
-/** Health of ComfyUI: whether it responds and lists the model. Drawing an image would take seconds. */
-
 /** ComfyUI is written in Python: it responds late while it loads a model. */
 const ALIVE_TIMEOUT_MS = 10_000;
 const LIST_TIMEOUT_MS = 30_000;
@@ -102,7 +98,6 @@ export async function askHealth(
   };
 }
 
-/** Also checks that the server has every node of a user's workflow. */
 export async function askReadiness(
   endpoint: Endpoint,
   io: ProbeIo,

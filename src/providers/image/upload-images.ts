@@ -11,13 +11,11 @@ import type { ImageParameters } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image changes that its composition stays. */
 const STRENGTH_WITHOUT_MASK = 0.75;
-/** Directory of uploads and results. */
 const SUBFOLDER = 'svc';
 const TAIL_BYTES = 16;
 
 interface Upload {
   readonly source: ImageSource;
-  /** Undefined: the workflow decides. */
   readonly size: ImageSize | undefined;
 }
 
@@ -25,7 +23,6 @@ interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
   readonly drawable: Drawable;
 }
 
-/** Files are named after the job `id`. */
 export function* uploadImages(
   { body, boundary }: TranslatableRequest,
   id: string,

@@ -35,8 +35,6 @@ import { installedProgram, outputOf, rememberBackends } from '../host-program.ts
 import { errorIn, judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
 
-/** Runs FastFlowLM without containers, if it is installed. */
-
 const Validation = z.object({ ready: z.boolean() });
 
 function openFlm({ env }: ProgramHost): HostProgram {
@@ -60,11 +58,7 @@ function openFlm({ env }: ProgramHost): HostProgram {
   };
 }
 
-/**
- * Health of FastFlowLM, which must not lose a client while it computes: probes ask for nothing that is computed, and
- * the first one only while nobody else is served. Errors have status 200, too.
- */
-
+/** Probes ask for nothing that is computed: the server must not lose a client while it computes. */
 /** Between two requests for the NPU, the threads that respond sleep for a third of a second. */
 const STATUS_TIMEOUT_MS = 10_000;
 /** The first request may move a model into the memory of the NPU. */
@@ -89,7 +83,6 @@ async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown, signal
   return alive.kind === 'busy' ? PASSING : alive;
 }
 
-/** One request for each capability of the slot, one after the other. */
 async function askReadiness(
   endpoint: Endpoint,
   io: ProbeIo,
@@ -108,7 +101,6 @@ async function askReadiness(
   return PASSING;
 }
 
-/** The status is available at once, also while the NPU computes. */
 async function askStatus(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Alive> {
   const response = await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: STATUS_TIMEOUT_MS, signal });
   const failed = judgeAlive(response);
@@ -140,7 +132,6 @@ function judgeFirst(capability: Capability, response: ProbeResponse): Health {
   return { kind: 'nonsense', message: 'The model answers nonsense: all values of the embedding of a text are 0' };
 }
 
-/** No file of the store is a model of this provider. */
 const npuFormat: ModelFormat = {
   kind: 'npu',
   recognize: () => undefined,
@@ -182,7 +173,6 @@ function planRequest({ path, capability }: InferRequest, capabilities: readonly 
   return { kind: 'refuse', message };
 }
 
-/** Chats contain images. */
 const MAX_JSON_BYTES = 64 * 2 ** 20;
 
 function translationOf(path: string, capability: Capability, model: string): Translate | undefined {

@@ -14,7 +14,7 @@ import {
 } from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 
-/** Retries while others fill the queue of the server: five minutes in all, as long as requests may be parked. */
+/** Five minutes in all, as long as requests may be parked. */
 const TRIES = 600;
 const TRY_AGAIN_MS = 500;
 /** 2048 vectors of 768 numbers. */
@@ -66,7 +66,6 @@ function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdic
   }
 }
 
-/** Errors come as JSON with status 200, in place of a stream. */
 function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
   for (let tries = 1; ; tries += 1) {
     const head = yield* open(request);

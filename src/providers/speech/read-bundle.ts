@@ -5,9 +5,7 @@ import type { Bundle } from './decide/bundle.ts';
 type BundleReading =
   | {
       readonly ok: true;
-      /** Total of everything that is loaded. */
       readonly sizeBytes: number;
-      /** Metadata of all networks; later ones win. */
       readonly metadata: ReadonlyMap<string, string>;
       readonly sizes: ReadonlyMap<string, number>;
     }
@@ -82,9 +80,7 @@ const damaged = (): OnnxReading => ({ ok: false, problem: `is damaged or not an 
 interface FieldHead {
   readonly field: number;
   readonly valueAt: number;
-  /** May reach beyond the bytes. */
   readonly valueBytes: number;
-  /** The value is a string, bytes or a message. */
   readonly hasLength: boolean;
 }
 
@@ -93,7 +89,7 @@ const LONGEST_HEAD_BYTES = 20;
 const LONGEST_NUMBER_BYTES = 10;
 const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
 
-/** Head of a field; undefined: none. https://protobuf.dev/programming-guides/encoding/ */
+/** https://protobuf.dev/programming-guides/encoding/ */
 function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
   const tag = readNumber(bytes, at);
   if (tag === undefined || tag.value < 8) return undefined;
@@ -119,7 +115,6 @@ function readNumber(bytes: Uint8Array, at: number): { readonly value: number; re
   return undefined;
 }
 
-/** Strings of a message by field number; the last one of each counts. */
 function readTexts(message: Uint8Array): ReadonlyMap<number, string> {
   const texts = new Map<number, string>();
   for (let at = 0; at < message.length;) {

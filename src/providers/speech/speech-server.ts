@@ -15,7 +15,6 @@ export const SPEECH_ENGINE: Engine = {
   instead: 'use containers',
 };
 
-/** Both tasks share one installation. */
 export function openSpeechServer(task: SpeechTask, host: ProgramHost): HostProgram {
   return {
     ...programOrEngine(PROGRAMS[task], SPEECH_ENGINE, 'speech-engine', host),
@@ -27,18 +26,14 @@ export function openSpeechServer(task: SpeechTask, host: ProgramHost): HostProgr
   };
 }
 
-/** Health of the speech server: whether it responds, and does what its slot is for. */
-
 /** The server responds within milliseconds, from another process than the one that computes. */
 const ALIVE_TIMEOUT_MS = 3_000;
 /** The first request may wait for hundreds of megabytes to be read from the disk. */
 const PROBE_TIMEOUT_MS = 30_000;
 
-/** A small request for the task of the slot, and the judgement of its response. */
 interface SpeechCheck {
   readonly path: string;
   readonly body: string | Uint8Array;
-  /** Default: JSON. */
   readonly contentType?: string;
   judge(response: ProbeResponse): Health;
 }
@@ -57,7 +52,6 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown,
   return { kind: 'failing', message: 'The response to "/health" does not say that the server is ready' };
 }
 
-/** The check must pass before the server gets requests. */
 export async function askReadiness(
   endpoint: Endpoint,
   io: ProbeIo,

@@ -21,8 +21,6 @@ import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
 
-/** Format of speech-to-text models: a directory for sherpa-onnx, or a Whisper in one file for whisper.cpp. */
-
 /** Naming of whisper.cpp, e.g. `ggml-large-v3-turbo-q5_0.bin`. */
 const GGML_NAME = /^ggml-[^/]+\.bin$/;
 
@@ -120,13 +118,11 @@ export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
 
 const Contents = z.looseObject({ translates: z.boolean().optional().catch(undefined) });
 
-/** Contents may come from the catalogue or another version. A model of unknown contents at least transcribes. */
 export function sttCapabilities({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Capability[] {
   const known = provider === 'stt' ? Contents.safeParse(contents).data : undefined;
   return known?.translates === true ? ['transcription', 'translation'] : ['transcription'];
 }
 
-/** A second of sound must be transcribed without an error. */
 async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<SlotContext, 'spec'>, signal: AbortSignal): Promise<Health> {
   const form = { body: probeForm(spec.model.default), contentType: PROBE_FORM_TYPE };
   return await askSpeech(endpoint, io, { path: '/v1/audio/transcriptions', ...form, judge: judgeTranscription }, signal);

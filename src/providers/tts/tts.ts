@@ -21,8 +21,6 @@ import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
 
-/** Format of text-to-speech models: a directory, unpacked as sherpa-onnx releases them. */
-
 const VOICES_FILE = 'voices.bin';
 
 export const ttsFormat: ModelFormat = {

@@ -9,7 +9,6 @@ export interface WorkerStart {
   readonly settings: Settings;
   readonly host: string;
   readonly port: number;
-  /** Requests with larger bodies go to the controller. */
   readonly mostBodyBytes: number;
   readonly board: BoardChange | undefined;
 }

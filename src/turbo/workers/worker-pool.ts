@@ -1,7 +1,6 @@
 /**
- * The workers of a service: processes that forward requests on the same port as the controller (docs/speed.md). They
- * get each change of the board and report their traffic. Workers decide nothing, so one that dies takes only its
- * connections along.
+ * Processes that forward requests on the same port as the controller (docs/speed.md). They decide nothing, so one that
+ * dies takes only its connections along.
  */
 import type { Socket } from 'node:net';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
@@ -17,7 +16,6 @@ import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPoolDeps {
-  /** Number of workers. At least 1. */
   readonly count: number;
   readonly local: GatewayTraffic;
   readonly board: Board;
@@ -31,7 +29,6 @@ export interface WorkerPoolDeps {
 }
 
 export interface WorkerPoolStart {
-  /** The file that a worker runs, and its environment. */
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
   readonly host: string;
@@ -41,9 +38,7 @@ export interface WorkerPoolStart {
 }
 
 export interface WorkerPoolListeners {
-  /** A request of the gateway of a worker has ended. */
   readonly finished: ReportRequest;
-  /** A request was refused before it reached the gateway. */
   readonly refused: ReportRequest;
   readonly onFault: (fault: unknown, requestId: string) => void;
   readonly tokenUsed: (id: string) => void;
@@ -53,11 +48,9 @@ export interface WorkerPoolListeners {
 export interface WorkerPool {
   readonly traffic: SharedTraffic;
   connections(): number;
-  /** Call this once, before `start`. */
   listen(listeners: WorkerPoolListeners): void;
   /** Resolves when all workers listen, or have failed to: then they are started again later. */
   start(start: WorkerPoolStart): Promise<void>;
-  /** Resolves when each worker has reported, or has ended. */
   sync(): Promise<void>;
   leave(): void;
   close(graceMs: number, parkedMs: number): Promise<void>;

@@ -11,7 +11,6 @@ import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
 export interface WorkerTraffic extends Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'> {
   facts(): TrafficFacts;
-  /** Changes since the last call. */
   takeRows(): TrafficRows;
 }
 
@@ -82,9 +81,7 @@ interface WorkerReportSources {
   readonly send: (report: WorkerReport) => void;
 }
 
-/** Maximum age of a report. Urgent changes are reported at once. */
 const REPORT_MS = 100;
-/** Pause between two urgent reports. */
 const URGENT_MS = 5;
 /** Requests per report. */
 const MOST_REQUESTS = 2000;
@@ -112,7 +109,6 @@ export class WorkerReports {
     this.#tokens.add(id);
   }
 
-  /** `isUrgent`: a pass is needed. */
   trafficChanged(isUrgent: boolean): void {
     this.#isUrgent ||= isUrgent;
     this.#reportWithin(isUrgent ? URGENT_MS : REPORT_MS);

@@ -1,6 +1,5 @@
 /**
- * One process that forwards requests: the gateway, the fast path and a copy of the board. It decides nothing about
- * slots, and reports its traffic.
+ * One process that forwards requests. It decides nothing about slots, and reports its traffic.
  *
  *   start ─► listens on the port of the service, which the kernel shares between all processes
  *   board ─► the copy follows; parked requests go on
@@ -27,18 +26,15 @@ interface WorkerDeps {
   readonly start: WorkerStart;
   readonly providers: ProviderRegistry;
   readonly site: SiteGuard;
-  /** `onUse`: called with the id of each token that was accepted. */
   readonly authorizeWith: (onUse: (id: string) => void) => Authorize;
   readonly onRequest: () => void;
-  /** As `process.send()`. */
   readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
 }
 
 export interface Worker {
   take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void;
-  /** For garbage collection while the worker is idle. */
   readonly activity: () => TrafficFacts;
-  /** Resolves once the worker was closed, and all that it has to say was sent. */
+  /** Everything that it has to say was sent. */
   readonly closed: Promise<void>;
 }
 

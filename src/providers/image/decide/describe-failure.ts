@@ -11,7 +11,6 @@ export interface Drawing {
   readonly size: { readonly width: number; readonly height: number } | undefined;
   readonly multiple: number;
   readonly n: number;
-  /** Workflow of a user; undefined: a template. */
   readonly workflow?: Pick<UserWorkflow, 'name' | 'parameters'> | undefined;
 }
 
@@ -33,7 +32,6 @@ export function describeRefusal(error: ValidationError | undefined, { model, wor
   return imageFailed(`Node "${nodeType}" of the image server refused the workflow: ${message}; read the log of the slot`);
 }
 
-/** Advice for the author of a workflow, or the client that has set a parameter of it. */
 function describeForWorkflow(
   { type, input, nodeType, node, message }: ValidationError,
   { name, parameters }: Pick<UserWorkflow, 'name' | 'parameters'>,

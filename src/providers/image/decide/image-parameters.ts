@@ -11,18 +11,13 @@ export interface ImageParameters {
   readonly prompt: string;
   readonly negativePrompt: string;
   readonly n: number;
-  /** Undefined: the default of the family. */
   readonly size: { readonly width: number; readonly height: number } | undefined;
-  /** Undefined: random. */
   readonly seed: bigint | undefined;
   readonly steps: number;
   readonly cfg: number;
   readonly responseFormat: 'url' | 'b64_json';
-  /** Format of `b64_json`. */
   readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
-  /** Responds with events. Images are in base64. */
   readonly stream: boolean;
-  /** Number of previews while the image is drawn. */
   readonly partialImages: number;
   /** Denoising strength, up to 1; undefined: the default of the request. */
   readonly strength: number | undefined;
@@ -42,7 +37,6 @@ const MOST_PROMPT_BYTES = 32 * 1024;
 const MOST_SEED = 2n ** 64n - 1n;
 const DEFAULT_QUALITY = 95;
 
-/** Rules of a family for requests. */
 export type RequestRules = Pick<ImageFamily, 'title' | 'side' | 'multiple' | 'steps' | 'mostSteps' | 'cfg'>;
 
 export function readParameters(body: TranslatableBody, rules: RequestRules): ReadParameters {
@@ -53,7 +47,6 @@ export function readParameters(body: TranslatableBody, rules: RequestRules): Rea
   }
 }
 
-/** Throws a `BadField` for the first invalid field. */
 export function parametersOf(field: Field, rules: RequestRules): ImageParameters {
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
@@ -85,7 +78,6 @@ export function textOf(field: Field, name: string, otherwise?: string): string {
   return value;
 }
 
-/** Forms have strings only. */
 export function flagOf(field: Field, name: string): boolean {
   const value = field(name) ?? false;
   if (value === true || value === 'true') return true;
@@ -108,7 +100,6 @@ function numberOf(field: Field, name: string, { least, most, otherwise }: Range)
   return value;
 }
 
-/** Forms have strings only. */
 function plainNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
@@ -131,7 +122,6 @@ function choiceOf<const Choice extends string>(field: Field, name: string, choic
   return chosen;
 }
 
-/** Undefined: the size of the family. */
 function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageParameters['size'] {
   if (value === undefined || value === 'auto') return undefined;
   const match = typeof value === 'string' ? /^(\d{1,9})x(\d{1,9})$/.exec(value) : null;
@@ -144,10 +134,8 @@ function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageP
   throw new BadField({ code: 'image.size_unsupported', message, param: 'size' });
 }
 
-/** Reason for refusing a request. */
 export type ParameterProblem = { readonly code: ErrorCode; readonly message: string; readonly param: string };
 
-/** Ends the parsing at the first invalid field. */
 class BadField extends Error {
   readonly problem: ParameterProblem;
 
@@ -159,13 +147,12 @@ class BadField extends Error {
 
 export const invalid = (param: string, message: string): BadField => new BadField({ code: 'request.invalid', message, param });
 
-/** Rethrows other errors. */
 export function problemOfField(error: unknown): ParameterProblem {
   if (error instanceof BadField) return error.problem;
   throw error;
 }
 
-/** Value of a field; undefined: not set. Integers beyond 2^53 are `bigint`. */
+/** Undefined: not set. Integers beyond 2^53 are `bigint`. */
 export type Field = (name: string) => unknown;
 
 const AnyObject = z.record(z.string(), z.unknown());

@@ -21,14 +21,11 @@ export const MOST_WORKFLOW_BYTES = 2 ** 20;
 const MOST_NODES = 1000;
 
 const Kept = z.object({
-  /** File name without its ending. */
   name: z.string(),
   /** JSON with exact integers, without titles, and with file names of the server. */
   graph: z.string(),
-  /** Node that saves the results. */
   output: z.string(),
   parameters: z.record(z.string(), z.array(z.object({ node: z.string(), input: z.string() }))),
-  /** Node classes, each once. */
   classes: z.array(z.string()),
   /** The first model file that it loads. */
   file: z.object({ className: z.string(), name: z.string() }).optional(),
@@ -39,19 +36,15 @@ const Kept = z.object({
 type Immutable<Value> = { readonly [Key in keyof Value]: Value[Key] extends object ? Immutable<Value[Key]> : Value[Key] };
 export type UserWorkflow = Immutable<z.output<typeof Kept>>;
 
-/** Undefined: not a workflow. */
 export const userWorkflow = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined =>
   provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
 
-/** Model file that a workflow names. */
 export interface NamedFile {
   readonly node: string;
   readonly input: string;
-  /** With `/` between directories. */
   readonly name: string;
 }
 
-/** Contents of a file, before its model files are looked for. */
 export interface ReadWorkflow {
   readonly workflow: Workflow;
   readonly output: string;
@@ -122,7 +115,6 @@ function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: 
   return { ok: true, read: { workflow, output, parameters, files } };
 }
 
-/** Problem of a link to nothing, or of a cycle. */
 function problemOfLinks(workflow: Workflow): string | undefined {
   for (const [id, { class_type: className, inputs }] of Object.entries(workflow)) {
     for (const [input, value] of Object.entries(inputs)) {
@@ -147,7 +139,6 @@ function isDeeper(value: unknown, levels: number): boolean {
 const refuse = (problem: string): { readonly ok: false; readonly problem: string } => ({ ok: false, problem });
 const shown = (text: string): string => text.slice(0, 100);
 
-/** `nameOf`: the name of a file in the lists of the server. */
 export function keepWorkflow(
   name: string,
   { workflow, output, parameters, files }: ReadWorkflow,

@@ -14,10 +14,7 @@ export interface RequestBatch {
   readonly numbers: Float64Array;
 }
 
-/**
- * Slot index or -1, route index, status, seconds, parked seconds, seconds to first token, input tokens, output tokens,
- * at the door.
- */
+/** Slot, route, status, seconds, parked seconds, seconds to first token, input tokens, output tokens, at the door. */
 const COLUMNS = 9;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
