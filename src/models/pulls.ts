@@ -12,14 +12,9 @@ export interface ModelPull {
   readonly failure: Failure | undefined;
 }
 
-export interface Pulls {
-  join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>>;
-  request(id: ModelId): void;
-  cancel(id: ModelId): boolean;
-  list(): readonly ModelPull[];
-}
+export type Pulls = ReturnType<typeof createPulls>;
 
-export type FetchInto = (id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result<unknown>>;
+type FetchInto = (id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result<unknown>>;
 
 interface Running {
   readonly waiting: Set<(progress: Progress) => void>;
@@ -33,7 +28,7 @@ interface Request {
   failure: Failure | undefined;
 }
 
-export function createPulls(fetch: FetchInto): Pulls {
+export function createPulls(fetch: FetchInto) {
   const running = new Map<ModelId, Running>();
   const requests = new Map<ModelId, Request>();
 
@@ -57,6 +52,7 @@ export function createPulls(fetch: FetchInto): Pulls {
     return run;
   }
 
+  /** Ends early for this caller when its signal aborts. */
   async function join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>> {
     if (signal.aborted) return interrupted(id);
     const run = running.get(id) ?? begin(id);
@@ -81,7 +77,8 @@ export function createPulls(fetch: FetchInto): Pulls {
 
   return {
     join,
-    request(id) {
+    /** Starts the download for a caller that does not wait. */
+    request(id: ModelId): void {
       const before = requests.get(id);
       if (before !== undefined && before.failure === undefined) return;
       const request: Request = { abort: new AbortController(), failure: undefined };
@@ -92,11 +89,12 @@ export function createPulls(fetch: FetchInto): Pulls {
         else request.failure = result.failure;
       });
     },
-    cancel(id) {
+    /** Returns whether there was a request. */
+    cancel(id: ModelId): boolean {
       requests.get(id)?.abort.abort();
       return requests.delete(id);
     },
-    list() {
+    list(): readonly ModelPull[] {
       const failed = [...requests].flatMap(([id, { failure }]) => (failure === undefined || running.has(id) ? [] : [{ id, failure }]));
       return [
         ...[...running].map(([id, { progress }]) => ({ id, progress, isRequested: requests.has(id), failure: undefined })),

@@ -20,24 +20,6 @@ import {
 } from './decide/part-journal.ts';
 import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pace.ts';
 
-export interface PartBlocks {
-  readonly handle: FileHandle;
-  doneBytes(): number;
-  record(block: number): BlockRecord;
-  isComplete(block: number): boolean;
-  /** An earlier process wrote some of the block, so its CRC must be compared. */
-  isInherited(block: number): boolean;
-  /** The next run of blocks for a connection, which releases it at its end. */
-  take(maxBlocks: number): Stretch | undefined;
-  release(stretch: Stretch): void;
-  /** Throws if the buffers do not fit. */
-  append(block: number, buffers: readonly Buffer[]): Promise<void>;
-  forget(block: number): void;
-  /** False if another writer has taken over or removed the part. */
-  isOwn(): Promise<boolean>;
-  close(): Promise<void>;
-}
-
 /** Slow connections record an incomplete block this often. */
 const RECORD_EVERY_MS = 1000;
 const NOTHING: BlockRecord = { bytes: 0, crc: 0 };
@@ -79,6 +61,8 @@ async function readRecords(part: string, file: PartOf): Promise<BlockRecords | u
 /** A block without a known CRC is not recorded, because it would count as damaged. */
 const lineOf = (block: number, record: BlockRecord): string => (record.crc === undefined ? '' : journalLine(block, record));
 
+export type PartBlocks = ReturnType<typeof createPartBlocks>;
+
 interface OpenPart {
   readonly part: string;
   readonly handle: FileHandle;
@@ -87,7 +71,7 @@ interface OpenPart {
   readonly sizeBytes: number;
 }
 
-function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
+function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart) {
   const records = new Map(known);
   /** Since when blocks have grown without a record. */
   const unrecorded = new Map<number, number>();
@@ -107,19 +91,22 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   };
   return {
     handle,
-    doneBytes: () => doneBytes,
+    doneBytes: (): number => doneBytes,
     record,
     isComplete,
-    isInherited: (block) => inherited.has(block),
-    take(maxBlocks) {
+    /** An earlier process wrote some of the block, so its CRC must be compared. */
+    isInherited: (block: number): boolean => inherited.has(block),
+    /** The next run of blocks for a connection, which releases it at its end. */
+    take(maxBlocks: number): Stretch | undefined {
       const stretch = nextStretch(stateOf, count, maxBlocks);
       if (stretch !== undefined) for (let block = stretch.first; block <= stretch.last; block += 1) taken.add(block);
       return stretch;
     },
-    release({ first, last }) {
+    release({ first, last }: Stretch): void {
       for (let block = first; block <= last; block += 1) taken.delete(block);
     },
-    async append(block, buffers) {
+    /** Throws if the buffers do not fit. */
+    async append(block: number, buffers: readonly Buffer[]): Promise<void> {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
       if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than fit into it`);
@@ -132,19 +119,19 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
       unrecorded.set(block, since);
       if (isComplete(block) || performance.now() - since >= RECORD_EVERY_MS) await write(block);
     },
-    forget(block) {
+    forget(block: number): void {
       doneBytes -= record(block).bytes;
       records.delete(block);
       inherited.delete(block);
       unrecorded.delete(block);
     },
-    // Inode numbers are not compared, because they change on some network file systems.
-    isOwn: async () =>
+    /** Whether the part still exists. Inode numbers change on some network file systems. */
+    isOwn: async (): Promise<boolean> =>
       stat(part).then(
         () => true,
         (error: unknown) => codeOf(error) !== 'ENOENT',
       ),
-    async close() {
+    async close(): Promise<void> {
       try {
         for (const block of unrecorded.keys()) await write(block);
       } finally {

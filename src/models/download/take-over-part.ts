@@ -14,17 +14,6 @@ export interface Part {
   readonly bytes: number;
 }
 
-export interface PartFiles {
-  readonly own: string;
-  /** Marks this writer as active. Returns the longest part that is ahead. Throws if the volume is read-only. */
-  ahead(): Promise<Part | undefined>;
-  /** The writer of the part notices before its next request. */
-  takeOver(): Promise<void>;
-  /** Others need not wait and may take over the part. */
-  release(): Promise<void>;
-  clear(): Promise<void>;
-}
-
 export interface PartFilesOptions {
   readonly target: string;
   readonly writer: string;
@@ -48,7 +37,9 @@ interface OtherPart extends Part {
   readonly changedAt: number | undefined;
 }
 
-export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFilesOptions): PartFiles {
+export type PartFiles = ReturnType<typeof createPartFiles>;
+
+export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFilesOptions) {
   const directory = path.dirname(target);
   const base = `${path.basename(target)}.`;
   const own = `${target}.${writer}.part`;
@@ -80,13 +71,15 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
 
   return {
     own,
-    async ahead() {
+    /** Marks this writer as active. Returns the longest part that is ahead. Throws if the volume is read-only. */
+    async ahead(): Promise<Part | undefined> {
       await mkdir(directory, { recursive: true });
       const mine = { name: path.basename(own), bytes: await touch(own, 'a') };
       const active = (await readOthers()).filter(isActive);
       return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
-    async takeOver() {
+    /** The writer of the part notices before its next request. */
+    async takeOver(): Promise<void> {
       const present = await stat(own).catch(() => undefined);
       if (present !== undefined && present.size > 0) return;
       const names = new Set(await readdir(directory));
@@ -101,12 +94,13 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       await touch(from, 'r+');
       await rename(from, own);
     },
-    async release() {
+    /** Others need not wait and may take over the part. */
+    async release(): Promise<void> {
       const facts = await stat(own).catch(() => undefined);
       if (facts?.size === 0) return removePart(own);
       if (facts !== undefined) await utimes(own, facts.atime, new Date(facts.mtimeMs - RELEASED_MS));
     },
-    async clear() {
+    async clear(): Promise<void> {
       await removePart(own);
       for (const { name, ageMs } of await readOthers()) if (ageMs > ABANDONED_MS) await removePart(path.join(directory, name));
     },

@@ -9,18 +9,9 @@ import { crc32 } from 'node:zlib';
 import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { PartBlocks } from './resume-part.ts';
 
-export interface OrderedHash {
-  /** Ignores data that is out of order. */
-  feed(offset: number, buffers: readonly Buffer[]): void;
-  /** Concurrent calls share one run. `begins`: no connection is open yet, so an incomplete block is hashed as well. */
-  catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void>;
-  idle(): Promise<void>;
-  isFinished(): boolean;
-  /** Call it once, at the end. */
-  digest(): string;
-}
+export type OrderedHash = ReturnType<typeof createOrderedHash>;
 
-export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): OrderedHash {
+export function createOrderedHash(blocks: PartBlocks, sizeBytes: number) {
   const hash = createHash('sha256');
   const memory = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, sizeBytes));
   let position = 0;
@@ -47,24 +38,27 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): Ordere
   }
 
   return {
-    feed(offset, buffers) {
+    /** Ignores data that is out of order. */
+    feed(offset: number, buffers: readonly Buffer[]): void {
       if (offset !== position || running !== undefined) return;
       for (const buffer of buffers) {
         hash.update(buffer);
         position += buffer.length;
       }
     },
-    async catchUp(signal, begins) {
+    /** Concurrent calls share one run. `begins`: no connection is open yet, so an incomplete block is hashed as well. */
+    async catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void> {
       running ??= readOn(signal, begins !== undefined).finally(() => {
         running = undefined;
       });
       await running;
     },
-    async idle() {
+    async idle(): Promise<void> {
       await running?.catch(() => undefined);
     },
-    isFinished: () => position >= sizeBytes,
-    digest: () => hash.digest('hex'),
+    isFinished: (): boolean => position >= sizeBytes,
+    /** Call it once, at the end. */
+    digest: (): string => hash.digest('hex'),
   };
 }
 
