@@ -75,9 +75,7 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
       if (parsed.kind === 'invalid') return fail('stalled', 'ModelMissing', parsed.message);
       return resolveOnHub(id, parsed.name, signal);
     },
-    async checkLicense(entry) {
-      return judgeLicense(entry, await licenses.accepted());
-    },
+    checkLicense: async (entry) => judgeLicense(entry, await licenses.accepted()),
   };
 }
 
@@ -118,9 +116,10 @@ function createLicenses(root: string, fromSettings: readonly string[]) {
     async accepted(): Promise<ReadonlySet<string>> {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
     },
-    async accept(license: string, model: string): Promise<void> {
+    async accept(license: string, model: string): Promise<Result<void>> {
       const all = [...(await read()), { license, model, at: new Date().toISOString() }];
       await writeStoreFile(file, all);
+      return ok(undefined);
     },
   };
 }

@@ -129,6 +129,13 @@ export interface ProbeIo {
   ): Promise<ProbeResponse>;
 }
 
+export type AskHealth = (
+  endpoint: Endpoint,
+  io: ProbeIo,
+  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
+  signal: AbortSignal,
+) => Promise<Health>;
+
 export type Health =
   | { readonly kind: 'passing' }
   /** The server answers, its model does not: loading, or busy with other requests. */
@@ -192,7 +199,7 @@ export interface HostProgram {
 export interface OwnModel {
   readonly id: ModelId;
   readonly sizeBytes: number;
-  readonly contents: Readonly<Record<string, unknown>>;
+  readonly contents: ModelContents;
   readonly family?: string | undefined;
   /** Reason why it cannot be served, and the fix. Undefined: it can. */
   readonly missing?: string | undefined;
@@ -239,12 +246,12 @@ export interface Provider {
   /** Whether requests bring a recording of the voice in `ref_audio`. Default: no. Pure. */
   imitates?(model: ModelFacts): boolean;
   /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
-  health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
+  readonly health: AskHealth;
   /**
    * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Asks for each capability and
    * judges the results. Must never refuse a sound model. Default: `health`.
    */
-  readiness?(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
+  readonly readiness?: AskHealth;
   /** Decides where the gateway forwards a request. `slot`: set where the request depends on the model. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan;
 }

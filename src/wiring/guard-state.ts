@@ -18,15 +18,11 @@ interface GuardStateOptions {
   readonly everyMs?: number;
 }
 
-interface StateGuard {
-  close(): void;
-}
-
 const EVERY_MS = 2000;
 
 type Place = 'in-place' | 'missing' | 'taken';
 
-export function guardState(options: GuardStateOptions): StateGuard {
+export function guardState(options: GuardStateOptions) {
   const { directory, files, log } = options;
   let lock = options.lock;
   let last: Place = 'in-place';
@@ -35,11 +31,8 @@ export function guardState(options: GuardStateOptions): StateGuard {
 
   async function look(): Promise<Place> {
     if (await lock.isInPlace()) return 'in-place';
-    const isThere = await stat(directory).then(
-      (facts) => facts.isDirectory(),
-      () => false,
-    );
-    if (!isThere) return 'missing';
+    const facts = await stat(directory).catch(() => undefined);
+    if (facts?.isDirectory() !== true) return 'missing';
     const again = await options.lockAgain();
     if (again.kind === 'held') return 'taken';
     if (again.kind === 'unusable') return 'missing';
@@ -65,11 +58,8 @@ export function guardState(options: GuardStateOptions): StateGuard {
   function report(place: Place): void {
     if (place === 'in-place') return log.info({ directory }, `The state directory "${directory}" is back and in use`);
     const meanwhile = 'slots that run keep running and serving, but nothing is recorded, and nothing can be started';
-    if (place === 'missing')
-      return log.error(
-        { directory },
-        `The state directory "${directory}" cannot be used: put it back, or create it empty. Until then ${meanwhile}`,
-      );
+    const lost = `The state directory "${directory}" cannot be used: put it back, or create it empty. Until then ${meanwhile}`;
+    if (place === 'missing') return log.error({ directory }, lost);
     log.error({ directory }, `Another service uses "${directory}", which replaced the state directory of this one: stop it`);
   }
 
@@ -80,7 +70,7 @@ export function guardState(options: GuardStateOptions): StateGuard {
   }, options.everyMs ?? EVERY_MS);
   timer.unref();
   return {
-    close() {
+    close(): void {
       closed = true;
       clearInterval(timer);
       lock.release();

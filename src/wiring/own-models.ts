@@ -62,9 +62,7 @@ export function createOwnModels(deps: OwnModelDeps): OwnModelSource {
         ...(listed.model.family === undefined ? {} : { family: listed.model.family }),
       }));
     },
-    async names(): Promise<readonly ModelId[]> {
-      return (await listAll(owners)).map(({ model }) => model.id);
-    },
+    names: async (): Promise<readonly ModelId[]> => (await listAll(owners)).map(({ model }) => model.id),
   };
 }
 

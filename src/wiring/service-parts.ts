@@ -22,12 +22,8 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
     try {
       await mkdir(directory, { recursive: true });
     } catch (error) {
-      const why = messageOf(error);
-      return fail(
-        'stalled',
-        'SettingUnusable',
-        `Cannot create "${directory}": make it writable, or set "${key}" to another directory (${why})`,
-      );
+      const fix = `make it writable, or set "${key}" to another directory (${messageOf(error)})`;
+      return fail('stalled', 'SettingUnusable', `Cannot create "${directory}": ${fix}`);
     }
   }
   return ok(undefined);
@@ -74,16 +70,10 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shar
     return ok({ ...describeListening(host, port, addresses), bound: { host, port } });
   } catch (error) {
     const code = codeOf(error);
-    const where = `"${address.host}:${address.port}"`;
-    if (code === 'EADDRINUSE')
-      return fail('stalled', 'ListenFailed', `The address ${where} is already in use: free it, or set "SVC_LISTEN" to another one`);
-    if (code === 'EACCES')
-      return fail('stalled', 'ListenFailed', `The address ${where} requires privileges: set "SVC_LISTEN" to a port above 1023`);
-    return fail(
-      'stalled',
-      'ListenFailed',
-      `The address ${where} cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`,
-    );
+    const failed = (problem: string) => fail('stalled', 'ListenFailed', `The address "${address.host}:${address.port}" ${problem}`);
+    if (code === 'EADDRINUSE') return failed('is already in use: free it, or set "SVC_LISTEN" to another one');
+    if (code === 'EACCES') return failed('requires privileges: set "SVC_LISTEN" to a port above 1023');
+    return failed(`cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`);
   }
 }
 

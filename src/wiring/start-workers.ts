@@ -8,6 +8,7 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
+import { succeeds } from '../files/write-file.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
@@ -28,10 +29,8 @@ export async function countProcesses(
   }
   const count = wanted === 'auto' ? Math.min(MOST, availableParallelism()) : wanted;
   if (count === 1 || (await canSharePorts(settings.SVC_LISTEN))) return ok(count);
-  log.warn(
-    { workers: count },
-    'Requests are forwarded by one process, because several cannot listen on one port on this system: "SVC_WORKERS" has no effect',
-  );
+  const effect = 'Requests are forwarded by one process, because several cannot listen on one port on this system';
+  log.warn({ workers: count }, `${effect}: "SVC_WORKERS" has no effect`);
   return ok(1);
 }
 
@@ -83,10 +82,7 @@ export async function untilFree(address: Address): Promise<void> {
 
 /** Linux and FreeBSD can, macOS cannot. */
 export async function canSharePorts({ host }: Pick<Address, 'host'>): Promise<boolean> {
-  return await tryListen({ host, port: 0, reusePort: true }).then(
-    () => true,
-    () => false,
-  );
+  return await succeeds(tryListen({ host, port: 0, reusePort: true }));
 }
 
 async function tryListen(options: Address & { readonly exclusive?: boolean; readonly reusePort?: boolean }): Promise<void> {

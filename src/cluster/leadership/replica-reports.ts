@@ -38,12 +38,6 @@ interface ReplicaReportsDeps {
   readonly tidyMs?: number;
 }
 
-export interface ReplicaReports {
-  /** The traffic of all replicas on the leader; otherwise the own. `abort` ends only requests of this replica. */
-  readonly traffic: Traffic;
-  start(signal: AbortSignal): Promise<void>;
-}
-
 interface Peer {
   readonly object: KubeObject;
   /** Undefined if the annotation is missing or invalid. */
@@ -65,7 +59,9 @@ const LONGEST_PAUSE_MS = 10_000;
 
 const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
 
-export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
+export type ReplicaReports = ReturnType<typeof createReplicaReports>;
+
+export function createReplicaReports(deps: ReplicaReportsDeps) {
   const { local, leases, now, log, monotonic = () => performance.now() } = deps;
   const ownName = `${REPORT_LEASE_PREFIX}${deps.identity}`;
   const staleMs = staleAfterMs(deps.leaseDurationMs);
@@ -123,20 +119,24 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
     }
   }
 
-  return {
-    traffic: {
-      read() {
-        refresh();
-        return mergeTraffic(local.read(), received(), history);
-      },
-      abort: (workload) => local.abort(workload),
-      changes(wake, signal) {
-        if (signal.aborted) return;
-        local.changes(wake, signal);
-        addWake(wakes, wake, signal);
-      },
+  /** `abort` ends only requests of this replica. */
+  const traffic: Traffic = {
+    read() {
+      refresh();
+      return mergeTraffic(local.read(), received(), history);
     },
-    async start(signal) {
+    abort: (workload) => local.abort(workload),
+    changes(wake, signal) {
+      if (signal.aborted) return;
+      local.changes(wake, signal);
+      addWake(wakes, wake, signal);
+    },
+  };
+
+  return {
+    traffic,
+    /** Removes the report when the signal aborts, and then resolves. */
+    async start(signal: AbortSignal): Promise<void> {
       leases.changes(() => {
         const within = refresh();
         if (within !== undefined) for (const wake of wakes) wake(within);
@@ -151,7 +151,6 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   };
 }
 
-/** Resolves when the report was removed, after the signal aborts. */
 async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;

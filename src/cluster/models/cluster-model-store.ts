@@ -5,7 +5,7 @@
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
-import type { ModelPresence, ModelStore } from '../../reconciler/ports.ts';
+import type { ModelPresence, Wake } from '../../reconciler/ports.ts';
 import { ok, type Result } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
 import {
@@ -19,33 +19,21 @@ import {
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
-import type { HubAccess } from '../../models/hub/hub-access.ts';
-import { createPulls, type Pulls } from '../../models/pulls.ts';
+import { createPulls } from '../../models/pulls.ts';
 import type { DirectoryModelStore, ListedModel } from '../../models/store.ts';
-import { createClusterSources, type ClusterSources } from './cluster-sources.ts';
+import { createClusterSources, type ClusterSourcesOptions } from './cluster-sources.ts';
 import { isOfEntry } from './decide/model-record.ts';
-import type { ModelRecords } from './model-records.ts';
 
-export interface ClusterModelStore extends ModelStore {
-  readonly sources: ClusterSources;
-  readonly pulls: Pulls;
-  list(signal: AbortSignal): Promise<readonly ListedModel[]>;
-  /** Fetched files stay in the pods. Resolves to whether there was something to forget. */
-  forget(id: ModelId): Promise<Result<boolean>>;
-}
-
-export interface ClusterModelStoreOptions {
+interface ClusterModelStoreOptions extends Pick<ClusterSourcesOptions, 'records' | 'hub' | 'fitsBytes'> {
   readonly store: Pick<DirectoryModelStore, 'root' | 'formats' | 'observe' | 'changes' | 'list'>;
-  readonly records: ModelRecords;
-  readonly hub: HubAccess;
   readonly catalogue?: Catalogue;
-  /** Memory for a model whose name leaves the quantisation open. */
-  readonly fitsBytes?: number | undefined;
 }
+
+export type ClusterModelStore = ReturnType<typeof createClusterModelStore>;
 
 const ANSWER_WITHIN_MS = 20_000;
 
-export function createClusterModelStore(options: ClusterModelStoreOptions): ClusterModelStore {
+export function createClusterModelStore(options: ClusterModelStoreOptions) {
   const { store, records, hub, catalogue = DEMO_CATALOGUE, fitsBytes } = options;
   const { root, formats } = store;
   const generated = new Map<ModelId, Promise<ModelFacts>>();
@@ -98,12 +86,12 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
     sources,
     pulls,
     observe,
-    pull: async (id, onProgress, signal) => pulls.join(id, onProgress, signal),
-    changes(wake, signal) {
+    pull: pulls.join,
+    changes(wake: Wake, signal: AbortSignal): void {
       store.changes(wake, signal);
       records.changes(wake, signal);
     },
-    async list(signal) {
+    async list(signal: AbortSignal): Promise<readonly ListedModel[]> {
       const pins = records.list();
       const named = new Set([...catalogue.keys(), ...pins.map((pin) => pin.id)]);
       const files = new Set(pins.flatMap((pin) => pin.files.map((file) => file.path)));
@@ -114,7 +102,8 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
       const listed = ids.map(async (id) => ({ id, entry: await sources.known(id), presence: presences.get(id) ?? unknown }));
       return [...(await Promise.all(listed)), ...mounted];
     },
-    async forget(id) {
+    /** Fetched files stay in the pods. Resolves to whether there was something to forget. */
+    async forget(id: ModelId): Promise<Result<boolean>> {
       const cancelled = pulls.cancel(id);
       if (records.read(id) === undefined) return ok(cancelled);
       const removed = await records.remove(id, AbortSignal.timeout(ANSWER_WITHIN_MS));

@@ -25,10 +25,7 @@ export interface ClusterSourcesOptions {
   readonly fitsBytes?: number | undefined;
 }
 
-export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' | 'checkLicense'> {
-  readonly licenses: Pick<ModelSources['licenses'], 'accepted'> & {
-    accept(license: string, model: string): Promise<Result<void>>;
-  };
+export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' | 'checkLicense' | 'licenses'> {
   /** Keeps a record if the licence of the model is open or was accepted. */
   decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
 }

@@ -5,7 +5,7 @@
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
 import { EVENTS } from '../client/decide/resource-path.ts';
-import type { Clock, StatusSink } from '../../reconciler/ports.ts';
+import type { Clock, Report } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import {
@@ -24,10 +24,6 @@ import {
 } from './decide/event-record.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
-
-export interface ResourceEvents extends StatusSink {
-  waitingCount(): number;
-}
 
 interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
@@ -59,7 +55,9 @@ interface Publication {
   readonly attempts: number;
 }
 
-export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
+export type ResourceEvents = ReturnType<typeof createResourceEvents>;
+
+export function createResourceEvents(options: ResourceEventsOptions) {
   const { ownerOf, leadership, clock, log, observer = NO_OBSERVER } = options;
   const publications = new Map<string, Publication>();
   const waiting = new Set<string>();
@@ -160,7 +158,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
   };
 
   return {
-    write(report) {
+    write(report: Report): void {
       if (!leadership.leads()) return;
       const present = leadership.term();
       if (present !== term) present.addEventListener('abort', dropAll, { once: true });

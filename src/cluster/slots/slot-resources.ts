@@ -1,7 +1,7 @@
 /** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
-import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
+import type { DesiredSlot, DesiredState, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
@@ -12,17 +12,6 @@ import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { parseSlotResource, recordLastGood, type LastGoodRecord, type ParsedResource } from './decide/parse-slot-resource.ts';
 import { parseResourceStatus } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
-
-export interface SlotResources extends SlotSource {
-  /** Undefined if there is no such resource or it is being deleted. */
-  ownerOf(slot: SlotName): OwnerReference | undefined;
-  /** Also of a refused slot. */
-  generationOf(slot: SlotName): number | undefined;
-  /** The text in force of the object with this uid. */
-  lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
-  /** As the leader published them, without incomplete ones. */
-  statuses(): ReadonlyMap<SlotName, SlotStatus>;
-}
 
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
@@ -40,7 +29,7 @@ interface Entry {
   readonly problem: SpecProblem | undefined;
 }
 
-export function createSlotResources(options: SlotResourcesOptions): SlotResources {
+export function createSlotResources(options: SlotResourcesOptions) {
   const { slots, log, now = () => performance.now() } = options;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
@@ -71,18 +60,22 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
   };
 
   return {
-    read: async () => findStale(slots.health(), now()) ?? ok(derive()),
-    changes: (wake, signal) => slots.changes(wake, signal),
-    ownerOf(slot) {
+    read: async (): Promise<Result<DesiredState>> => findStale(slots.health(), now()) ?? ok(derive()),
+    changes: (wake: Wake, signal: AbortSignal): void => slots.changes(wake, signal),
+    /** Undefined if there is no such resource or it is being deleted. */
+    ownerOf(slot: SlotName): OwnerReference | undefined {
       const object = slots.items().get(slot);
       return object === undefined ? undefined : ownerReference(object);
     },
-    generationOf: (slot) => entries.get(slot)?.parsed?.generation,
-    lastGoodOf(slot, uid) {
+    /** Also of a refused slot. */
+    generationOf: (slot: SlotName): number | undefined => entries.get(slot)?.parsed?.generation,
+    /** The text in force of the object with this uid. */
+    lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined {
       const parsed = entries.get(slot)?.parsed;
       return parsed?.lastGood === undefined || parsed.uid !== uid ? undefined : recordLastGood(parsed.lastGood);
     },
-    statuses() {
+    /** As the leader published them, without incomplete ones. */
+    statuses(): ReadonlyMap<SlotName, SlotStatus> {
       const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));
     },

@@ -2,7 +2,7 @@
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/decide/resource-path.ts';
-import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
+import type { Clock, Report } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -22,13 +22,6 @@ import {
 } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
-
-export interface StatusResources extends StatusSink {
-  /** Also compares after changes of the SlotSpecs or the leadership: a status may have been edited. */
-  start(signal: AbortSignal): void;
-  flush(): Promise<void>;
-  waitingCount(): number;
-}
 
 interface StatusResourcesOptions {
   readonly api: Pick<KubeApi, 'apply' | 'namespace'>;
@@ -87,7 +80,9 @@ interface Write {
   readonly object: KubeObject;
 }
 
-export function createStatusResources(options: StatusResourcesOptions): StatusResources {
+export type StatusResources = ReturnType<typeof createStatusResources>;
+
+export function createStatusResources(options: StatusResourcesOptions) {
   const { api, slots, leadership, clock, observer = NO_OBSERVER } = options;
   const publications = new Map<SlotName, Publication>();
   const undeclared = createUndeclaredFields(options);
@@ -187,7 +182,7 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   };
 
   return {
-    write(report) {
+    write(report: Report): void {
       forgetAbsent(report, publications);
       for (const status of report.statuses) {
         const before = publications.get(status.name)?.wanted;
@@ -200,7 +195,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
         publish(name, { kind: 'refused', problems, generation, at: report.at });
       }
     },
-    start(signal) {
+    /** Also compares after changes of the SlotSpecs or the leadership: a status may have been edited. */
+    start(signal: AbortSignal): void {
       leadership.changes(compareAll, signal);
       slots.changes(() => {
         cancelCompare ??= clock.at(clock.now() + COMPARE_WITHIN_MS, compareAll);

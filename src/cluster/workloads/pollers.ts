@@ -30,11 +30,12 @@ function createPoller<Value>(everyMs: number, look: (before: Value | undefined) 
   };
 }
 
-interface FetchPollerDeps {
-  readonly api: Pick<KubeApi, 'stream'>;
+interface PollerDeps<Verb extends keyof KubeApi> {
+  readonly api: Pick<KubeApi, Verb>;
   readonly pods: () => Iterable<PodFacts>;
   /** Aborted while another replica is the leader, which reads the logs instead. */
   readonly term: () => AbortSignal;
+  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
   readonly lookMs?: number;
 }
 
@@ -45,7 +46,7 @@ const MOST_PODS = 16;
 const ANSWER_WITHIN_MS = 10_000;
 
 /** Sends no requests while no pod fetches its model. */
-export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPollerDeps) {
+export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: Omit<PollerDeps<'stream'>, 'clock'>) {
   async function look(before: FetchProgress): Promise<FetchProgress> {
     const signal = term();
     if (signal.aborted) return undefined;
@@ -73,20 +74,11 @@ async function readProgress(api: Pick<KubeApi, 'stream'>, pod: PodFacts, signal:
 const isSame = (before: FetchProgress, next: ReadonlyMap<string, string>): boolean =>
   before?.size === next.size && [...next].every(([uid, text]) => before.get(uid) === text);
 
-interface WarningPollerDeps {
-  readonly api: KubeApi;
-  readonly pods: () => Iterable<PodFacts>;
-  /** Aborted while another replica is the leader, which polls instead. */
-  readonly term: () => AbortSignal;
-  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
-  readonly lookMs?: number;
-}
-
 /** Interval for the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
 /** Sends no requests while no pod is stuck. */
-export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: WarningPollerDeps) {
+export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: PollerDeps<'list'>) {
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
   async function look(warnings: PodWarnings): Promise<PodWarnings> {

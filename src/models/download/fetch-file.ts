@@ -101,11 +101,8 @@ async function stampOf(file: string): Promise<string> {
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
   const target = path.resolve(root, file.path);
   if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);
-  return fail(
-    'stalled',
-    'CatalogueInvalid',
-    `The file "${file.path}" of the catalogue entry "${id}" is outside the store; correct the entry`,
-  );
+  const problem = `The file "${file.path}" of the catalogue entry "${id}" is outside the store`;
+  return fail('stalled', 'CatalogueInvalid', `${problem}; correct the entry`);
 }
 
 /** Takes only a moment and replaces the file atomically, so there is nothing to coordinate. */

@@ -34,12 +34,7 @@ export interface PullFile extends TransferSource {
   readonly limits?: PullLimits;
 }
 
-interface Pull extends PullFile {
-  readonly part: string;
-  readonly limits: PullLimits;
-  readonly patience: Transfer['patience'];
-  readonly silenceMs: number;
-}
+type Pull = PullFile & Required<Pick<PullFile, 'part' | 'limits' | 'patience' | 'silenceMs'>>;
 
 const SILENCE_MS = 60_000;
 const PROGRESS_EVERY_MS = 250;

@@ -11,7 +11,7 @@ import { messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength } from './decide/part-journal.ts';
 import { connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-pace.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
-import { judgeResponse, type ResponseVerdict } from './decide/judge-response.ts';
+import { judgeResponse, type ExpectedBytes, type ResponseVerdict } from './decide/judge-response.ts';
 import { connectTo, discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
 import type { OrderedHash } from './verify-hash.ts';
 import type { PartBlocks } from './resume-part.ts';
@@ -19,10 +19,7 @@ import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, t
 import type { Throttle } from '../../platform/throttle.ts';
 import { storageFailure } from './disk-room.ts';
 
-export interface TransferSource {
-  readonly url: string;
-  readonly sha256: string;
-  readonly sizeBytes: number;
+export interface TransferSource extends Omit<ExpectedBytes, 'from' | 'etag'> {
   readonly bearer?: Bearer | undefined;
   /** Set for a server with the API of the Hugging Face Hub. */
   readonly hub?: { readonly page: string; readonly repo: string } | undefined;

@@ -4,7 +4,7 @@ import type { ProgramBackends } from '../../schema/status/hardware.ts';
 import type { Backend } from '../../schema/slot/provider-kinds.ts';
 import { outputOf, programOrEngine, rememberBackends } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
-import type { HostProgram, ProgramHost, Endpoint, Health, ProbeIo, ProbeResponse, SlotContext } from '../provider.ts';
+import type { AskHealth, Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost } from '../provider.ts';
 import { PROGRAM } from './decide/gguf-command.ts';
 import { judgeAlive, judgeStatus } from '../decide/judge-status.ts';
 import {
@@ -64,17 +64,15 @@ const ALIVE_TIMEOUT_MS = 3_000;
 
 const PROBE_OF = { generate: 'completion', embed: 'embedding', rerank: 'rerank' } as const;
 
-type ProbedSlot = Pick<SlotContext, 'name' | 'spec' | 'model'>;
-
 /** A server busy with long requests responds late to the probe, and at once to `/health`. */
-export async function askHealth(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
+export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
   const { start } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
   const probe = PROBE_OF[start];
   return (await askAlive(endpoint, io, signal)) ?? judgeProbe(probe, await post(endpoint, io, PROBES[probe], signal));
-}
+};
 
 /** One request per capability. Only the probe's own must pass: a causal reranker may not generate text. */
-export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: ProbedSlot, signal: AbortSignal): Promise<Health> {
+export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   const notAlive = await askAlive(endpoint, io, signal);
   if (notAlive !== undefined) return notAlive;
   const { start, capabilities } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
@@ -90,7 +88,7 @@ export async function askReadiness(endpoint: Endpoint, io: ProbeIo, slot: Probed
     return judgeStatus(answer) ?? deriveReadiness(each, answer, ggufModel(slot.model), slot.spec.backend);
   };
   return worstOf(await Promise.all(checksFor(capabilities, own).map(check)));
-}
+};
 
 async function askAlive(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Health | undefined> {
   const alive = await io.request(endpoint, { method: 'GET', path: '/health', timeoutMs: ALIVE_TIMEOUT_MS, signal });

@@ -1,5 +1,5 @@
 /** Provider for GGUF models, which llama-server of llama.cpp serves. */
-import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
+import type { Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
@@ -21,14 +21,13 @@ const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
   rerank: 'The model of this slot has no classifier head; set a reranker model',
 };
 
-function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
-  const { capability, path } = request;
+const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
   if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
   if (SAME_PATHS.has(path)) return { kind: 'forward', path };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
-}
+};
 
 /**
  * Flags for computing, responses and memory, compared with `llama-server --help` of Debian's llama.cpp-tools. All

@@ -1,21 +1,8 @@
 /** Provider for image models, which ComfyUI draws with. */
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type {
-  InferPlan,
-  InferRequest,
-  Provider,
-  ServedSlot,
-  HostProgram,
-  ProgramHost,
-  Endpoint,
-  Health,
-  ProbeIo,
-  ProbeResponse,
-  SlotContext,
-} from '../provider.ts';
+import type { AskHealth, Endpoint, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import {
   imageMemory,
   leastDeviceBytes,
@@ -41,7 +28,7 @@ import { userWorkflow } from './decide/user-workflow.ts';
 /** Longer than any request lasts; images are fetched at once. */
 const KEEP_MS = 3_600_000;
 
-function openComfyUi({ env, stateDir }: ProgramHost): HostProgram {
+const openComfyUi: Provider['openProgram'] = ({ env, stateDir }) => {
   const dir = path.join(stateDir, 'comfyui');
   const advice = 'install ComfyUI, and put a program of this name that starts its main.py on the PATH of the service';
   const { find, describe } = installedProgram(PROGRAM, env, advice);
@@ -59,7 +46,7 @@ function openComfyUi({ env, stateDir }: ProgramHost): HostProgram {
     },
     describe,
   };
-}
+};
 
 /** ComfyUI never removes saved images. */
 async function removeOld(directories: readonly string[], before: number): Promise<void> {
@@ -78,12 +65,7 @@ const LIST_TIMEOUT_MS = 30_000;
 
 const READY_PATH = '/system_stats';
 
-export async function askHealth(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
+export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
   const alive = judgeAlive(await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: ALIVE_TIMEOUT_MS, signal }));
   const loader = loaderOf(slot);
   if (alive !== undefined || loader === undefined) return alive ?? PASSING;
@@ -96,14 +78,9 @@ export async function askHealth(
     kind: 'failing',
     message: `The server does not list the model "${checkpoint}": it may be incomplete, or the server looks elsewhere`,
   };
-}
+};
 
-export async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
+export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   const health = await askHealth(endpoint, io, slot, signal);
   const workflow = userWorkflow(slot.model);
   if (health.kind !== 'passing' || workflow === undefined) return health;
@@ -117,12 +94,20 @@ export async function askReadiness(
       };
   }
   return health;
-}
+};
 
 async function askClass(endpoint: Endpoint, io: ProbeIo, className: string, signal: AbortSignal): Promise<ProbeResponse> {
   const path = `/object_info/${encodeURIComponent(className)}`;
   return io.request(endpoint, { method: 'GET', path, timeoutMs: LIST_TIMEOUT_MS, signal });
 }
+
+const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot) => {
+  if (capability !== 'image' || !capabilities.includes('image'))
+    return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
+  if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
+  if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
+  return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };
+};
 
 export const image: Provider = {
   kind: 'image',
@@ -145,11 +130,3 @@ export const image: Provider = {
   readiness: askReadiness,
   infer: planRequest,
 };
-
-function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
-  if (capability !== 'image' || !capabilities.includes('image'))
-    return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
-  if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
-  if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
-  return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };
-}

@@ -2,12 +2,12 @@
 import { ask, formBody, readFile } from '../translation-steps.ts';
 import type { FormFile, Steps, TranslatableRequest, TranslationEnd } from '../translation.ts';
 import type { ImageSource } from './decide/build-workflow.ts';
-import { wrongMask, type Drawable, type ImageSize } from './decide/drawable.ts';
+import { wrongMask, type Drawable } from './decide/drawable.ts';
 import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
 import { endsAs } from './decide/image-bytes.ts';
-import type { ImageParameters } from './decide/image-parameters.ts';
+import type { ImageParameters, ImageSize } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image changes that its composition stays. */
 const STRENGTH_WITHOUT_MASK = 0.75;

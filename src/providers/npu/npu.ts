@@ -2,20 +2,7 @@
 import { z } from 'zod';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type {
-  InferPlan,
-  InferRequest,
-  ModelFormat,
-  Provider,
-  ServedSlot,
-  HostProgram,
-  ProgramHost,
-  Endpoint,
-  Health,
-  ProbeIo,
-  ProbeResponse,
-  SlotContext,
-} from '../provider.ts';
+import type { AskHealth, Endpoint, Health, ModelFormat, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import type { Translate } from '../translation.ts';
 import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
 import {
@@ -37,7 +24,7 @@ import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts'
 
 const Validation = z.object({ ready: z.boolean() });
 
-function openFlm({ env }: ProgramHost): HostProgram {
+const openFlm: Provider['openProgram'] = ({ env }) => {
   const { find, describe } = installedProgram(PROGRAM, env, 'install FastFlowLM and put it on the PATH of the service, or use containers');
   /** Only the program knows whether driver, firmware and XRT are as it needs them. */
   const validate = rememberBackends(async (program) => {
@@ -56,7 +43,7 @@ function openFlm({ env }: ProgramHost): HostProgram {
       return found.ok ? validate(found.value, devices) : undefined;
     },
   };
-}
+};
 
 /** Probes ask for nothing that is computed: the server must not lose a client while it computes. */
 /** Between two requests for the NPU, the threads that respond sleep for a third of a second. */
@@ -78,17 +65,12 @@ const SHAPES: Readonly<Partial<Record<Capability, z.ZodType>>> = {
 
 type Alive = Health | { readonly kind: 'busy' };
 
-async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown, signal: AbortSignal): Promise<Health> {
+const askHealth: AskHealth = async (endpoint, io, _slot, signal) => {
   const alive = await askStatus(endpoint, io, signal);
   return alive.kind === 'busy' ? PASSING : alive;
-}
+};
 
-async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  { spec, model }: Pick<SlotContext, 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
+const askReadiness: AskHealth = async (endpoint, io, { spec, model }, signal) => {
   const alive = await askStatus(endpoint, io, signal);
   // Asked again later: a waiting request could be given up before its turn, which can crash the server.
   if (alive.kind === 'busy') return { kind: 'loading', message: 'The NPU still computes an earlier request' };
@@ -99,7 +81,7 @@ async function askReadiness(
     if (verdict.kind !== 'passing') return verdict;
   }
   return PASSING;
-}
+};
 
 async function askStatus(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Alive> {
   const response = await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: STATUS_TIMEOUT_MS, signal });
@@ -144,6 +126,23 @@ const npuFormat: ModelFormat = {
   describe: describeContents,
 };
 
+/** Chats contain images. */
+const MAX_JSON_BYTES = 64 * 2 ** 20;
+
+const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot) => {
+  const model = slot?.model?.id ?? slot?.spec.model.default;
+  const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
+  if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
+  const message = `The model of this slot does not serve "${path}", or the weights for it are missing; send the request to another slot`;
+  return { kind: 'refuse', message };
+};
+
+function translationOf(path: string, capability: Capability, model: string): Translate | undefined {
+  if (path === '/v1/chat/completions' && capability === 'chat') return translateChat(model);
+  if (path === '/v1/embeddings' && capability === 'embedding') return translateEmbedding;
+  return path === '/v1/audio/transcriptions' && capability === 'transcription' ? translateTranscription : undefined;
+}
+
 export const npu: Provider = {
   kind: 'npu',
   program: PROGRAM,
@@ -164,19 +163,3 @@ export const npu: Provider = {
   readiness: askReadiness,
   infer: planRequest,
 };
-
-function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
-  const model = slot?.model?.id ?? slot?.spec.model.default;
-  const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
-  if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
-  const message = `The model of this slot does not serve "${path}", or the weights for it are missing; send the request to another slot`;
-  return { kind: 'refuse', message };
-}
-
-const MAX_JSON_BYTES = 64 * 2 ** 20;
-
-function translationOf(path: string, capability: Capability, model: string): Translate | undefined {
-  if (path === '/v1/chat/completions' && capability === 'chat') return translateChat(model);
-  if (path === '/v1/embeddings' && capability === 'embedding') return translateEmbedding;
-  return path === '/v1/audio/transcriptions' && capability === 'transcription' ? translateTranscription : undefined;
-}

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { findProgram } from '../../platform/find-program.ts';
 import { programOrEngine } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
-import type { HostProgram, ProgramHost, Endpoint, Health, ProbeIo, ProbeResponse } from '../provider.ts';
-import { PROGRAMS, type SpeechTask } from './decide/speech-command.ts';
+import type { Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost, Provider } from '../provider.ts';
+import { PROGRAMS, SAFE_FLAGS, serverCommand, type SpeechTask } from './decide/speech-command.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
 
@@ -15,16 +15,14 @@ export const SPEECH_ENGINE: Engine = {
   instead: 'use containers',
 };
 
-export function openSpeechServer(task: SpeechTask, host: ProgramHost): HostProgram {
-  return {
-    ...programOrEngine(PROGRAMS[task], SPEECH_ENGINE, 'speech-engine', host),
-    /** The prebuilt libraries compute on the CPU only. Another program of that name does not say. */
-    async reportBackends() {
-      const installed = await findProgram(PROGRAMS[task], host.env['PATH']);
-      return installed === undefined ? { name: SPEECH_ENGINE.name, backends: ['cpu'] } : undefined;
-    },
-  };
-}
+const openSpeechServer = (task: SpeechTask, host: ProgramHost): HostProgram => ({
+  ...programOrEngine(PROGRAMS[task], SPEECH_ENGINE, 'speech-engine', host),
+  /** The prebuilt libraries compute on the CPU only. Another program of that name does not say. */
+  async reportBackends() {
+    const installed = await findProgram(PROGRAMS[task], host.env['PATH']);
+    return installed === undefined ? { name: SPEECH_ENGINE.name, backends: ['cpu'] } : undefined;
+  },
+});
 
 /** The server responds within milliseconds, from another process than the one that computes. */
 const ALIVE_TIMEOUT_MS = 3_000;
@@ -52,12 +50,9 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown,
   return { kind: 'failing', message: 'The response to "/health" does not say that the server is ready' };
 }
 
-export async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  { judge, ...request }: SpeechCheck,
-  signal: AbortSignal,
-): Promise<Health> {
+/** The check must pass before the server gets requests. */
+export async function askReadiness(endpoint: Endpoint, io: ProbeIo, check: SpeechCheck, signal: AbortSignal): Promise<Health> {
+  const { judge, ...request } = check;
   const alive = await askHealth(endpoint, io, undefined, signal);
   if (alive.kind !== 'passing') return alive;
   const response = await io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
@@ -81,3 +76,18 @@ export function judgeSpeech({ body }: ProbeResponse): Health {
 
 const judgeBusy = ({ status, body }: ProbeResponse): Health | undefined =>
   status === 429 ? { kind: 'loading', message: `The server is busy: ${quoteError(body)}` } : undefined;
+
+/** The part of a provider that both tasks share. */
+export const speechProvider = <Task extends SpeechTask>(task: Task) =>
+  ({
+    kind: task,
+    program: PROGRAMS[task],
+    toolbox: { folder: 'speech', backends: ['cpu'] },
+    containerPort: 8093,
+    readyPath: '/health',
+    safeFlags: SAFE_FLAGS,
+    openProgram: (host) => openSpeechServer(task, host),
+    buildEnv: () => ({}),
+    startCmd: (slot) => serverCommand(task, slot),
+    health: askHealth,
+  }) satisfies Partial<Provider>;

@@ -8,10 +8,9 @@ import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
 import { sleep } from '../../platform/clock.ts';
 import type { Board, RoutedView } from '../../reconciler/board.ts';
-import type { Settings } from '../../schema/settings/settings.ts';
 import { compareBoards, NO_BOARD } from './decide/board-changes.ts';
 import { unpackRequests } from './decide/request-batch.ts';
-import type { ToWorker, WorkerReport } from './messages.ts';
+import type { ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
 import { WorkerProcess } from './worker-process.ts';
 
@@ -28,13 +27,9 @@ export interface WorkerPoolDeps {
   };
 }
 
-export interface WorkerPoolStart {
+interface WorkerPoolStart extends Omit<WorkerStart, 'board'> {
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly host: string;
-  readonly port: number;
-  readonly settings: Settings;
-  readonly mostBodyBytes: number;
 }
 
 export interface WorkerPoolListeners {
@@ -43,17 +38,6 @@ export interface WorkerPoolListeners {
   readonly onFault: (fault: unknown, requestId: string) => void;
   readonly tokenUsed: (id: string) => void;
   readonly takeOver: (socket: Socket, bytes: Uint8Array) => void;
-}
-
-export interface WorkerPool {
-  readonly traffic: SharedTraffic;
-  connections(): number;
-  listen(listeners: WorkerPoolListeners): void;
-  /** Resolves when all workers listen, or have failed to: then they are started again later. */
-  start(start: WorkerPoolStart): Promise<void>;
-  sync(): Promise<void>;
-  leave(): void;
-  close(graceMs: number, parkedMs: number): Promise<void>;
 }
 
 /** A worker is asked for a sign of life so often, which also keeps what metrics show of it up to date. */
@@ -75,7 +59,9 @@ interface Member {
   connections: number;
 }
 
-export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps): WorkerPool {
+export type WorkerPool = ReturnType<typeof createWorkerPool>;
+
+export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps) {
   const members = new Map<number, Member>();
   const waiting = new Set<() => void>();
   let listeners: WorkerPoolListeners | undefined;
@@ -169,9 +155,10 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
   return {
     traffic,
     sync,
-    connections: () => members.values().reduce((sum, { connections }) => sum + connections, 0),
-    listen: (all) => void (listeners = all),
-    async start(start) {
+    connections: (): number => members.values().reduce((sum, { connections }) => sum + connections, 0),
+    listen: (all: WorkerPoolListeners): void => void (listeners = all),
+    /** Resolves when all workers listen, or have failed to: then they are started again later. */
+    async start(start: WorkerPoolStart): Promise<void> {
       for (let number = 1; number <= count; number += 1) members.set(number, add(number, start));
       timer = setInterval(endThoseThatHang, SYNC_MS).unref();
       const settled = Promise.all(members.values().map(({ process }) => process.settled));
@@ -183,8 +170,8 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
       if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
       else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },
-    leave: () => sendAll({ kind: 'leave' }),
-    async close(graceMs, parkedMs) {
+    leave: (): void => sendAll({ kind: 'leave' }),
+    async close(graceMs: number, parkedMs: number): Promise<void> {
       clearInterval(timer);
       const ended = Promise.all(members.values().map(({ process }) => process.retire()));
       sendAll({ kind: 'close', graceMs, parkedMs });

@@ -1,7 +1,6 @@
 /** Holds and parking of one worker, and what it reports of them. The controller decides what that means. */
 import type { RoutedBoard } from '../../reconciler/board.ts';
 import type { Demand, WorkloadActivity } from '../../reconciler/ports.ts';
-import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import { createHolds } from '../../gateway/traffic/hold.ts';
 import { createParking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
@@ -9,18 +8,15 @@ import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { TrafficRows, WorkerReport } from './messages.ts';
 import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
-export interface WorkerTraffic extends Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'> {
-  facts(): TrafficFacts;
-  takeRows(): TrafficRows;
-}
-
 interface WorkerTrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: RoutedBoard;
   /** Something has happened. `isUrgent`: a pass is needed. */
   readonly onChange: (isUrgent: boolean) => void;
 }
 
-export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps): WorkerTraffic {
+export type WorkerTraffic = ReturnType<typeof createWorkerTraffic>;
+
+export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps) {
   const holds = createHolds({ now, board, onActivity: ({ draining }) => onChange(draining) });
   const parking = createParking({ board, now, settings, onDemand: () => onChange(true) });
   let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
@@ -45,9 +41,10 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
   return {
     holds,
     parking,
-    noteFailure: () => onChange(true),
+    noteFailure: (): void => onChange(true),
     facts,
-    takeRows() {
+    /** Changes since the last call. */
+    takeRows(): TrafficRows {
       const at = now();
       const next = facts();
       const inFlight = new Map(next.demand.keys().map((slot) => [slot, holds.inFlight(slot)]));

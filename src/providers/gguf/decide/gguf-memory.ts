@@ -47,19 +47,9 @@ const UNKNOWN_INNER = 4;
 /** Buffers for one image beside the projector's weights; not measured with real ones. */
 const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
-export interface ServerParts {
-  readonly weights: number;
-  readonly cache: number;
-  readonly compute: number;
-  /** Part of `compute` that the host prepares. */
-  readonly inputs: number;
-  readonly projector: number;
-  readonly checkpoints: number;
-  readonly promptCache: number;
-  readonly base: number;
-}
+type ServerParts = Readonly<ReturnType<typeof serverParts>>;
 
-export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts {
+export function serverParts(model: GgufModel, layout: ServerLayout) {
   const layers = layersOf(model);
   const { cells, windowCells, streams } = cellsOf(layers, layout);
   const keptCells = layout.encoder ? 0 : cells * streams;
@@ -69,8 +59,10 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   const inputs = inputBytes(model, layout, cells + windowCells);
   return {
     weights: model.sizeBytes,
+    /** Keys, values and states of all sequences. */
     cache: keptCells * numberBytes(layers.whole, layout) + keptWindow * windowBytes + states,
     compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
+    /** Part of `compute` that the host prepares. */
     inputs,
     projector: model.projector === undefined ? 0 : (model.projectorBytes ?? 0) + PROJECTOR_BUFFER_BYTES,
     checkpoints: keptCheckpoints(layers.window?.tokens ?? 0, layout) * checkpointBytes(model, layout),

@@ -101,21 +101,13 @@ function stateOf(header: HeaderValues): number {
   return (Math.max(0, kernel - 1) * inputs + state * inner) * STATE_NUMBER_BYTES;
 }
 
-/** Plausible values of a GGUF header, which may claim anything. */
-export interface HeaderValues {
-  readonly architecture: string;
-  text(key: string): string | undefined;
-  count(key: string): number | undefined;
-  list(key: string): readonly number[] | undefined;
-  atLayer(key: string, layer: number): number | undefined;
-  mean(key: string): number | undefined;
-  largest(key: string): number | undefined;
-}
-
 /** No count in a model is larger, and sums and products of a few stay exact enough. */
 const MAX_COUNT = 2 ** 32;
 
-export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lists'>): HeaderValues {
+export type HeaderValues = ReturnType<typeof headerValues>;
+
+/** Plausible values of a GGUF header, which may claim anything. Counts and lists are below the architecture. */
+export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lists'>) {
   const text = (key: string): string | undefined => {
     const value = values.get(key);
     return typeof value === 'string' ? value : undefined;
@@ -131,12 +123,12 @@ export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lis
     text,
     count,
     list,
-    atLayer: (key, layer) => count(key) ?? list(key)?.[layer],
-    mean(key) {
+    atLayer: (key: string, layer: number): number | undefined => count(key) ?? list(key)?.[layer],
+    mean(key: string): number | undefined {
       const items = list(key);
       return count(key) ?? (items === undefined ? undefined : items.reduce((sum, item) => sum + item) / items.length);
     },
-    largest(key) {
+    largest(key: string): number | undefined {
       const items = list(key);
       return count(key) ?? (items === undefined ? undefined : Math.max(...items));
     },

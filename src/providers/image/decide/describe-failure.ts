@@ -2,13 +2,14 @@
 import type { TranslationEnd } from '../../translation.ts';
 import type { ExecutionError, ValidationError } from './comfy-answers.ts';
 import { SIDES } from './image-families.ts';
+import type { ImageSize } from './image-parameters.ts';
 import type { UserWorkflow } from './user-workflow.ts';
 import { isFileInput } from './workflow-parameters.ts';
 
 export interface Drawing {
   readonly model: string;
   /** Undefined: the workflow decides. */
-  readonly size: { readonly width: number; readonly height: number } | undefined;
+  readonly size: ImageSize | undefined;
   readonly multiple: number;
   readonly n: number;
   readonly workflow?: Pick<UserWorkflow, 'name' | 'parameters'> | undefined;

@@ -14,6 +14,7 @@ import {
   textOf,
   type Field,
   type ImageParameters,
+  type ImageSize,
   type ParameterProblem,
   type RequestRules,
 } from './image-parameters.ts';
@@ -27,8 +28,6 @@ import {
   type Workflow,
   type WorkflowNode,
 } from './workflow-parameters.ts';
-
-export type ImageSize = { readonly width: number; readonly height: number };
 
 interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
   readonly parameters: ImageParameters;
@@ -170,7 +169,7 @@ function ownValue(name: string, saved: unknown, field: Field): Scalar {
   throw invalid(name, `Set "${name}" to a number`);
 }
 
-function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly width: number; readonly height: number } | undefined {
+function savedSize({ parameters }: UserWorkflow, graph: Workflow): ImageSize | undefined {
   const [width, height] = ['width', 'height'].map((side) => {
     const [at] = hasParameter(parameters, side) ? (parameters[side] ?? []) : [];
     return at === undefined ? undefined : graph[at.node]?.inputs[at.input];

@@ -4,7 +4,7 @@
  */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
-import type { ParameterProblem } from './image-parameters.ts';
+import type { ImageSize, ParameterProblem } from './image-parameters.ts';
 
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
@@ -154,10 +154,7 @@ export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image:
   return problem('mask', message);
 }
 
-export function editSize(
-  { width, height }: ImageFacts,
-  { multiple }: Pick<ImageFamily, 'multiple'>,
-): { readonly width: number; readonly height: number } {
+export function editSize({ width, height }: ImageFacts, { multiple }: Pick<ImageFamily, 'multiple'>): ImageSize {
   const scale = Math.min(1, SIDES.most / Math.max(width, height));
   const side = (pixels: number): number => Math.max(SIDES.least, Math.floor((pixels * scale) / multiple) * multiple);
   return { width: side(width), height: side(height) };

@@ -7,23 +7,7 @@ import { parseExactJson } from './workflow-parameters.ts';
 
 const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 
-export interface ImageParameters {
-  readonly prompt: string;
-  readonly negativePrompt: string;
-  readonly n: number;
-  readonly size: { readonly width: number; readonly height: number } | undefined;
-  readonly seed: bigint | undefined;
-  readonly steps: number;
-  readonly cfg: number;
-  readonly responseFormat: 'url' | 'b64_json';
-  readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
-  readonly stream: boolean;
-  readonly partialImages: number;
-  /** Denoising strength, up to 1; undefined: the default of the request. */
-  readonly strength: number | undefined;
-  /** JPEG and WebP, 1 to 100. */
-  readonly quality: number;
-}
+export type ImageSize = { readonly width: number; readonly height: number };
 
 type ReadParameters =
   | { readonly ok: true; readonly parameters: ImageParameters }
@@ -47,7 +31,9 @@ export function readParameters(body: TranslatableBody, rules: RequestRules): Rea
   }
 }
 
-export function parametersOf(field: Field, rules: RequestRules): ImageParameters {
+export type ImageParameters = Readonly<ReturnType<typeof parametersOf>>;
+
+export function parametersOf(field: Field, rules: RequestRules) {
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
@@ -56,15 +42,20 @@ export function parametersOf(field: Field, rules: RequestRules): ImageParameters
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
     n: wholeOf(field, 'n', { least: 1, most: MOST_IMAGES, otherwise: 1 }),
+    /** Undefined: the default of the family. */
     size: sizeOf(field('size'), rules),
     seed: seedOf(field('seed')),
     steps: wholeOf(field, 'steps', { least: 1, most: mostSteps, otherwise: steps, because: ` for models of ${title}` }),
     cfg: numberOf(field, 'cfg', { least: 0, most: MOST_CFG, otherwise: cfg }),
     responseFormat: choiceOf(field, 'response_format', ['url', 'b64_json']),
+    /** Format of `b64_json`. */
     outputFormat: choiceOf(field, 'output_format', OUTPUT_FORMATS),
+    /** Responds with events. Images are in base64. */
     stream,
     partialImages: wholeOf(field, 'partial_images', { least: 0, most: MOST_PARTIAL_IMAGES, otherwise: 0 }),
+    /** Denoising strength. */
     strength: field('strength') === undefined ? undefined : numberOf(field, 'strength', { least: 0.05, most: 1, otherwise: 1 }),
+    /** JPEG and WebP. */
     quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
   };
 }
@@ -122,7 +113,7 @@ function choiceOf<const Choice extends string>(field: Field, name: string, choic
   return chosen;
 }
 
-function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageParameters['size'] {
+function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageSize | undefined {
   if (value === undefined || value === 'auto') return undefined;
   const match = typeof value === 'string' ? /^(\d{1,9})x(\d{1,9})$/.exec(value) : null;
   if (match === null) throw invalid('size', `Set "size" to a width and a height in pixels, such as "${side}x${side}"`);

@@ -21,6 +21,8 @@ export function findBundle(shapes: readonly BundleShape[], names: readonly strin
 /** With the model name before the role or the precision after it: `base.en-encoder.int8.onnx`. */
 export const network = (role: string): RegExp => new RegExp(`^(?:.*[-_.])?${role}(?:[-_.].*)?\\.(?:onnx|ort)$`);
 
+export const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
+
 /** Releases often have each network twice. The quantised one is faster on a CPU. */
 function pick(pattern: RegExp, names: readonly string[]): string | undefined {
   const matching = names.filter((name) => pattern.test(name)).toSorted((a, b) => (a < b ? -1 : 1));
