@@ -78,7 +78,6 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
   };
 }
 
-/** Sorted; empty if the directory cannot be read. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return (await readdir(directory).catch((): string[] => [])).toSorted((a, b) => (a < b ? -1 : 1));
 }

@@ -1,6 +1,4 @@
-/**
- * Resolves a model name to the source of its files. A name on the Hub is resolved at its first pull and kept as a pin.
- */
+/** Resolves a model name to the source of its files. A name on the Hub is kept as a pin from its first pull on. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -79,7 +77,6 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
   };
 }
 
-/** `accepted`: in lower case. */
 export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string>): Result<void> {
   if (!needsAcceptance(entry, accepted)) return ok(undefined);
   const { id, license, licenseUrl } = entry;

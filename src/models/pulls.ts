@@ -89,7 +89,6 @@ export function createPulls(fetch: FetchInto) {
         else request.failure = result.failure;
       });
     },
-    /** Returns whether there was a request. */
     cancel(id: ModelId): boolean {
       requests.get(id)?.abort.abort();
       return requests.delete(id);

@@ -11,7 +11,6 @@ import type { MountedModels } from './decide/workflows-mount.ts';
 type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   | { readonly kind: 'absent' }
-  /** The file exists but cannot be used. */
   | { readonly kind: 'unusable'; readonly message: string };
 
 interface Remembered {

@@ -33,7 +33,6 @@ export interface ListedModel {
 
 export interface OwnModelSource {
   find(id: ModelId): Promise<ModelPresence | undefined>;
-  /** Models that this machine can run. */
   list(): Promise<readonly ListedModel[]>;
   names(): Promise<readonly ModelId[]>;
 }

@@ -8,7 +8,6 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export interface Engine {
-  /** With article: `the embedded engine`. */
   readonly name: string;
   readonly sources: string;
   readonly download: string;
@@ -32,7 +31,6 @@ const QUOTED_CHARACTERS = 600;
 
 export const toolboxSources = (folder: string): string => path.resolve(import.meta.dirname, '../../toolboxes', folder);
 
-/** The start of a command line for the flags of the engine. */
 export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
   const { dir, engine } = options;
   const { sources } = engine;

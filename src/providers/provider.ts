@@ -45,7 +45,6 @@ export interface PinReference {
 
 export interface StoreEntry {
   readonly name: string;
-  /** Entries of the directory; undefined for a file. */
   readonly names?: readonly string[] | undefined;
 }
 
@@ -74,7 +73,6 @@ export interface ModelFormat {
   readonly kind: ProviderKind;
   /** `model`: users may name it. `part`: belongs to a model. Undefined: not of this provider. Pure. */
   recognize(entry: StoreEntry): 'model' | 'part' | undefined;
-  /** The names of all files that one file name stands for. Pure. */
   filesOf(name: string): readonly string[];
   /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
@@ -155,16 +153,13 @@ export interface InferRequest {
 
 export interface ServedSlot {
   readonly spec: SlotSpec;
-  /** Model that the server was started for; undefined: unknown. */
   readonly model: ModelFacts | undefined;
 }
 
 export type InferPlan =
-  /** Send the body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
   /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
   | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
-  /** The model does not support the request: 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
 export interface BackendVerdict {

@@ -119,7 +119,6 @@ export type TranslationEnd =
   | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param?: string }
   /** Error of the server, in the shape of OpenAI's errors. While its model loads, the request waits. */
   | { readonly kind: 'upstream-error'; readonly answer: UpstreamAnswer }
-  /** `upstream.failed`. */
   | { readonly kind: 'failed'; readonly message: string };
 
 export type Translate = (request: TranslatableRequest) => Steps<TranslationEnd>;

@@ -24,7 +24,6 @@ export function runWorker(parts: WorkerParts): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   endWithController();
   let worker: Worker | undefined;
-  /** Messages that arrive while the worker starts. */
   const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'start') {

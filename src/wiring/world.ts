@@ -51,12 +51,10 @@ export interface World {
   readonly tokens?: TokenSecret;
   readonly records: FailureRecords;
   readonly editor: SlotEditor;
-  /** Undefined in a cluster, where slots are no files. */
   readonly profiles?: ProfileStore;
   readonly sinks: readonly StatusSink[];
   /** The traffic for the loop, including other replicas'. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;
-  /** Only the leader executes plans. */
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;

@@ -60,7 +60,6 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
       offset += chunk.length;
       return hasFailed || scanner.status === 'invalid' ? undefined : texts;
     },
-    /** The text of the list without its items, after everything was pushed. */
     envelope: (): string => envelope.take(),
   };
 }

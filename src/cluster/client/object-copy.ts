@@ -20,9 +20,7 @@ import type { WatchOutcome } from './read-watch.ts';
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
-/** A write of ours that no list confirmed yet. */
 interface UnconfirmedWrite {
-  /** Number of lists that had begun. */
   readonly since: number;
   readonly removedUid: string | undefined;
 }

@@ -1,6 +1,4 @@
-/**
- * The interfaces of a cluster. Objects are plain JSON as the server sent them: code that reads a field checks it first.
- */
+/** The interfaces of a cluster. Objects are JSON as the server sent it: code that reads a field checks it first. */
 import type { Agent } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import type { Wake } from '../../reconciler/ports.ts';
@@ -12,7 +10,6 @@ export interface Access {
   readonly headers: Readonly<Record<string, string>>;
   /** The same object as long as its contents are the same: connections depend on it. */
   readonly tls: TlsOptions;
-  /** Present if requests go through a proxy. */
   readonly agent?: Agent;
 }
 
@@ -80,7 +77,6 @@ export interface ApplyOptions {
 
 export interface RemoveOptions {
   readonly graceSeconds?: number;
-  /** Removes the object only if it has this UID. */
   readonly uid?: string;
 }
 
@@ -95,7 +91,7 @@ export interface ListOptions extends Selectors {
   /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
   /**
-   * The server may answer from its cache if that is not older than this resource version ("0": any age), or with
+   * The server may answer from its cache if that reaches this resource version ("0": any age); otherwise it fails with
    * `Expired`. Undefined: the newest state, which older servers read from etcd.
    */
   readonly notOlderThan?: string;

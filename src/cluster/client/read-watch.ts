@@ -35,7 +35,6 @@ interface WatchSink {
 
 interface WatchSignals {
   readonly signal: AbortSignal;
-  /** Aborts when a list is needed now. */
   readonly relist: AbortSignal;
 }
 

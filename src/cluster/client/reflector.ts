@@ -77,10 +77,8 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   const copy = createObjectCopy(transform, options.isUrgent);
   const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
-  /** Callbacks that wait for a list of the newest state, and since when. */
   const refreshes = new Map<() => void, number>();
   let relist = new AbortController();
-  /** False once the server has shown that it cannot. */
   let streams = true;
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;

@@ -72,7 +72,6 @@ async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortS
   return received;
 }
 
-/** Undefined for anything that is not an event. */
 function parseEvent(line: string): { readonly lease: KubeObject | undefined } | undefined {
   const event = parseJson(line);
   if (!isTable(event)) return undefined;

@@ -3,18 +3,7 @@ import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
 import { parseLease, renewTimeMs, microTime } from './decide/lease-record.ts';
 import { mergeTraffic, NO_HISTORY, rememberReport, wakeFor, type ReceivedReport } from './decide/merge-traffic.ts';
-import {
-  COARSE_MS,
-  composeReport,
-  LEAST_MS,
-  renewalMs,
-  reportDueAt,
-  formatTraffic,
-  parseTraffic,
-  TRAFFIC_ANNOTATION,
-  type LastReport,
-  type TrafficReport,
-} from './decide/traffic-report.ts';
+import * as reports from './decide/traffic-report.ts';
 import type { KubeApi, KubeObject, Reflector, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';
@@ -40,13 +29,11 @@ interface ReplicaReportsDeps {
 
 interface Peer {
   readonly object: KubeObject;
-  /** Undefined if the annotation is missing or invalid. */
-  readonly report: TrafficReport | undefined;
+  readonly report: reports.TrafficReport | undefined;
   readonly changedAt: number;
   readonly wasAlive: boolean;
 }
 
-/** A Lease that has not changed for this long is removed. */
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
 const REQUEST_MS = 5000;
@@ -69,7 +56,6 @@ export function createReplicaReports(deps: ReplicaReportsDeps) {
   const wakes = new Set<Wake>();
   let history = NO_HISTORY;
 
-  /** Returns the milliseconds until a pass is due. */
   function refresh(): number | undefined {
     const items = leases.items();
     let soonest: number | undefined;
@@ -89,9 +75,9 @@ export function createReplicaReports(deps: ReplicaReportsDeps) {
   }
 
   function peerOf(name: string, object: KubeObject, before: Peer | undefined): Peer {
-    const report = parseTraffic(object.metadata.annotations?.[TRAFFIC_ANNOTATION]);
+    const report = reports.parseTraffic(object.metadata.annotations?.[reports.TRAFFIC_ANNOTATION]);
     if (report === undefined && (before === undefined || before.report !== undefined)) {
-      const problem = `The annotation "${TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
+      const problem = `The annotation "${reports.TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
       log?.warn({ lease: name }, `${problem}: find out which program writes it`);
     }
     // An older Lease may belong to a replica that is gone: only a recent renewal time shows that it is alive.
@@ -155,7 +141,7 @@ async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Pro
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
-  let last: LastReport | undefined;
+  let last: reports.LastReport | undefined;
   let failures = 0;
   let urgent = false;
   let wait = new AbortController();
@@ -163,21 +149,21 @@ async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Pro
   async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;
-    const report = composeReport(local.read(), at);
-    const dueAt = reportDueAt(last, report, at, leaseDurationMs);
-    if (dueAt > at) return Math.min(dueAt, at + COARSE_MS);
+    const report = reports.composeReport(local.read(), at);
+    const dueAt = reports.reportDueAt(last, report, at, leaseDurationMs);
+    if (dueAt > at) return Math.min(dueAt, at + reports.COARSE_MS);
     const limit = AbortSignal.timeout(REQUEST_MS);
     const written = await api.apply(LEASES, reportManifest(deps, report, begunAt), { fieldManager: FIELD_MANAGER }, limit);
     if (signal.aborted) return 0;
     if (written.ok) {
       failures = 0;
       last = { at, report };
-      return at + Math.min(COARSE_MS, leaseDurationMs);
+      return at + Math.min(reports.COARSE_MS, leaseDurationMs);
     }
     const { reason, message } = written.failure;
     if (failures === 0) log?.warn({ lease: name, reason }, `Could not report traffic to the leader: ${message}`);
     failures += 1;
-    return monotonic() + Math.min(LONGEST_PAUSE_MS, LEAST_MS * 2 ** Math.min(failures - 1, 10));
+    return monotonic() + Math.min(LONGEST_PAUSE_MS, reports.LEAST_MS * 2 ** Math.min(failures - 1, 10));
   }
 
   /** Demand that begins ends the wait early, but not before the next check. After a failure nothing does. */
@@ -204,7 +190,7 @@ async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Pro
 
 function reportManifest(
   { identity, podUid, leaseDurationMs, now }: ReplicaReportsDeps,
-  report: TrafficReport,
+  report: reports.TrafficReport,
   begunAt: number,
 ): KubeManifest {
   const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
@@ -212,12 +198,12 @@ function reportManifest(
     metadata: {
       name: `${REPORT_LEASE_PREFIX}${identity}`,
       labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
-      annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
+      annotations: { [reports.TRAFFIC_ANNOTATION]: reports.formatTraffic(report) },
       ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
     },
     spec: {
       holderIdentity: identity,
-      leaseDurationSeconds: Math.ceil(staleAfterMs(renewalMs(report, leaseDurationMs)) / 1000),
+      leaseDurationSeconds: Math.ceil(staleAfterMs(reports.renewalMs(report, leaseDurationMs)) / 1000),
       acquireTime: microTime(begunAt),
       renewTime: microTime(now()),
     },

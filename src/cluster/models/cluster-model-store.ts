@@ -48,7 +48,6 @@ export function createClusterModelStore(options: ClusterModelStoreOptions) {
     return facts;
   }
 
-  /** Undefined while the records are not known. */
   function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
     if (!records.isKnown()) return undefined;
     const record = records.read(id);

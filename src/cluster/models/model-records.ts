@@ -60,7 +60,6 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
 
   return {
     isKnown: (): boolean => wasListed(copy),
-    /** Undefined if there is none, or it cannot be read. */
     read(id: ModelId): KnownRecord | undefined {
       const object = copy.items().get(recordName(id));
       return object === undefined ? undefined : parse(object);

@@ -123,7 +123,6 @@ function findConflict(present: KubeObject | undefined, { ifMatch }: EditOptions)
   return ifMatch === resourceVersion ? undefined : { kind: 'conflict', resourceVersion };
 }
 
-/** Whether another client wrote between our read and our write. */
 const isRace = ({ reason }: Failure): boolean => reason === 'Conflict' || reason === 'AlreadyExists' || reason === 'NotFound';
 
 function failed(name: SlotName, { reason, message }: Failure): EditResult {

@@ -10,16 +10,7 @@ import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
-import {
-  findUndeclared,
-  isSameStatus,
-  isSetback,
-  isTransitional,
-  isUrgent,
-  refusedResourceStatus,
-  toResourceStatus,
-  withoutFields,
-} from './decide/slot-resource-status.ts';
+import * as statuses from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -35,7 +26,6 @@ interface StatusResourcesOptions {
 }
 
 const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
-/** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
 /** Gap before a difference that nobody waits for: a request began or ended, a counter grew. */
@@ -63,7 +53,6 @@ type Wanted =
 /** Times are monotonic milliseconds. */
 interface Publication {
   readonly wanted: Wanted;
-  /** Start and content of the last write. */
   readonly writtenAt?: number;
   readonly written?: Wanted;
   /** The resource version whose status needs no write. */
@@ -107,7 +96,7 @@ export function createStatusResources(options: StatusResourcesOptions) {
       const lastGood = options.lastGoodOf(name, object.metadata.uid);
       const wanted = render(name, publication.wanted, api.namespace, present);
       const next = undeclared.leaveOut(lastGood === undefined ? wanted : { ...wanted, lastGood });
-      if (isSameStatus(next, present)) {
+      if (statuses.isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
       }
@@ -215,10 +204,10 @@ function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'cl
     return new Set(known.keys());
   };
   return {
-    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => withoutFields(status, present()),
+    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => statuses.withoutFields(status, present()),
     /** Returns whether the server rejected the status for such fields, so that it can be written without them. */
     learn(failure: Failure, sent: SlotResourceStatus): boolean {
-      const fields = findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
+      const fields = statuses.findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
       const before = present();
       const found = fields.filter((field) => !before.has(field));
       for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
@@ -237,15 +226,15 @@ function forgetAbsent(report: Report, publications: Map<SlotName, Publication>):
 
 function render(name: SlotName, wanted: Wanted, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   return wanted.kind === 'status'
-    ? toResourceStatus(wanted.status, namespace, present)
-    : refusedResourceStatus({ name, ...wanted }, present);
+    ? statuses.toResourceStatus(wanted.status, namespace, present)
+    : statuses.refusedResourceStatus({ name, ...wanted }, present);
 }
 
 function earliestWrite(publication: Publication, next: SlotResourceStatus, present: SlotResourceStatus | undefined, waiting: number) {
   const { wanted, written, writtenAt, firstAt, notBefore } = publication;
-  if (writtenAt === undefined) return isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
-  const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
-  const gapMs = written === wanted ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
+  if (writtenAt === undefined) return statuses.isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
+  const crowdGapMs = statuses.isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
+  const gapMs = written === wanted ? REPAIR_GAP_MS : statuses.isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
   return Math.max(notBefore, writtenAt + gapMs);
 }
 

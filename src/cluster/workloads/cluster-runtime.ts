@@ -20,7 +20,6 @@ import { listPods } from './decide/select-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;
-  /** The caller starts them. */
   readonly reflectors: KubeReflectors;
   readonly settings: KubeSettings;
   /** Undefined if the SlotSpec is gone. */
@@ -36,7 +35,6 @@ const TRUSTED_FOR_MS = 30_000;
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {
-  /** As this replica knows them. */
   pods(): readonly PodListing[];
 }
 

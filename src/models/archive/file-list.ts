@@ -10,7 +10,6 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const FileList = z.object({
   version: z.literal(1),
-  /** SHA-256 of the archive. */
   archive: Sha256,
   files: z.array(z.object({ /** Relative to the directory. */ path: z.string(), sizeBytes: z.int().min(0), sha256: Sha256 })).min(1),
 });

@@ -55,5 +55,4 @@ export interface BunzipTask {
 }
 
 export const PENDING = 0;
-/** Pieces in flight, at most. */
 export const MAX_PENDING = 8;

@@ -17,7 +17,6 @@ export interface UnpackArchive {
   readonly sha256: string;
   /** As stated by the source. */
   readonly unpackedBytes?: number | undefined;
-  /** For messages. */
   readonly url: string;
   /** A directory that exists and is empty. */
   readonly into: string;

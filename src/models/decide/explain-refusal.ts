@@ -18,7 +18,6 @@ interface RefusalReason {
   readonly waitMs?: number;
 }
 
-/** Limit for quoted error messages of a server. */
 const MAX_QUOTED = 200;
 /** After a longer wait, the pull fails and its own back-off takes over. */
 const LONGEST_WAIT_S = 3600;

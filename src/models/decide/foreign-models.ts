@@ -11,7 +11,6 @@ import type { ForeignTool } from './parse-model-name.ts';
 type ForeignOrigin = ForeignTool | 'file';
 
 export interface ForeignFile {
-  /** Relative to the directory of the tool. */
   readonly path: string;
   readonly name: string;
   readonly sha256: string | undefined;

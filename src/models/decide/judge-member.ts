@@ -56,7 +56,6 @@ export const unpackLimits = ({ sizeBytes, unpackedBytes }: ArchiveSize): UnpackL
 /** Files are hardly ever smaller than their archive. */
 export const leastUnpackedBytes = ({ sizeBytes, unpackedBytes = sizeBytes }: ArchiveSize): number => unpackedBytes;
 
-/** `soFar`: the sum of earlier members. */
 export function judgeMember(member: ArchiveMember, soFar: UnpackLimits, limits: UnpackLimits): MemberVerdict {
   const name = quote(member.name);
   if (soFar.members >= limits.members) return refuse(`more than ${limits.members} files`);

@@ -24,7 +24,6 @@ import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure, failUnlessWritable } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
-import type { Pins } from '../pins.ts';
 import { takeBytes } from './place-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
@@ -41,7 +40,6 @@ export interface FetchModel extends FetchOptions {
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file or directory that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
@@ -89,12 +87,7 @@ async function readModel(
   return fail('stalled', 'ModelMissing', `${problem}; put it into the model store${suggestModels(id, catalogue.keys())}`);
 }
 
-async function fetchEntry(
-  options: FetchModel,
-  entry: CatalogueEntry,
-  which: 'missing or damaged' | 'all',
-  signal: AbortSignal,
-): Promise<Result<FetchedModel>> {
+async function fetchEntry(options: FetchModel, entry: CatalogueEntry, which: Which, signal: AbortSignal): Promise<Result<FetchedModel>> {
   const { lock = async (_, work) => work() } = options;
   let fetched = false;
   let verified: FetchedModel['verified'] = 'content';
@@ -122,17 +115,16 @@ interface FileOfEntry {
   readonly target: string;
 }
 
-async function ensureFile(
-  { options, entry, file, target }: FileOfEntry,
-  which: 'missing or damaged' | 'all',
-  signal: AbortSignal,
-): Promise<Result<'content' | 'size' | 'fetched'>> {
+type Which = 'missing or damaged' | 'all';
+
+async function ensureFile(job: FileOfEntry, which: Which, signal: AbortSignal): Promise<Result<'content' | 'size' | 'fetched'>> {
+  const { options, entry, file, target } = job;
   signal.throwIfAborted();
   const match = which === 'all' ? undefined : await verifyFile(target, file, signal);
   if (match !== undefined) return ok(match);
   const allowed = (await options.sources?.checkLicense(entry)) ?? ok(undefined);
   if (!allowed.ok) return allowed;
-  if (await reuseFile({ ...options, file, target }, signal)) return ok('fetched');
+  if (await reuseFile(job, signal)) return ok('fetched');
   const done = await (file.archive === undefined ? fetchFile : fetchArchive)(options, { file, target }, signal);
   return done.ok ? ok('fetched') : done;
 }
@@ -147,25 +139,16 @@ function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: nu
 
 const bytesOf = ({ from }: CatalogueFile): number => (from.kind === 'url' ? from.sizeBytes : 0);
 
-interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
-  readonly root: string;
-  readonly file: CatalogueFile;
-  readonly target: string;
-  readonly catalogue?: Catalogue;
-  readonly sources?: { readonly pins: Pick<Pins, 'list'> };
-}
-
 /** Reuses a file of the store with the same checksum under another name. */
-async function reuseFile(options: ReuseFile, signal: AbortSignal): Promise<boolean> {
-  const { file, root } = options;
+async function reuseFile(job: FileOfEntry, signal: AbortSignal): Promise<boolean> {
+  const { file, options } = job;
   if (file.from.kind !== 'url' || file.archive !== undefined) return false;
   for (const candidate of await pathsWith(file.from, options))
-    if (candidate !== file.path && (await takeFrom(path.join(root, candidate), options, file.from, signal))) return true;
+    if (candidate !== file.path && (await takeFrom(path.join(options.root, candidate), job, file.from, signal))) return true;
   return false;
 }
 
-/** Relative to the store, the files that should have this content. */
-async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CATALOGUE, sources }: ReuseFile): Promise<readonly string[]> {
+async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CATALOGUE, sources }: FetchModel): Promise<readonly string[]> {
   const wanted = sha256.toLowerCase();
   const pinned = ((await sources?.pins.list()) ?? []).flatMap((pin) => pin.files);
   const listed = [...catalogue.values()].flatMap((entry) => entry.files);
@@ -177,7 +160,8 @@ async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CAT
   ];
 }
 
-async function takeFrom(source: string, { target, writer, onProgress }: ReuseFile, from: Download, signal: AbortSignal): Promise<boolean> {
+async function takeFrom(source: string, { target, options }: FileOfEntry, from: Download, signal: AbortSignal): Promise<boolean> {
+  const { writer, onProgress } = options;
   const { sizeBytes } = from;
   const facts = await stat(source).catch(() => undefined);
   if (facts?.isFile() !== true || facts.size !== sizeBytes) return false;
@@ -188,8 +172,7 @@ async function takeFrom(source: string, { target, writer, onProgress }: ReuseFil
   try {
     await rm(part, { force: true });
     const taken = await takeBytes(source, part, sizeBytes);
-    if (typeof taken !== 'string') return false;
-    if (!(await isFileWith(part, from, signal))) return false;
+    if (typeof taken !== 'string' || !(await isFileWith(part, from, signal))) return false;
     await rename(part, target);
     return true;
   } finally {

@@ -15,7 +15,6 @@ import { createOrderedHash } from './verify-hash.ts';
 
 /** Shared by all downloads of a process. */
 export interface PullLimits {
-  /** Most connections for one large file. */
   readonly connections: number;
   /** A connection that is at least this fast stays the only one. Default: 200 MB/s. Infinity: all open at once. */
   readonly fastBytesPerSecond?: number;
@@ -28,7 +27,6 @@ export interface PullFile extends TransferSource {
   /** Beside the target. Default: `<target>.part`. */
   readonly part?: string;
   readonly onProgress: (progress: Progress) => void;
-  /** Longest time without data. */
   readonly silenceMs?: number;
   readonly patience?: Transfer['patience'];
   readonly limits?: PullLimits;

@@ -31,7 +31,6 @@ export async function removePart(part: string): Promise<void> {
   await rm(journalOf(part), { force: true });
 }
 
-/** `fresh`: ignores earlier attempts. */
 export async function openPart(part: string, file: PartOf, fresh: boolean): Promise<PartBlocks> {
   const known = fresh ? undefined : await readRecords(part, file);
   if (known === undefined) await removePart(part);
@@ -73,7 +72,6 @@ interface OpenPart {
 
 function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart) {
   const records = new Map(known);
-  /** Since when blocks have grown without a record. */
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
   const inherited = new Set(known.keys());

@@ -30,7 +30,6 @@ export const RESUMES = 'the next attempt resumes it';
 
 /** One write per chunk would be slower. */
 const WRITE_BYTES = 2 ** 20;
-/** Slow connections write earlier. */
 const WRITE_EVERY_MS = 500;
 
 /** Undefined: complete. Throws if a write or the connection fails; earlier data is in the part. */
@@ -99,7 +98,6 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
 }
 
-/** Pending chunks before the stream is paused. */
 const AHEAD = 2;
 
 /** The iterator of a stream would join and copy chunks. A caller that stops early must destroy the body. */
@@ -157,10 +155,10 @@ const MAX_SLABS = 16;
 const LEAST_READ_BYTES = 64 * 1024;
 
 export function createReadMemory(): ReadMemory {
-  const owners = new WeakMap<ArrayBufferLike, Slabs>();
+  const owners = new WeakMap<ArrayBufferLike, ReturnType<typeof createSlabs>>();
   return {
     connect(options, callback) {
-      const slabs = createSlabs((slab) => owners.set(slab.buffer, slabs));
+      const slabs: ReturnType<typeof createSlabs> = createSlabs((slab) => owners.set(slab.buffer, slabs));
       const onread = {
         buffer: () => slabs.room(),
         /** Called as a method of the socket. False pauses the socket until its data is read. */
@@ -175,14 +173,7 @@ export function createReadMemory(): ReadMemory {
   };
 }
 
-interface Slabs {
-  /** The same until something is taken. */
-  room(): Buffer;
-  take(bytes: number): Buffer;
-  release(memory: ArrayBufferLike): void;
-}
-
-function createSlabs(onNew: (slab: Buffer) => void): Slabs {
+function createSlabs(onNew: (slab: Buffer) => void) {
   /** Oldest first; the last one is being filled. */
   const inUse: Buffer[] = [];
   const free: Buffer[] = [];
@@ -197,16 +188,17 @@ function createSlabs(onNew: (slab: Buffer) => void): Slabs {
     return slab;
   };
   return {
-    room() {
+    /** The same until something is taken. */
+    room(): Buffer {
       if (SLAB_BYTES - filled < LEAST_READ_BYTES) begin();
       return current().subarray(filled);
     },
-    take(bytes) {
+    take(bytes: number): Buffer {
       const piece = current().subarray(filled, filled + bytes);
       filled += bytes;
       return piece;
     },
-    release(memory) {
+    release(memory: ArrayBufferLike): void {
       // A slab that is free or left to the garbage collector says nothing about the others.
       if (!inUse.some(({ buffer }) => buffer === memory)) return;
       while (inUse[0] !== undefined && inUse[0].buffer !== memory) free.push(...inUse.splice(0, 1));

@@ -74,7 +74,6 @@ async function ask<T>(hub: HubAccess, url: string, { repo, schema }: Asked<T>, s
   }
 }
 
-/** The newest commit, and all files of it. */
 async function readRepo(hub: HubAccess, repo: string, signal: AbortSignal): Promise<Result<RepoFacts>> {
   const described = await ask(hub, `${hub.endpoint}/api/models/${repo}/revision/main`, { repo, schema: Repo }, signal);
   if (!described.ok) return described;
@@ -101,7 +100,6 @@ function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, p
   return { commit: sha, isGated: gated !== undefined && gated !== false, ...defined({ license: name, licenseUrl }) };
 }
 
-/** Ignores a link to another server. */
 function nextLink(link: string | string[] | undefined, url: string): string | undefined {
   const text = typeof link === 'string' ? link : (link?.[0] ?? '');
   const next = /<([^>]+)>\s*;\s*rel="next"/.exec(text)?.[1];

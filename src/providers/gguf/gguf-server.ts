@@ -7,16 +7,7 @@ import { toolboxSources, type Engine } from '../install-engine.ts';
 import type { AskHealth, Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost } from '../provider.ts';
 import { PROGRAM } from './decide/gguf-command.ts';
 import { judgeAlive, judgeStatus } from '../decide/judge-status.ts';
-import {
-  checksFor,
-  deriveHealth,
-  deriveReadiness,
-  PROBES,
-  READINESS_CHECKS,
-  worstOf,
-  type Check,
-  type ProbeRequest,
-} from './decide/derive-health.ts';
+import * as checks from './decide/derive-health.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { roleOf } from './decide/model-role.ts';
 
@@ -68,7 +59,7 @@ const PROBE_OF = { generate: 'completion', embed: 'embedding', rerank: 'rerank' 
 export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
   const { start } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
   const probe = PROBE_OF[start];
-  return (await askAlive(endpoint, io, signal)) ?? judgeProbe(probe, await post(endpoint, io, PROBES[probe], signal));
+  return (await askAlive(endpoint, io, signal)) ?? judgeProbe(probe, await post(endpoint, io, checks.PROBES[probe], signal));
 };
 
 /** One request per capability. Only the probe's own must pass: a causal reranker may not generate text. */
@@ -77,17 +68,17 @@ export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   if (notAlive !== undefined) return notAlive;
   const { start, capabilities } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
   const own = PROBE_OF[start];
-  const check = async (each: Check): Promise<Health> => {
+  const check = async (each: checks.Check): Promise<Health> => {
     const health = await askOne(each);
     return each !== own && health.kind === 'failing' ? { kind: 'passing' } : health;
   };
-  const askOne = async (each: Check): Promise<Health> => {
-    const answer = await post(endpoint, io, READINESS_CHECKS[each], signal);
+  const askOne = async (each: checks.Check): Promise<Health> => {
+    const answer = await post(endpoint, io, checks.READINESS_CHECKS[each], signal);
     // Servers that do not know a parameter of the check, such as the embedded engine, get the plain probe.
-    if (answer.status >= 400 && answer.status !== 503) return judgeProbe(each, await post(endpoint, io, PROBES[each], signal));
-    return judgeStatus(answer) ?? deriveReadiness(each, answer, ggufModel(slot.model), slot.spec.backend);
+    if (answer.status >= 400 && answer.status !== 503) return judgeProbe(each, await post(endpoint, io, checks.PROBES[each], signal));
+    return judgeStatus(answer) ?? checks.deriveReadiness(each, answer, ggufModel(slot.model), slot.spec.backend);
   };
-  return worstOf(await Promise.all(checksFor(capabilities, own).map(check)));
+  return checks.worstOf(await Promise.all(checks.checksFor(capabilities, own).map(check)));
 };
 
 async function askAlive(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Health | undefined> {
@@ -95,6 +86,6 @@ async function askAlive(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): P
   return judgeAlive(alive);
 }
 
-const post = (endpoint: Endpoint, io: ProbeIo, request: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse> =>
+const post = (endpoint: Endpoint, io: ProbeIo, request: checks.ProbeRequest, signal: AbortSignal): Promise<ProbeResponse> =>
   io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
-const judgeProbe = (probe: Check, response: ProbeResponse): Health => judgeStatus(response) ?? deriveHealth(probe, response);
+const judgeProbe = (probe: checks.Check, response: ProbeResponse): Health => judgeStatus(response) ?? checks.deriveHealth(probe, response);

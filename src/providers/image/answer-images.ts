@@ -81,7 +81,6 @@ function* firstBytes(): Steps<Uint8Array> {
   return bytes;
 }
 
-/** Without parameters: the PNG as saved. */
 export function viewOf(
   { filename, subfolder, type }: SavedImage,
   parameters?: Pick<ImageParameters, 'outputFormat' | 'quality'>,

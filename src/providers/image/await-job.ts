@@ -35,7 +35,6 @@ interface Watch {
   readonly onPreview: OnPreview | undefined;
   progress: RequestProgress | undefined;
   isListening: boolean;
-  /** The server announced the end of the job. */
   isEnding: boolean;
 }
 

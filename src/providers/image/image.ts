@@ -3,21 +3,7 @@ import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { AskHealth, Endpoint, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import {
-  imageMemory,
-  leastDeviceBytes,
-  capabilitiesOf,
-  objectionTo,
-  devicesOf,
-  PROGRAM,
-  SAFE_FLAGS,
-  serverCommand,
-  serverEnvironment,
-  MODEL_PATHS_YAML,
-  describesClass,
-  listsFile,
-  loaderOf,
-} from './decide/image-command.ts';
+import * as command from './decide/image-command.ts';
 import { imageFormat } from './image-format.ts';
 import { translateEdit, translateGeneration } from './translate-images.ts';
 import { ok } from '../../schema/words/failure.ts';
@@ -31,7 +17,7 @@ const KEEP_MS = 3_600_000;
 const openComfyUi: Provider['openProgram'] = ({ env, stateDir }) => {
   const dir = path.join(stateDir, 'comfyui');
   const advice = 'install ComfyUI, and put a program of this name that starts its main.py on the PATH of the service';
-  const { find, describe } = installedProgram(PROGRAM, env, advice);
+  const { find, describe } = installedProgram(command.PROGRAM, env, advice);
   return {
     async resolve() {
       const found = await find();
@@ -40,7 +26,7 @@ const openComfyUi: Provider['openProgram'] = ({ env, stateDir }) => {
       for (const each of Object.values(paths)) await mkdir(each, { recursive: true, mode: 0o700 });
       await removeOld([path.join(paths.output, 'svc'), path.join(paths.input, 'svc')], Date.now() - KEEP_MS);
       const modelPaths = path.join(dir, 'model-paths.yaml');
-      await writeFile(modelPaths, MODEL_PATHS_YAML);
+      await writeFile(modelPaths, command.MODEL_PATHS_YAML);
       const directories = Object.entries({ ...paths, temp: dir }).flatMap(([name, each]) => [`--${name}-directory`, each]);
       return ok([found.value, '--extra-model-paths-config', modelPaths, ...directories]);
     },
@@ -67,13 +53,13 @@ const READY_PATH = '/system_stats';
 
 export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
   const alive = judgeAlive(await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: ALIVE_TIMEOUT_MS, signal }));
-  const loader = loaderOf(slot);
+  const loader = command.loaderOf(slot);
   if (alive !== undefined || loader === undefined) return alive ?? PASSING;
   const { className, checkpoint } = loader;
   const { status, body, error = 'no response' } = await askClass(endpoint, io, className, signal);
   if (status === 0) return { kind: 'loading', message: `The server is busy: ${error}` };
   if (status !== 200) return { kind: 'failing', message: `The server does not list its models: "${className}" has status ${status}` };
-  if (listsFile(body, checkpoint)) return PASSING;
+  if (command.listsFile(body, checkpoint)) return PASSING;
   return {
     kind: 'failing',
     message: `The server does not list the model "${checkpoint}": it may be incomplete, or the server looks elsewhere`,
@@ -87,7 +73,7 @@ export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   for (const className of workflow.classes) {
     const { status, body } = await askClass(endpoint, io, className, signal);
     if (status === 0) return { kind: 'loading', message: 'The server is busy' };
-    if (status !== 200 || !describesClass(body, className))
+    if (status !== 200 || !command.describesClass(body, className))
       return {
         kind: 'failing',
         message: `The server has no node "${className}", which the workflow "${workflow.name}" needs: nodes of other authors are not loaded`,
@@ -111,21 +97,21 @@ const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot
 
 export const image: Provider = {
   kind: 'image',
-  program: PROGRAM,
+  program: command.PROGRAM,
   toolbox: { folder: 'image', backends: ['rocm'] },
   containerPort: 8188,
   readyPath: READY_PATH,
-  safeFlags: SAFE_FLAGS,
+  safeFlags: command.SAFE_FLAGS,
   models: imageFormat,
   openProgram: openComfyUi,
   rankBackends: (hardware) => rankBackends('image', hardware),
-  devices: devicesOf,
-  buildEnv: serverEnvironment,
-  startCmd: serverCommand,
-  estimateMemory: (_name, spec, model) => imageMemory(spec, model),
-  leastDeviceBytes: (_name, spec, model) => leastDeviceBytes(spec, model),
-  objection: (_name, _spec, model) => objectionTo(model),
-  capabilities: (_name, _spec, model) => capabilitiesOf(model),
+  devices: command.devicesOf,
+  buildEnv: command.serverEnvironment,
+  startCmd: command.serverCommand,
+  estimateMemory: (_name, spec, model) => command.imageMemory(spec, model),
+  leastDeviceBytes: (_name, spec, model) => command.leastDeviceBytes(spec, model),
+  objection: (_name, _spec, model) => command.objectionTo(model),
+  capabilities: (_name, _spec, model) => command.capabilitiesOf(model),
   health: askHealth,
   readiness: askReadiness,
   infer: planRequest,

@@ -5,16 +5,7 @@ import { rankBackends } from '../decide/rank-backends.ts';
 import type { AskHealth, Endpoint, Health, ModelFormat, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import type { Translate } from '../translation.ts';
 import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
-import {
-  capabilitiesOf,
-  devicesOf,
-  LIST_ARGUMENTS,
-  PROGRAM,
-  SAFE_FLAGS,
-  serverCommand,
-  serverEnvironment,
-  serverMemory,
-} from './decide/npu-command.ts';
+import * as command from './decide/npu-command.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { ok } from '../../schema/words/failure.ts';
@@ -25,7 +16,8 @@ import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts'
 const Validation = z.object({ ready: z.boolean() });
 
 const openFlm: Provider['openProgram'] = ({ env }) => {
-  const { find, describe } = installedProgram(PROGRAM, env, 'install FastFlowLM and put it on the PATH of the service, or use containers');
+  const advice = 'install FastFlowLM and put it on the PATH of the service, or use containers';
+  const { find, describe } = installedProgram(command.PROGRAM, env, advice);
   /** Only the program knows whether driver, firmware and XRT are as it needs them. */
   const validate = rememberBackends(async (program) => {
     const { stdout } = await outputOf(program, ['validate', '--json'], env);
@@ -75,7 +67,7 @@ const askReadiness: AskHealth = async (endpoint, io, { spec, model }, signal) =>
   // Asked again later: a waiting request could be given up before its turn, which can crash the server.
   if (alive.kind === 'busy') return { kind: 'loading', message: 'The NPU still computes an earlier request' };
   if (alive.kind !== 'passing') return alive;
-  for (const capability of capabilitiesOf(spec, model)) {
+  for (const capability of command.capabilitiesOf(spec, model)) {
     const request = { method: 'POST', timeoutMs: FIRST_TIMEOUT_MS, signal, ...firstRequest(capability, model.id) } as const;
     const verdict = judgeFirst(capability, await io.request(endpoint, request));
     if (verdict.kind !== 'passing') return verdict;
@@ -145,20 +137,20 @@ function translationOf(path: string, capability: Capability, model: string): Tra
 
 export const npu: Provider = {
   kind: 'npu',
-  program: PROGRAM,
+  program: command.PROGRAM,
   toolbox: { folder: 'npu', backends: ['npu'] },
   containerPort: 8086,
   readyPath: READY_PATH,
-  safeFlags: SAFE_FLAGS,
+  safeFlags: command.SAFE_FLAGS,
   models: npuFormat,
-  ownModels: { listArguments: LIST_ARGUMENTS, parse: parseModelList },
+  ownModels: { listArguments: command.LIST_ARGUMENTS, parse: parseModelList },
   openProgram: openFlm,
   rankBackends: (hardware) => rankBackends('npu', hardware),
-  devices: devicesOf,
-  buildEnv: serverEnvironment,
-  startCmd: serverCommand,
-  estimateMemory: (_name, spec, model) => serverMemory(spec, model),
-  capabilities: (_name, spec, model) => capabilitiesOf(spec, model),
+  devices: command.devicesOf,
+  buildEnv: command.serverEnvironment,
+  startCmd: command.serverCommand,
+  estimateMemory: (_name, spec, model) => command.serverMemory(spec, model),
+  capabilities: (_name, spec, model) => command.capabilitiesOf(spec, model),
   health: askHealth,
   readiness: askReadiness,
   infer: planRequest,

@@ -77,7 +77,6 @@ export function judgeSpeech({ body }: ProbeResponse): Health {
 const judgeBusy = ({ status, body }: ProbeResponse): Health | undefined =>
   status === 429 ? { kind: 'loading', message: `The server is busy: ${quoteError(body)}` } : undefined;
 
-/** The part of a provider that both tasks share. */
 export const speechProvider = <Task extends SpeechTask>(task: Task) =>
   ({
     kind: task,

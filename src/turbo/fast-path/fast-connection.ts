@@ -24,7 +24,6 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
 
 export interface ConnectionLimits {
   readonly keepAliveMs: number;
-  /** Longest silence of a new connection before Node's time limit applies. */
   readonly silentMs: number;
   readonly requestMs: number;
 }

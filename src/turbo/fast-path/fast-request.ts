@@ -92,7 +92,6 @@ export class FastRequest implements ClientRequest {
     if (buffer instanceof ArrayBuffer && !buffer.detached && !this.#shared.includes(buffer)) buffer.transfer(0);
   }
 
-  /** Reads and discards the rest, because the answer is complete. */
   discard(): void {
     this.#onData = [];
     this.#waiting.length = 0;

@@ -46,7 +46,6 @@ const SYNC_MS = 10_000;
 const HANGS_MS = 15_000;
 /** The same while it starts, on a machine that is busy. */
 const STARTS_MS = 60_000;
-/** Time for the last report after the grace period. */
 const END_MS = 2000;
 const START_MS = 30_000;
 

@@ -45,7 +45,6 @@ export class WorkerProcess {
     return this.#settled.promise;
   }
 
-  /** Does nothing while there is no process. */
   send(message: ToWorker): void {
     // An error means that it has just ended.
     if (this.#child?.connected === true) this.#child.send(message, () => undefined);

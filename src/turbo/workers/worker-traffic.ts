@@ -10,7 +10,6 @@ import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
 interface WorkerTrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: RoutedBoard;
-  /** Something has happened. `isUrgent`: a pass is needed. */
   readonly onChange: (isUrgent: boolean) => void;
 }
 
@@ -35,7 +34,6 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
     return { slot, inFlight: holds.inFlight(slot), waiting, waitingAgoMs, askedAgoMs: at - lastAskedAt };
   }
 
-  /** The number in flight on each slot, as it was sent. */
   let sentInFlight: ReadonlyMap<SlotName, number> = new Map();
 
   return {
@@ -80,7 +78,6 @@ interface WorkerReportSources {
 
 const REPORT_MS = 100;
 const URGENT_MS = 5;
-/** Requests per report. */
 const MOST_REQUESTS = 2000;
 
 export class WorkerReports {
@@ -111,7 +108,6 @@ export class WorkerReports {
     this.#reportWithin(isUrgent ? URGENT_MS : REPORT_MS);
   }
 
-  /** Reports at once that everything up to this number is done. */
   sync(number: number): void {
     this.#synced = number;
     this.#report();

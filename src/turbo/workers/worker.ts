@@ -13,7 +13,6 @@ import type { SiteGuard } from '../../api/server/site-guard.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
-import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { WorkerReports, createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
@@ -31,15 +30,10 @@ interface WorkerDeps {
   readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
 }
 
-export interface Worker {
-  take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void;
-  readonly activity: () => TrafficFacts;
-  /** Everything that it has to say was sent. */
-  readonly closed: Promise<void>;
-}
+export type Worker = Awaited<ReturnType<typeof startWorker>>;
 
 /** Listens before it returns. */
-export async function startWorker(deps: WorkerDeps): Promise<Worker> {
+export async function startWorker(deps: WorkerDeps) {
   const { start, send } = deps;
   const now = (): number => performance.now();
   const board = createBoardCopy(start.board);
@@ -66,7 +60,7 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   return {
     activity: traffic.facts,
     closed: closed.promise,
-    take(message) {
+    take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void {
       switch (message.kind) {
         case 'board':
           return board.change(message.change);

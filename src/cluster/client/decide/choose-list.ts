@@ -64,7 +64,6 @@ const SHORTEST_WATCH_S = 300;
 const LONGEST_WATCH_S = 600;
 
 interface WatchEnd {
-  /** The server ended the watch properly. */
   readonly orderly: boolean;
   readonly livedMs: number;
 }

@@ -5,7 +5,6 @@ import { SLOT_RESOURCE } from '../../../schema/slot/slot-resource.ts';
 
 export interface ResourceAddress {
   readonly type: ResourceType;
-  /** Ignored for cluster-wide resources. */
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
@@ -29,7 +28,6 @@ export const apiVersionOf = (type: ResourceType): string => (type.group === '' ?
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 
-/** The absolute path with the query. */
 export function resourcePath({ type, namespace, name, subresource, query = {} }: ResourceAddress): Result<string> {
   const problem = name === undefined ? undefined : badName(name);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);

@@ -9,7 +9,6 @@ import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-slot.ts';
 
-/** `followEach`: `followSlot` or a memo of it. */
 export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>, followEach = followSlot): BoardView {
   const slots = new Map<SlotName, BoardSlot>();
   let followed = false;

@@ -48,7 +48,6 @@ export function leaseTimes(durationMs: number) {
     createdDelayMs: (durationMs * 3) / 4,
     requestTimeoutMs: durationMs / 5,
     retryMs: durationMs / 20,
-    /** Longest delay after a failure, for replicas that do not lead. */
     longestRetryMs: durationMs / 4,
     watchSilenceMs: durationMs / 2,
   };

@@ -20,7 +20,6 @@ const ModelText = z.object({
   family: z.string().optional(),
   contents: z.record(z.string(), z.unknown()).optional(),
 });
-/** The facts in the files of a model, in the terms of its provider. */
 export type ModelText = Readonly<z.output<typeof ModelText>>;
 
 export interface ModelRecord {
@@ -62,7 +61,6 @@ export function parseRecordObject({ metadata, ...object }: KubeObject): ModelRec
   return pin === undefined || text === undefined || recordName(pin.id) !== metadata.name ? undefined : { pin, text };
 }
 
-/** `root`: where the gateway would have the files. */
 export function factsOfRecord(root: string, { pin, text }: ModelRecord): ModelFacts {
   const digest = createHash('sha256').update(JSON.stringify(pin)).digest('hex').slice(0, 12);
   return {

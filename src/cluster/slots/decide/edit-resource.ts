@@ -51,7 +51,6 @@ function parseProblem(text: string): SpecProblem {
   return { path: pathOf(field), message: text.slice(prefix.length), style: 'camelCase' };
 }
 
-/** Returns the path in the schema of a slot, which has no `spec`. */
 function pathOf(field: string): readonly (string | number)[] {
   if (field === '<nil>') return [];
   const parts = [...field.matchAll(/([\w-]+)|\[([^\]]*)\]/g)].map(([, name, key = '']) => name ?? (/^\d+$/.test(key) ? Number(key) : key));

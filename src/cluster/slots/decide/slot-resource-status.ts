@@ -28,7 +28,6 @@ import type { Failure } from '../../../schema/words/failure.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 
-/** Limits in the schema of the resource. */
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 

@@ -9,7 +9,6 @@ export type DeviceDemand =
   | { readonly kind: 'none' }
   | { readonly kind: 'resource'; readonly resource: string; readonly count: number }
   | { readonly kind: 'claim'; readonly deviceClass: string; readonly count: number; readonly template: string }
-  /** Device files of the node, mounted into a privileged container. */
   | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
 
 export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {

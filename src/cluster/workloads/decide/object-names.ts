@@ -20,7 +20,6 @@ export const INSTANCE_LABEL = 'app.kubernetes.io/instance';
 /** Label of nodes: `true` where a backend runs well. */
 export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backend-${backend}`;
 
-/** Name of the slot's Service and of the claim for its models. */
 export const slotObjectName = (slot: SlotName): string => `svc-slot-${slot}`;
 /** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Neither is ever updated. */
 export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revision'>): string => `${name}-${revision}`;

@@ -208,7 +208,6 @@ export const prunePod = (object: KubeObject): KubeObject => PodShape.safeParse(o
 
 export const pruneDeployment = (object: KubeObject): KubeObject => DeploymentShape.safeParse(object).data ?? object;
 
-/** ConfigMaps and Services, without managed fields and status. */
 export function prunePlain(object: KubeObject): KubeObject {
   const metadata = OwnedMeta.safeParse(object.metadata).data;
   return metadata === undefined ? object : { ...object, metadata, status: undefined };

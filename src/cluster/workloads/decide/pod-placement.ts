@@ -14,7 +14,6 @@ interface Explanation {
   readonly advice?: string;
 }
 
-/** Several causes must fit into one message. */
 const LONGEST_CAUSE = 300;
 
 /** `message`: of the condition `PodScheduled`. Unknown causes are quoted unchanged. */

@@ -98,7 +98,6 @@ const EXPECTED: Readonly<Record<Check, { readonly schema: z.ZodType; readonly wh
   rerank: { schema: z.object({ results: first(z.object({ relevance_score: z.number() })) }), what: 'a score in "results"' },
 };
 const isZero = (embedding: unknown): boolean => decodeVector(embedding)?.every((value) => value === 0) === true;
-/** Damaged models compute zeros. */
 const ZeroEmbedding = z.object({ data: first(z.object({ embedding: z.unknown().refine(isZero) })) });
 
 export function checksFor(capabilities: readonly Capability[], probe: Check): readonly Check[] {

@@ -20,7 +20,6 @@ export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType
   /** Minimum tokens between checkpoints of earlier requests; 0: none. */
   readonly checkpointSpacing: number;
   readonly flashAttention: boolean;
-  /** Encoders have no cache of keys and values. */
   readonly encoder: boolean;
   readonly gpu: boolean;
 }
@@ -86,7 +85,6 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   };
 }
 
-/** Size of a saved conversation of the whole context. */
 export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
 /** Of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
 export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>

@@ -21,7 +21,6 @@ const Contents = z.object({
   /** The largest of all layers, or the sum of the experts of one token. */
   feedForwardLength: Count,
   headCount: Count,
-  /** Mean over all layers. */
   headCountKv: Count,
   /** `<arch>.attention.key_length` and `value_length`. Default: embedding length divided by heads. */
   keyLength: Count,
@@ -38,12 +37,10 @@ const Contents = z.object({
   inputBytes: Count,
   hasOutput: Flag,
   parameters: Count,
-  /** E.g. `Q4_K_M`. */
   quantization: z.string().optional(),
   chatTemplate: Flag,
   tools: Flag,
   thinking: Flag,
-  /** Vision projector, relative to the directory of the model. */
   projector: z.string().optional(),
   projectorBytes: Count,
 });

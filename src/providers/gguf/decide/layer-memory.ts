@@ -27,7 +27,6 @@ const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   plamo3: 8,
 };
 const STATE_NUMBER_BYTES = 4;
-/** Bounds the work that a file can cause. */
 const MAX_LAYERS = 1024;
 
 export function layerMemory(header: HeaderValues): LayerMemory | undefined {

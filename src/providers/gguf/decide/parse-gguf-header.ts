@@ -170,7 +170,6 @@ function parseValue(progress: Progress, cursor: ByteCursor, { key, type }: { rea
   return 0;
 }
 
-/** Returns the number of strings to be skipped. */
 function parseArray(progress: Progress, cursor: ByteCursor, key: string): number {
   const type = cursor.u32();
   const length = cursor.u64('array items', MAX_HEADER_BYTES);

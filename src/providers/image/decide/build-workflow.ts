@@ -18,7 +18,6 @@ export interface ImageSource {
   readonly image: string;
   /** Its transparent parts change; undefined: the whole image. */
   readonly mask: string | undefined;
-  /** Denoising strength, up to 1. */
   readonly strength: number;
 }
 
@@ -131,7 +130,6 @@ function sampleCheckpoint(inputs: TemplateInputs, sampler: Sampler, nodes: Workf
   return { nodes: { ...checkpointNodes(inputs), ...nodes, '3': sample }, samples: ['3', 0], vae: ['4', 2] };
 }
 
-/** Turbo models have a node for their schedule. */
 function turbo(inputs: TemplateInputs): Drawn {
   const { seed, steps, cfg } = inputs;
   const links = { positive: ['6', 0], negative: ['7', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;

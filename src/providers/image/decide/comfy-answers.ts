@@ -10,7 +10,6 @@ export type JobOutcome =
   | { readonly kind: 'done'; readonly images: readonly SavedImage[] }
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'failed'; readonly error: ExecutionError }
-  /** Waiting, running, or not known. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'broken' };
 
@@ -102,9 +101,7 @@ const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0
 type ComfyEvent =
   | { readonly kind: 'progress'; readonly progress: RequestProgress }
   | { readonly kind: 'preview'; readonly preview: Preview }
-  /** The job is in history. */
   | { readonly kind: 'ended' }
-  /** The server is about to end the job. */
   | { readonly kind: 'ending' }
   | { readonly kind: 'other' };
 

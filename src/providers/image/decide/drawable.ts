@@ -112,7 +112,6 @@ type ReadForWorkflow =
   | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
   | { readonly ok: false; readonly problem: ParameterProblem };
 
-/** Rules for models of no known family. */
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
 const rulesOf = ({ family }: Pick<UserWorkflow, 'family'>): RequestRules => (family === undefined ? ANY_FAMILY : FAMILIES[family]);

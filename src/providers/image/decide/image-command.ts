@@ -87,7 +87,6 @@ export function listsFile(body: string, name: string): boolean {
   return body.includes(escaped) || body.includes(JSON.stringify(name));
 }
 
-/** Unknown classes have an empty object. */
 export function describesClass(body: string, className: string): boolean {
   const parsed = parseJson(body);
   return typeof parsed === 'object' && parsed !== null && Object.hasOwn(parsed, className);
@@ -95,7 +94,6 @@ export function describesClass(body: string, className: string): boolean {
 
 /** Python and PyTorch, measured with ComfyUI 0.3.64 (0.8 to 1.3 GB), and room for images. */
 const PROGRAM_BYTES = 2e9;
-/** Usable share of a device: driver and screen need the rest. */
 const SHARE_OF_DEVICE = 0.93;
 
 /** ComfyUI keeps the overflow of the device in host memory: the minimum of the family is enough. */

@@ -8,7 +8,6 @@ import type { ImageSize, ParameterProblem } from './image-parameters.ts';
 
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
-  /** Pixels as shown. */
   readonly width: number;
   readonly height: number;
   /** Alpha channel; only known of PNG. */
@@ -43,7 +42,6 @@ function readPng(view: DataView): ImageFacts | undefined {
   return { format: 'png', ...sides, hasAlpha: WITH_ALPHA.has(view.getUint8(25)), isAnimated: hasChunkBeforePixels(view, 'acTL') };
 }
 
-/** True if the pixels begin beyond the bytes. */
 function hasChunkBeforePixels(view: DataView, wanted: string): boolean {
   for (let at = 8; at + 8 <= view.byteLength; at += 12 + view.getUint32(at)) {
     const name = nameAt(view, at + 4);

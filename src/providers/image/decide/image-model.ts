@@ -55,7 +55,6 @@ export function missingCompanions({ companions }: ImageModel): readonly string[]
   ];
 }
 
-/** Prefix in whole checkpoints of ComfyUI. */
 const PREFIX = 'model.diffusion_model.';
 const SD_ATTENTION = 'input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight';
 const SDXL_ATTENTION = 'input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight';

@@ -42,7 +42,6 @@ export function parametersOf(field: Field, rules: RequestRules) {
     prompt: textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
     n: wholeOf(field, 'n', { least: 1, most: MOST_IMAGES, otherwise: 1 }),
-    /** Undefined: the default of the family. */
     size: sizeOf(field('size'), rules),
     seed: seedOf(field('seed')),
     steps: wholeOf(field, 'steps', { least: 1, most: mostSteps, otherwise: steps, because: ` for models of ${title}` }),
@@ -55,7 +54,6 @@ export function parametersOf(field: Field, rules: RequestRules) {
     partialImages: wholeOf(field, 'partial_images', { least: 0, most: MOST_PARTIAL_IMAGES, otherwise: 0 }),
     /** Denoising strength. */
     strength: field('strength') === undefined ? undefined : numberOf(field, 'strength', { least: 0.05, most: 1, otherwise: 1 }),
-    /** JPEG and WebP. */
     quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
   };
 }

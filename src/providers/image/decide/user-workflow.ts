@@ -27,7 +27,6 @@ const Kept = z.object({
   output: z.string(),
   parameters: z.record(z.string(), z.array(z.object({ node: z.string(), input: z.string() }))),
   classes: z.array(z.string()),
-  /** The first model file that it loads. */
   file: z.object({ className: z.string(), name: z.string() }).optional(),
   /** Family of the model file that needs the most memory; absent: none is known. */
   family: z.enum(FAMILY_NAMES).optional(),

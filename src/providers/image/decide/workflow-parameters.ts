@@ -33,7 +33,6 @@ const INPUTS_OF: ReadonlyMap<string, { readonly type: 'text' | 'number'; readonl
   ['mask', { type: 'text', inputs: ['image'] }],
 ]);
 
-/** Fields of requests with other meanings. */
 const TAKEN: ReadonlySet<string> = new Set(
   (
     'size model response_format extra_body stream partial_images output_format output_compression quality style background moderation user ' +

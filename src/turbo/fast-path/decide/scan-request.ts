@@ -92,7 +92,6 @@ export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes 
   return { kind: 'request', url, rawHeaders, headBytes, contentLength, keepAlive };
 }
 
-/** As far as the bytes have arrived. */
 function startsRight(bytes: Buffer): boolean {
   const compared = Math.min(bytes.length, START.length);
   for (let index = 0; index < compared; index += 1) if (bytes[index] !== START[index]) return false;

@@ -10,7 +10,6 @@ export interface HeadFacts {
 }
 
 export interface ConnectionFacts {
-  /** As the header `Date` has it. */
   readonly date: string;
   readonly keepAlive: boolean;
   readonly keepAliveSeconds: number;
@@ -53,7 +52,6 @@ export function responseHead(
   return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
 }
 
-/** `known`: in lower case. */
 const isSame = (name: string, known: string): boolean => name.length === known.length && name.toLowerCase() === known;
 
 function checked(headers: readonly string[]): readonly string[] {
