@@ -8,7 +8,7 @@ export interface ModelPull {
   readonly id: ModelId;
   readonly progress: Progress | undefined;
   readonly isRequested: boolean;
-  /** Of a requested pull, until it is requested again or cancelled. */
+  /** Set after a requested pull failed, until it is requested again or cancelled. */
   readonly failure: Failure | undefined;
 }
 

@@ -243,8 +243,8 @@ export interface Provider {
   /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
   readonly health: AskHealth;
   /**
-   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Asks for each capability and
-   * judges the results. Must never refuse a sound model. Default: `health`.
+   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Asks for each capability
+   * and judges the results. Must never refuse a sound model. Default: `health`.
    */
   readonly readiness?: AskHealth;
   /** Decides where the gateway forwards a request. `slot`: set where the request depends on the model. Pure. */

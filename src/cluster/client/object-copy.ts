@@ -3,16 +3,7 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/object-fields.ts';
-import {
-  afterReceived,
-  afterWatchEnded,
-  afterWatchOpened,
-  confirmed,
-  causeAfter,
-  copyAgeMs,
-  watchResult,
-  type CopyAge,
-} from './decide/choose-list.ts';
+import * as decide from './decide/choose-list.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
@@ -117,26 +108,26 @@ function hasSameContent(left: KubeObject, right: KubeObject): boolean {
 export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;
 
 export function createCopyRecord(resource: string, clock: Clock, observer: CopyObserver) {
-  let age: CopyAge = confirmed(clock.now());
+  let age: decide.CopyAge = decide.confirmed(clock.now());
   let cause: ListCause = 'start';
   return {
     started(signal: AbortSignal): void {
-      age = confirmed(clock.now());
-      observer.copyStarted({ resource, ageMs: () => copyAgeMs(age, clock.now()) }, signal);
+      age = decide.confirmed(clock.now());
+      observer.copyStarted({ resource, ageMs: () => decide.copyAgeMs(age, clock.now()) }, signal);
     },
     listed(): void {
-      age = confirmed(clock.now());
+      age = decide.confirmed(clock.now());
       observer.copyListed({ resource, cause });
       cause = 'due';
     },
-    watchOpened: (): void => void (age = afterWatchOpened(age, clock.now())),
-    received: (): void => void (age = afterReceived(age, clock.now())),
+    watchOpened: (): void => void (age = decide.afterWatchOpened(age, clock.now())),
+    received: (): void => void (age = decide.afterReceived(age, clock.now())),
     watchEnded(outcome: WatchOutcome): void {
-      const result = watchResult(outcome);
-      age = afterWatchEnded(age, result === 'ended', clock.now());
+      const result = decide.watchResult(outcome);
+      age = decide.afterWatchEnded(age, result === 'ended', clock.now());
       observer.copyWatchEnded({ resource, result });
       // A watch that is refused does not change why the next list becomes necessary.
-      if (result !== 'refused') cause = causeAfter(result);
+      if (result !== 'refused') cause = decide.causeAfter(result);
     },
   };
 }

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
 import { completeContents, type Pin } from '../../models/decide/pin.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
+import { Failed } from '../../models/download/disk-room.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
 import { readByFormat } from '../../models/read-model.ts';
@@ -101,7 +102,7 @@ async function readText(
   );
   const name = path.basename(loadedPath(entry));
   const storeEntry = directory === undefined ? { name } : { name, names: [...byName.keys()] };
-  const { openRemoteFiles, RemoteReadFailed } = await import('../../models/hub/remote-model-files.ts');
+  const { openRemoteFiles } = await import('../../models/hub/remote-model-files.ts');
   const remote = openRemoteFiles(byName, hub, signal);
   try {
     const found = await readByFormat(formats, { entry: storeEntry, provider }, async (format) => ({
@@ -114,7 +115,7 @@ async function readText(
     const contents = completeContents(found.contents, completing) ?? found.contents;
     return ok({ provider: found.provider, contents, ...defined({ family }) });
   } catch (error) {
-    if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };
+    if (error instanceof Failed) return { ok: false, failure: error.failure };
     throw error;
   } finally {
     await remote.close();

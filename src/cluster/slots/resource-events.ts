@@ -92,7 +92,7 @@ export function createResourceEvents(options: ResourceEventsOptions) {
     const attempts = present.attempts + 1;
     if (failure.reason === 'NotFound' && present.writtenAt !== undefined) {
       // The server has deleted the Event: a new one counts the occurrences since.
-      const renewed = { ...newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
+      const renewed = { ...events.newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
       remember(publications, key, { record: renewed, writtenCount: 0, writtenAt: undefined, attempts });
       return clock.now();
     }

@@ -1,7 +1,7 @@
 /** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
-import type { DesiredSlot, DesiredState, Wake } from '../../reconciler/ports.ts';
+import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
@@ -28,6 +28,8 @@ interface Entry {
   readonly parsed: ParsedResource | undefined;
   readonly problem: SpecProblem | undefined;
 }
+
+export type SlotResources = ReturnType<typeof createSlotResources>;
 
 export function createSlotResources(options: SlotResourcesOptions) {
   const { slots, log, now = () => performance.now() } = options;
@@ -59,9 +61,13 @@ export function createSlotResources(options: SlotResourcesOptions) {
     return state;
   };
 
+  const source: SlotSource = {
+    read: async () => findStale(slots.health(), now()) ?? ok(derive()),
+    changes: (wake, signal) => slots.changes(wake, signal),
+  };
+
   return {
-    read: async (): Promise<Result<DesiredState>> => findStale(slots.health(), now()) ?? ok(derive()),
-    changes: (wake: Wake, signal: AbortSignal): void => slots.changes(wake, signal),
+    ...source,
     /** Undefined if there is no such resource or it is being deleted. */
     ownerOf(slot: SlotName): OwnerReference | undefined {
       const object = slots.items().get(slot);

@@ -6,7 +6,7 @@ import { createTarDecoder, type ParsedTarEntry } from 'modern-tar';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { FILE_LIST, judgeMember, unpackLimits, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
-import { storageFailure, type DiskRoom } from '../download/disk-room.ts';
+import { Failed, storageFailure, type DiskRoom } from '../download/disk-room.ts';
 import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 
@@ -37,16 +37,6 @@ class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-class Failed extends Error {
-  override readonly name = 'Failed';
-  readonly result: Extract<Result<never>, { readonly ok: false }>;
-
-  constructor(result: Extract<Result<never>, { readonly ok: false }>) {
-    super(result.failure.message);
-    this.result = result;
-  }
-}
-
 /** A tar file ends with zeros, which common programs pad to 10 KiB, and each member has a header. */
 const OF_TAR_BYTES = 2 ** 20;
 const HEADER_BYTES = 4096;
@@ -61,7 +51,7 @@ export async function unpackArchive(options: UnpackArchive, signal: AbortSignal)
     return ok(await writeFileList(unpacking));
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failed) return error.result;
+    if (error instanceof Failed) return { ok: false, failure: error.failure };
     if (error instanceof Refused) return unusable(options, `it has ${error.message}`);
     if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(options.into, error) };
     return unusable(options, `it is damaged or no ".tar.bz2" archive (${messageOf(error)})`);
@@ -120,7 +110,7 @@ interface FileMember {
 async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<void> {
   const { into, room, files, onBytes } = unpacking;
   const reserved = await room.reserve(into, () => member.sizeBytes);
-  if (!reserved.ok) throw new Failed(reserved);
+  if (!reserved.ok) throw new Failed(reserved.failure);
   try {
     const parent = path.posix.dirname(member.path);
     if (parent !== '.') await makeDirectory(into, parent);

@@ -5,6 +5,17 @@ import { writeFileAtomically } from '../../files/write-file.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 
+/** Carries a failure through code that returns something else. */
+export class Failed extends Error {
+  override readonly name = 'Failed';
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
 export interface DiskRoom {
   /** Reserves space until the returned function is called. `missing` returns the bytes that are still to be written. */
   reserve(directory: string, missing: () => number): Promise<Result<() => void>>;

@@ -6,23 +6,12 @@
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../platform/error-text.ts';
-import {
-  BLOCK_BYTES,
-  blockCount,
-  blockLength,
-  journalHead,
-  journalLine,
-  parseJournal,
-  recordsOfPrefix,
-  type BlockRecord,
-  type BlockRecords,
-  type PartOf,
-} from './decide/part-journal.ts';
+import * as format from './decide/part-journal.ts';
 import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pace.ts';
 
 /** Slow connections record an incomplete block this often. */
 const RECORD_EVERY_MS = 1000;
-const NOTHING: BlockRecord = { bytes: 0, crc: 0 };
+const NOTHING: format.BlockRecord = { bytes: 0, crc: 0 };
 
 export const journalOf = (part: string): string => `${part}.journal`;
 
@@ -31,7 +20,7 @@ export async function removePart(part: string): Promise<void> {
   await rm(journalOf(part), { force: true });
 }
 
-export async function openPart(part: string, file: PartOf, fresh: boolean): Promise<PartBlocks> {
+export async function openPart(part: string, file: format.PartOf, fresh: boolean): Promise<PartBlocks> {
   const known = fresh ? undefined : await readRecords(part, file);
   if (known === undefined) await removePart(part);
   // The journal exists before the first byte of the part, so a part with holes always has one.
@@ -39,7 +28,7 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   try {
     if (known === undefined || (await journal.stat()).size === 0) {
       await journal.truncate(0);
-      await journal.appendFile(journalHead(file) + [...(known ?? [])].map(([block, record]) => lineOf(block, record)).join(''));
+      await journal.appendFile(format.journalHead(file) + [...(known ?? [])].map(([block, record]) => lineOf(block, record)).join(''));
     }
     const handle = await open(part, known === undefined ? 'w+' : 'r+');
     return createPartBlocks({ part, handle, journal, known: known ?? new Map(), sizeBytes: file.sizeBytes });
@@ -49,16 +38,16 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   }
 }
 
-async function readRecords(part: string, file: PartOf): Promise<BlockRecords | undefined> {
+async function readRecords(part: string, file: format.PartOf): Promise<format.BlockRecords | undefined> {
   const size = (await stat(part).catch(() => undefined))?.size;
   if (size === undefined) return undefined;
   const journal = await readFile(journalOf(part), 'utf8').catch(() => undefined);
-  if (journal !== undefined) return parseJournal(journal, file);
-  return size <= file.sizeBytes ? recordsOfPrefix(size, file.sizeBytes) : undefined;
+  if (journal !== undefined) return format.parseJournal(journal, file);
+  return size <= file.sizeBytes ? format.recordsOfPrefix(size, file.sizeBytes) : undefined;
 }
 
 /** A block without a known CRC is not recorded, because it would count as damaged. */
-const lineOf = (block: number, record: BlockRecord): string => (record.crc === undefined ? '' : journalLine(block, record));
+const lineOf = (block: number, record: format.BlockRecord): string => (record.crc === undefined ? '' : format.journalLine(block, record));
 
 export type PartBlocks = ReturnType<typeof createPartBlocks>;
 
@@ -66,7 +55,7 @@ interface OpenPart {
   readonly part: string;
   readonly handle: FileHandle;
   readonly journal: FileHandle;
-  readonly known: BlockRecords;
+  readonly known: format.BlockRecords;
   readonly sizeBytes: number;
 }
 
@@ -75,10 +64,10 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
   const inherited = new Set(known.keys());
-  const count = blockCount(sizeBytes);
+  const count = format.blockCount(sizeBytes);
   let doneBytes = [...records.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-  const record = (block: number): BlockRecord => records.get(block) ?? NOTHING;
-  const isComplete = (block: number): boolean => record(block).bytes === blockLength(block, sizeBytes);
+  const record = (block: number): format.BlockRecord => records.get(block) ?? NOTHING;
+  const isComplete = (block: number): boolean => record(block).bytes === format.blockLength(block, sizeBytes);
   const stateOf = (block: number): BlockState => {
     if (isComplete(block) || taken.has(block)) return 'closed';
     return record(block).bytes > 0 ? 'begun' : 'empty';
@@ -107,8 +96,9 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
     async append(block: number, buffers: readonly Buffer[]): Promise<void> {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
-      if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than fit into it`);
-      const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
+      if (before.bytes + bytes > format.blockLength(block, sizeBytes))
+        throw new Error(`Block ${block} would get more bytes than fit into it`);
+      const written = writeAll(handle, buffers, block * format.BLOCK_BYTES + before.bytes);
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);
       await written;
       records.set(block, { bytes: before.bytes + bytes, crc });

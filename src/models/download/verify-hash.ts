@@ -46,7 +46,7 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number) {
         position += buffer.length;
       }
     },
-    /** Concurrent calls share one run. `begins`: no connection is open yet, so an incomplete block is hashed as well. */
+    /** Concurrent calls share one run. `begins`: without a connection yet, an incomplete block is hashed as well. */
     async catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void> {
       running ??= readOn(signal, begins !== undefined).finally(() => {
         running = undefined;

@@ -6,19 +6,10 @@ import { readBeginning } from '../../platform/read-body.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
+import { Failed } from '../download/disk-room.ts';
 import { judgeResponse } from '../download/decide/judge-response.ts';
 import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
 import { bearerOf, type HubAccess } from './hub-access.ts';
-
-export class RemoteReadFailed extends Error {
-  override readonly name = 'RemoteReadFailed';
-  readonly failure: Failure;
-
-  constructor(failure: Failure) {
-    super(failure.message);
-    this.failure = failure;
-  }
-}
 
 export interface RemoteModelFiles extends ModelFiles {
   close(): Promise<void>;
@@ -53,10 +44,10 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
       const bearer = file.repo === undefined ? undefined : await bearerOf(hub);
       const range = `bytes=${from}-${end - 1}`;
       const opened = await openUrl({ url: file.url, dispatcher: dispatcherOf(file), bearer, headers: { range } }, signal);
-      if (!opened.ok) throw new RemoteReadFailed(opened.failure);
+      if (!opened.ok) throw new Failed(opened.failure);
       return await readPart(opened.value, { file, from, end, hub });
     } catch (error) {
-      if (signal.aborted || error instanceof RemoteReadFailed) throw error;
+      if (signal.aborted || error instanceof Failed) throw error;
       const why = messageOf(error) || codeOf(error);
       const problem = `"${new URL(file.url).origin}" does not send the header of the model: ${why}`;
       throw refused('retry', 'ModelPullFailed', `${problem}; check the network`);
@@ -105,9 +96,7 @@ async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Prom
   const { repo } = file;
   const isHub = repo !== undefined && opened.headers === opened.firstHeaders;
   const asked = isHub ? { hub: { repo, page: `${hub.endpoint}/${repo}`, sentToken: opened.sentToken } } : {};
-  throw new RemoteReadFailed(explainRefusal({ ...opened, ...asked }).failure);
+  throw new Failed(explainRefusal({ ...opened, ...asked }).failure);
 }
 
-function refused(kind: Failure['kind'], reason: Failure['reason'], message: string): RemoteReadFailed {
-  return new RemoteReadFailed({ kind, reason, message });
-}
+const refused = (kind: Failure['kind'], reason: Failure['reason'], message: string): Failed => new Failed({ kind, reason, message });

@@ -18,7 +18,7 @@ export function judgeAlive(response: ProbeResponse): Health | undefined {
   return status === 0 ? { kind: 'silent', message: `The server does not respond: ${error}` } : judgeStatus(response);
 }
 
-/** Of a request that the model computes. Undefined: status 200. */
+/** Judges a request that the model computes. Undefined: status 200. */
 export function judgeStatus({ status, body, error = 'no response' }: ProbeResponse): Health | undefined {
   if (status === 200) return undefined;
   if (status === 0) return { kind: 'loading', message: `The server is running, but the model has not answered a health probe: ${error}` };

@@ -42,19 +42,13 @@ interface BackendAvailability {
   readonly reason: string;
 }
 
-interface Availability {
-  readonly available: boolean;
-  readonly reason: string;
-  readonly backends: readonly BackendAvailability[];
-}
-
 /** Where the server would run: in images for these backends, or as a program of the machine. */
 export type RunsIn =
   /** `absent`: backends whose image is not on this machine. */
   | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
-export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
+export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined) {
   const verdicts = provider.rankBackends(hardware);
   const backends = verdicts.map((verdict) => judge(verdict, runsIn));
   const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);

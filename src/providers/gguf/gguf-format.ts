@@ -11,6 +11,7 @@ import {
   type GgufContents,
 } from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
+import { defined } from '../../schema/pod/kube-fields.ts';
 import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
 import { POOLINGS } from './decide/server-options.ts';
 
@@ -19,9 +20,7 @@ export function ggufTraits(contents: ModelContents): ModelTraits {
   if (known === undefined) return {};
   const { quantization, parameters = 0, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
   return {
-    ...(quantization === undefined ? {} : { quantization }),
-    ...(parameters === 0 ? {} : { parameters }),
-    ...(context === undefined ? {} : { context }),
+    ...defined({ quantization, context, parameters: parameters === 0 ? undefined : parameters }),
     ...poolingOf(known),
     ...(total === undefined ? {} : { experts: { total, active } }),
     ...abilitiesOf(known),

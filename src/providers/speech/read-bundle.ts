@@ -77,20 +77,13 @@ async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
 
 const damaged = (): OnnxReading => ({ ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` });
 
-interface FieldHead {
-  readonly field: number;
-  readonly valueAt: number;
-  readonly valueBytes: number;
-  readonly hasLength: boolean;
-}
-
 /** Longest varint: 10 bytes. A head has at most two. */
 const LONGEST_HEAD_BYTES = 20;
 const LONGEST_NUMBER_BYTES = 10;
 const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
 
-/** https://protobuf.dev/programming-guides/encoding/ */
-function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
+/** The value may reach beyond the bytes. https://protobuf.dev/programming-guides/encoding/ */
+function readFieldHead(bytes: Uint8Array, at: number) {
   const tag = readNumber(bytes, at);
   if (tag === undefined || tag.value < 8) return undefined;
   const wireType = tag.value % 8;

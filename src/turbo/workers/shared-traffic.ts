@@ -1,6 +1,6 @@
 /**
- * The traffic of the controller's gateway and its workers. `settle` asks the workers: one may have sent a request before
- * it got the new board.
+ * The traffic of the controller's gateway and its workers. `settle` asks the workers: one may have sent a request
+ * before it got the new board.
  */
 import { createActivityWatch, createSoonestWake } from '../../gateway/traffic/activity-watch.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';

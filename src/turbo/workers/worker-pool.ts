@@ -11,7 +11,7 @@ import type { Board, RoutedView } from '../../reconciler/board.ts';
 import { compareBoards, NO_BOARD } from './decide/board-changes.ts';
 import { unpackRequests } from './decide/request-batch.ts';
 import type { ToWorker, WorkerReport, WorkerStart } from './messages.ts';
-import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
+import { createSharedTraffic } from './shared-traffic.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPoolDeps {

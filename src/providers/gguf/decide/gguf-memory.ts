@@ -46,7 +46,7 @@ const UNKNOWN_INNER = 4;
 /** Buffers for one image beside the projector's weights; not measured with real ones. */
 const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
-type ServerParts = Readonly<ReturnType<typeof serverParts>>;
+export type ServerParts = Readonly<ReturnType<typeof serverParts>>;
 
 export function serverParts(model: GgufModel, layout: ServerLayout) {
   const layers = layersOf(model);
@@ -86,7 +86,7 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
 }
 
 export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
-/** Of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
+/** Possible checkpoints of one sequence. Close ones of earlier requests are replaced. */
 export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>
   NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
 
