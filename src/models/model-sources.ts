@@ -19,7 +19,7 @@ export interface ModelSources {
   readonly pins: Pins;
   readonly licenses: ReturnType<typeof createLicenses>;
   readonly hub: HubAccess;
-  /** Without the network. */
+  /** Needs no network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
   /** `ok(undefined)`: the model must already be in the store. */
   resolve(id: ModelId, signal: AbortSignal): Promise<Result<CatalogueEntry | undefined>>;
@@ -109,7 +109,7 @@ function createLicenses(root: string, fromSettings: readonly string[]) {
   const read = async (): Promise<z.output<typeof Accepted>> =>
     Accepted.safeParse(parseJson(await readFile(file, 'utf8').catch(() => '[]'))).data ?? [];
   return {
-    /** In lower case, with those of the settings. */
+    /** Lower case. Includes those of the settings. */
     async accepted(): Promise<ReadonlySet<string>> {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
     },

@@ -45,12 +45,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     return fail('stalled', 'SettingUnusable', message);
   }
   const { observer, reportTo } = createLateObserver();
-  const options: KubeApiOptions = {
-    env,
-    namespace: settings.SVC_NAMESPACE,
-    version,
-    onRequest: (request) => observer.requestEnded(request),
-  };
+  const onRequest: KubeObserver['requestEnded'] = (request) => observer.requestEnded(request);
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest };
   const api = await createKubeApi(options);
   // A client of its own: a renewal must not wait behind a thousand other requests.
   const leaseApi = await createKubeApi(options);

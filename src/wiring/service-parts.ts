@@ -77,7 +77,7 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shar
   }
 }
 
-/** Without authentication, removes an old socket. The service works without it. */
+/** Removes an old socket if authentication is off. The service works without it. */
 export async function listenLocally(
   local: LocalSocket,
   api: HttpApi,

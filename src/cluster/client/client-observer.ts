@@ -5,7 +5,7 @@ export interface EndedRequest {
   /** RBAC resource, such as `deployments.apps` or `pods/log`; `discovery` for the resource list of an API group. */
   readonly resource: string;
   readonly code: string;
-  /** Without the time in which it was pending. */
+  /** Excludes the time in which it was pending. */
   readonly seconds: number;
 }
 

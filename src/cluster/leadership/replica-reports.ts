@@ -21,7 +21,7 @@ interface ReplicaReportsDeps {
   readonly leaseDurationMs: number;
   /** Unix milliseconds, for the times in Leases. */
   readonly now: () => number;
-  /** From the same clock as in `local`. */
+  /** The clock of `local`. */
   readonly monotonic?: () => number;
   readonly log?: Pick<SourceLog, 'warn'>;
   readonly tidyMs?: number;

@@ -16,7 +16,7 @@ import type { SourceLog } from '../../platform/log.ts';
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly log: SourceLog;
-  /** On the clock of the reflectors. */
+  /** The clock of the reflectors. */
   readonly now?: () => number;
 }
 
@@ -80,7 +80,7 @@ export function createSlotResources(options: SlotResourcesOptions) {
       const parsed = entries.get(slot)?.parsed;
       return parsed?.lastGood === undefined || parsed.uid !== uid ? undefined : recordLastGood(parsed.lastGood);
     },
-    /** As the leader published them, without incomplete ones. */
+    /** The statuses that the leader published, without incomplete ones. */
     statuses(): ReadonlyMap<SlotName, SlotStatus> {
       const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));

@@ -106,9 +106,9 @@ const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolea
 
 /** Pods do not name the uid: a Deployment of the same name must not take over pods that are still terminating. */
 function createPodOwners() {
-  /** By uid of the pod, while the Deployment exists. */
+  /** Deployments by uid of the pod, as long as they exist. */
   let known = new Map<string, WorkloadId>();
-  /** By name and revision, for pods that were never seen together with their Deployment. */
+  /** The last ones by name and revision, for pods that were never seen together with their Deployment. */
   const lastOwners = new Map<string, WorkloadId>();
 
   const ownerOf = (pod: PodFacts, deployments: ReadonlyMap<string, DeploymentFacts>): WorkloadId => {

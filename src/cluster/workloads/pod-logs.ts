@@ -11,7 +11,7 @@ import { createLineSplitter } from '../../platform/read-body.ts';
 type LogApi = Pick<KubeApi, 'stream'>;
 type LogOptions = Parameters<Runtime['logs']>[1];
 
-/** With `follow`, ends when the container exits. Kubernetes merges stdout and stderr. */
+/** Ends with the log; with `follow`, when the container exits. Kubernetes merges stdout and stderr. */
 export async function* readKubeLogs(api: LogApi, pod: PodFacts, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine> {
   const state = serverStatus(pod)?.state;
   // While a crashed server waits for its restart, its log is the interesting one.

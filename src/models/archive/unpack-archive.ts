@@ -15,7 +15,7 @@ export interface UnpackArchive {
   readonly archive: string;
   readonly sizeBytes: number;
   readonly sha256: string;
-  /** As stated by the source. */
+  /** Stated by the source. */
   readonly unpackedBytes?: number | undefined;
   readonly url: string;
   /** A directory that exists and is empty. */

@@ -44,7 +44,7 @@ const MAX_PATH_BYTES = 1000;
 
 interface ArchiveSize {
   readonly sizeBytes: number;
-  /** As stated by the source. */
+  /** Stated by the source. */
   readonly unpackedBytes?: number | undefined;
 }
 

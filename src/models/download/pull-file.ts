@@ -24,7 +24,7 @@ export interface PullLimits {
 
 export interface PullFile extends TransferSource {
   readonly target: string;
-  /** Beside the target. Default: `<target>.part`. */
+  /** Default: `<target>.part`. */
   readonly part?: string;
   readonly onProgress: (progress: Progress) => void;
   readonly silenceMs?: number;

@@ -31,9 +31,9 @@ const CLOCK = '.clock.part';
 
 interface OtherPart extends Part {
   readonly mtimeMs: number;
-  /** By the clock of the volume. */
+  /** Measured by the clock of the volume. */
   readonly ageMs: number;
-  /** On the monotonic clock. Undefined if the part was old when first seen. */
+  /** Monotonic milliseconds. Undefined if the part was old when first seen. */
   readonly changedAt: number | undefined;
 }
 

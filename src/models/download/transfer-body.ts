@@ -144,7 +144,7 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
  */
 export interface ReadMemory {
   readonly connect: buildConnector.connector;
-  /** Up to this piece, which was written. Ignores other memory. */
+  /** Frees memory up to this piece, which was written. Ignores other memory. */
   release(piece: Buffer): void;
 }
 

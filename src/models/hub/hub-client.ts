@@ -121,7 +121,7 @@ interface NameToResolve {
   readonly fitsBytes: number | undefined;
 }
 
-/** At the newest commit. Stores nothing. */
+/** Resolves to the newest commit. Stores nothing. */
 export async function resolvePin({ id, name, hub, fitsBytes }: NameToResolve, signal: AbortSignal): Promise<Result<Pin>> {
   const read = await readRepo(hub, name.repo, signal);
   if (!read.ok) return read;

@@ -105,7 +105,7 @@ const LicenseObject = z.object({
   data: z.object({ license: z.string() }),
 });
 
-/** In lower case; undefined if the object is something else. */
+/** The licence in lower case; undefined if the object is something else. */
 export function parseLicenseObject(object: KubeObject): string | undefined {
   return LicenseObject.safeParse(object).data?.data.license.toLowerCase();
 }

@@ -4,7 +4,7 @@ export type ProxyVariables = Readonly<Partial<Record<'HTTP_PROXY' | 'HTTPS_PROXY
 
 export interface PodProxy {
   readonly variables: ProxyVariables;
-  /** Without the values of the variables. */
+  /** Messages without the values of the variables. */
   readonly problems: readonly string[];
 }
 
@@ -14,7 +14,7 @@ type Part = Readonly<Record<string, unknown>>;
 /** Reached without a proxy: the pod itself, and Services. */
 const DIRECT = ['localhost', '127.0.0.1', '::1', '.svc', '.cluster.local'] as const;
 
-/** In either case. A URL with credentials is not passed on: everyone who may read pods would see it. */
+/** Accepts either case. A URL with credentials is not passed on: everyone who may read pods would see it. */
 export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
   const valueOf = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
   const urls = (['HTTP_PROXY', 'HTTPS_PROXY'] as const).flatMap((name) => {

@@ -231,7 +231,7 @@ function logTail(message: string): string {
   return line.length > 500 ? `…${line.slice(-500)}` : line;
 }
 
-/** By uid: `1.2 GiB of 6.1 GiB (20 %)`. */
+/** Progress of pods by uid: `1.2 GiB of 6.1 GiB (20 %)`. */
 export type FetchProgress = ReadonlyMap<string, string> | undefined;
 
 export const isFetching = (pod: PodFacts): boolean =>

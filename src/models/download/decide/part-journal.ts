@@ -46,7 +46,7 @@ export function parseJournal(text: string, part: PartOf): BlockRecords | undefin
   return records;
 }
 
-/** For a part without a journal, which was written from beginning to end. */
+/** The records of a part without a journal, which was written from beginning to end. */
 export function recordsOfPrefix(prefixBytes: number, sizeBytes: number): BlockRecords {
   const bytes = Math.min(prefixBytes, sizeBytes);
   return new Map(

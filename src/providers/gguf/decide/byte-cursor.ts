@@ -31,7 +31,7 @@ export class ByteCursor {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
   readonly #start: number;
-  /** In the file; after a skip maybe behind the window. */
+  /** Offset in the file; after a skip maybe behind the window. */
   position: number;
 
   constructor(bytes: Uint8Array, start = 0) {

@@ -9,7 +9,7 @@ type KeysAndValues = { readonly keys: number; readonly values: number };
 export interface LayerMemory {
   readonly whole: KeysAndValues;
   readonly window: (KeysAndValues & { readonly tokens: number }) | undefined;
-  /** Per sequence of any length. */
+  /** Bytes per sequence of any length. */
   readonly stateBytes: number;
 }
 

@@ -105,7 +105,7 @@ type ComfyEvent =
   | { readonly kind: 'ending' }
   | { readonly kind: 'other' };
 
-/** At most 512 pixels per side; of several images, only the first. Two 32-bit numbers precede it (`server.py`). */
+/** An image of at most 512 pixels per side, behind two 32-bit numbers (`server.py`). Of several images, the first. */
 export type Preview = { readonly format: 'jpeg' | 'png'; readonly bytes: Uint8Array };
 
 const PREVIEW_IMAGE = 1;

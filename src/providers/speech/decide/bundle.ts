@@ -18,7 +18,7 @@ export function findBundle(shapes: readonly BundleShape[], names: readonly strin
   return undefined;
 }
 
-/** With the model name before the role or the precision after it: `base.en-encoder.int8.onnx`. */
+/** The model name may precede the role, and the precision follow it: `base.en-encoder.int8.onnx`. */
 export const network = (role: string): RegExp => new RegExp(`^(?:.*[-_.])?${role}(?:[-_.].*)?\\.(?:onnx|ort)$`);
 
 export const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
