@@ -7,6 +7,7 @@ import { succeeds } from '../files/write-file.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
+import { defined } from '../schema/pod/kube-fields.ts';
 import { fail } from '../schema/words/failure.ts';
 import { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -16,12 +17,9 @@ import { completeContents } from './decide/pin.ts';
 import { parseHubName, suggestModels } from './decide/parse-model-name.ts';
 import { readHubAccess } from './hub/hub-access.ts';
 import { createModelSources, type ModelSources } from './model-sources.ts';
-import type { Pace } from './download/fetch-file.ts';
-import { fetchModel } from './download/fetch-model.ts';
-import type { PullLimits } from './download/pull-file.ts';
+import { fetchModel, type FetchModel } from './download/fetch-model.ts';
 import { createPulls, type Pulls } from './pulls.ts';
 import { createModelReader } from './read-model.ts';
-import type { MountedModels } from './decide/workflows-mount.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
@@ -45,19 +43,11 @@ export interface DirectoryModelStore extends ModelStore {
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
-export interface ModelStoreOptions {
-  readonly root: string;
-  /** A file that several formats recognize belongs to the first one. */
-  readonly formats: readonly ModelFormat[];
-  /** Directories whose files appear in the store. */
-  readonly mounts?: readonly MountedModels[];
-  readonly catalogue?: Catalogue;
-  readonly sources?: ModelSources;
+export interface ModelStoreOptions
+  extends
+    Pick<FetchModel, 'root' | 'formats' | 'mounts' | 'catalogue' | 'sources' | 'limits' | 'pace'>,
+    Partial<Pick<FetchModel, 'writer'>> {
   readonly own?: OwnModelSource;
-  /** Names the downloads in a shared directory. The same after a restart, which then resumes them. */
-  readonly writer?: string;
-  readonly limits?: PullLimits;
-  readonly pace?: Pace;
 }
 
 /** Deeper directories are neither watched nor listed; a slot may name a model at any depth. */
@@ -71,9 +61,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats, mounts);
   const lock = createKeyedLock();
-  const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
   const pulls = createPulls((id, onProgress, signal) =>
-    fetchModel({ root, formats, mounts, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+    fetchModel({ root, formats, mounts, id, catalogue, sources, writer, lock, onProgress, ...defined({ limits, pace }) }, signal),
   );
 
   async function presence(id: ModelId): Promise<ModelPresence> {

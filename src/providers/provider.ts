@@ -191,11 +191,8 @@ export interface HostProgram {
 }
 
 /** Model of a program or its toolbox image: named there, without a file in the store. */
-export interface OwnModel {
-  readonly id: ModelId;
-  readonly sizeBytes: number;
+export interface OwnModel extends Pick<ModelFacts, 'id' | 'sizeBytes' | 'family'> {
   readonly contents: ModelContents;
-  readonly family?: string | undefined;
   /** Reason why it cannot be served, and the fix. Undefined: it can. */
   readonly missing?: string | undefined;
 }

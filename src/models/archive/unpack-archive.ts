@@ -5,18 +5,15 @@ import path from 'node:path';
 import { createTarDecoder, type ParsedTarEntry } from 'modern-tar';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { FILE_LIST, judgeMember, unpackLimits, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
+import { FILE_LIST, judgeMember, unpackLimits, type ArchiveSize, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
 import { Failed, storageFailure, type DiskRoom } from '../download/disk-room.ts';
 import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 
-export interface UnpackArchive {
+export interface UnpackArchive extends ArchiveSize {
   /** Its checksum was compared. */
   readonly archive: string;
-  readonly sizeBytes: number;
   readonly sha256: string;
-  /** Stated by the source. */
-  readonly unpackedBytes?: number | undefined;
   readonly url: string;
   /** A directory that exists and is empty. */
   readonly into: string;

@@ -42,7 +42,7 @@ const MAX_PARTS = 16;
 const MAX_PART_BYTES = 255;
 const MAX_PATH_BYTES = 1000;
 
-interface ArchiveSize {
+export interface ArchiveSize {
   readonly sizeBytes: number;
   /** Stated by the source. */
   readonly unpackedBytes?: number | undefined;

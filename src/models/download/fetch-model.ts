@@ -30,7 +30,9 @@ import { isFileWith } from './verify-hash.ts';
 export interface FetchModel extends FetchOptions {
   readonly root: string;
   readonly id: ModelId;
+  /** A file that several formats recognize belongs to the first one. */
   readonly formats: readonly ModelFormat[];
+  /** Directories whose files appear in the store. */
   readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
