@@ -28,7 +28,7 @@ export interface KnownModels {
   readonly formats: readonly ModelFormat[];
 }
 
-/** Also of a missing model. An unlisted file stands for itself and its shards. */
+/** The files of a model, even a missing one. An unlisted file stands for itself and its shards. */
 export async function filesOf({ root, sources, formats }: KnownModels, id: ModelId): Promise<readonly ModelFile[]> {
   const pin = await sources.pins.read(id);
   if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));

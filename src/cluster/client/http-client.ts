@@ -112,7 +112,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     });
   }
 
-  /** The server may close a kept connection just when it is used. Only reads are repeated: a write may be done. */
+  /** The server may close a kept connection just when it is used. Only reads repeat: a write may have happened. */
   async function exchange<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<Answer<T>>> {
     const first = await attempt(request, signal, receive);
     const last = first === 'stale' && request.method === 'GET' ? await attempt(request, signal, receive) : first;
@@ -189,7 +189,7 @@ function unreachable(server: string, error: unknown, timedOutMs: number | undefi
   return failed(`The API server at "${server}" cannot be reached (${code}): check that it is running`);
 }
 
-/** Unlike `AbortSignal.any`, leaves no trace on the outer signal, which may live as long as the process. */
+/** Leaves no listener on the outer signal, which may live as long as the process. */
 export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, send: (limited: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController();
   const abort = (): void => own.abort();

@@ -73,7 +73,7 @@ export function createSlotResources(options: SlotResourcesOptions) {
       const object = slots.items().get(slot);
       return object === undefined ? undefined : ownerReference(object);
     },
-    /** Also of a refused slot. */
+    /** The generation at the last read, also of a refused slot. */
     generationOf: (slot: SlotName): number | undefined => entries.get(slot)?.parsed?.generation,
     /** The text in force of the object with this uid. */
     lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined {

@@ -1,4 +1,4 @@
-/** Fetches an archive and unpacks it. If the process is killed before its removal, the next one continues with it. */
+/** Fetches an archive, unpacks it and removes it. If the process is killed before, the next one continues. */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ok, type Result } from '../../schema/words/failure.ts';

@@ -16,7 +16,7 @@ interface Explanation {
 
 const LONGEST_CAUSE = 300;
 
-/** `message`: of the condition `PodScheduled`. Unknown causes are quoted unchanged. */
+/** `message`: the one of the condition `PodScheduled`. Unknown causes are quoted unchanged. */
 export function placementMessage(message: string, pod: PodFacts): string {
   const { total, causes } = parseCauses(message);
   if (causes.length === 0) return `No node fits the pod yet${message === '' ? '' : `: ${truncate(message, LONGEST_CAUSE)}`}`;

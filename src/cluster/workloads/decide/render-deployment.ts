@@ -89,8 +89,8 @@ export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | 
 }
 
 /**
- * A drain evicts the next pod only after the replacement of the last one is ready; a pod that does not answer, always.
- * A single pod gets no budget, which would block the drain.
+ * A drain evicts the next pod only after the replacement of the last one is ready. A pod that does not answer may
+ * always be evicted. A single pod gets no budget: it would block the drain.
  */
 function disruptionBudgetManifest(workload: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
   if (workload.cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;
