@@ -1,7 +1,6 @@
 /**
- * The tokens of a cluster: the key `tokens.toml` of one Secret. Every replica keeps a copy, which a watch updates, also
- * while the API server is unreachable (ADR 0077). Writes carry the resource version on which they are based: of two
- * writers, one has to begin again.
+ * The tokens of a cluster: the key `tokens.toml` of one Secret, of which every replica keeps a copy (ADR 0077). Writes
+ * carry the resource version on which they are based: of two writers, one has to begin again.
  */
 import type { SharedText, SharedTokenText } from '../auth/ports.ts';
 import type { Log } from '../platform/log.ts';
@@ -14,15 +13,12 @@ import { parseOnce } from './client/object-copy.ts';
 import { SECRETS } from './client/decide/resource-path.ts';
 
 export interface TokenSecret extends SharedTokenText {
-  /** Calls back when the copy may have changed. */
   changes(wake: () => void, signal: AbortSignal): void;
-  /** Runs until the signal aborts. */
   start(signal: AbortSignal): void;
 }
 
 export interface TokenSecretOptions extends Pick<ReflectorOptions, 'clock' | 'observer'> {
   readonly api: KubeApi;
-  /** `SVC_TOKENS_SECRET` */
   readonly name: string;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
@@ -69,7 +65,6 @@ export function createTokenSecret({ api, name, log, ...options }: TokenSecretOpt
     return object === undefined ? ABSENT : textOnce(object);
   }
 
-  /** Once for each outage. */
   function logOutage(): void {
     const health = reflector.health();
     const next = health.kind === 'unreachable' ? health.message : undefined;
@@ -99,7 +94,6 @@ export function createTokenSecret({ api, name, log, ...options }: TokenSecretOpt
   };
 }
 
-/** The copy of a Secret holds nothing else. */
 function onlyTokens({ metadata: { name, uid, resourceVersion }, data }: KubeObject): KubeObject {
   return { metadata: defined({ name, uid, resourceVersion }), data: isTable(data) ? { [KEY]: data[KEY] } : {} };
 }

@@ -1,10 +1,8 @@
-/**
- * Gives a provider limited access to the files of a model. Remembers what it read, so that the result holds until one
- * of these files changes.
- */
+/** Gives a provider limited access to the files of a model, and remembers what it read. */
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelFiles } from '../providers/provider.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
 /** The cause is the error of the file system. */
@@ -18,12 +16,9 @@ export class UnreadableFile extends Error {
   }
 }
 
-export interface SeenFile {
-  isUnchanged(): Promise<boolean>;
-}
-
 interface OpenModelFiles extends ModelFiles {
-  seen(): readonly SeenFile[];
+  /** Whether everything that was read is still as it was. */
+  isUnchanged(): Promise<boolean>;
 }
 
 /** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
@@ -31,7 +26,7 @@ const MAX_READ_BYTES = 2 ** 31;
 /** More than the files of any known model. */
 const MAX_CALLS = 10_000;
 
-/** `directory`: absolute path inside the store, without links. */
+/** `directory`: inside the store, without links. */
 export function openModelFiles(root: string, directory: string, mounts: readonly MountedModels[] = []): OpenModelFiles {
   const stamps = new Map<string, string>();
   let listed: readonly string[] | undefined;
@@ -75,27 +70,19 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
         count(length);
         return readBytesOf(file, offset, length);
       }),
-    seen(): readonly SeenFile[] {
-      const files = [...stamps].map(([name, stamp]) => ({
-        isUnchanged: async () => (await stampOf(placeOf(name).file).catch(() => '')) === stamp,
-      }));
-      const names = listed;
-      if (names === undefined) return files;
-      const isUnchanged = async (): Promise<boolean> => {
-        const now = await namesIn(placeOf('').file);
-        return now.length === names.length && now.every((name, index) => name === names[index]);
-      };
-      return [...files, { isUnchanged }];
+    async isUnchanged() {
+      const same = [...stamps].map(async ([name, stamp]) => (await stampOf(placeOf(name).file).catch(() => '')) === stamp);
+      const now = listed === undefined ? undefined : await namesIn(placeOf('').file);
+      return isSameValue(listed, now) && (await Promise.all(same)).every(Boolean);
     },
   };
 }
 
-/** Sorted; empty if the directory cannot be read. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return (await readdir(directory).catch((): string[] => [])).toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** Resolves links. Throws if they leave the store. */
+/** Throws if links leave the store. */
 async function inStore(base: string, file: string): Promise<string> {
   const [realBase, real] = await Promise.all([realpath(base), realpath(file)]);
   if (!isInside(realBase, real)) throw new Error('it is outside the model store');
@@ -125,17 +112,12 @@ async function readBytesOf(file: string, offset: number, length: number): Promis
 }
 
 interface RealPlace {
-  /** Links must not leave this directory. Absolute. */
   readonly base: string;
-  /** Absolute. */
   readonly file: string;
   readonly isMounted: boolean;
 }
 
-/**
- * Locates a file that appears at the absolute path `shown`. A mounted file keeps that path: files of a ConfigMap are
- * links into a directory that each update replaces.
- */
+/** A mounted file keeps its path: files of a ConfigMap are links into a directory that each update replaces. */
 export function realPlace(root: string, mounts: readonly MountedModels[], shown: string): RealPlace {
   for (const { at, directory } of mounts) {
     const place = path.join(root, at);
@@ -144,7 +126,7 @@ export function realPlace(root: string, mounts: readonly MountedModels[], shown:
   return { base: root, file: shown, isMounted: false };
 }
 
-/** Both paths are absolute; does not follow links. */
+/** Does not follow links. */
 export function isInside(directory: string, file: string): boolean {
   const relative = path.relative(directory, file);
   // Names may begin with two dots.

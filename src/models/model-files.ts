@@ -1,6 +1,7 @@
 /** Lists, verifies and removes the files of a model, whatever its name. */
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { succeeds } from '../files/write-file.ts';
 import { codeOf } from '../platform/error-text.ts';
 import type { ModelFormat } from '../providers/provider.ts';
 import type { ModelId } from '../schema/words/names.ts';
@@ -15,25 +16,19 @@ import { hashFile } from './download/verify-hash.ts';
 import { createHash } from 'node:crypto';
 
 export interface ModelFile {
-  /** Relative to the root of the store. */
   readonly path: string;
-  /** Hexadecimal. Undefined if not stated anywhere. */
   readonly sha256: string | undefined;
-  /** Set for an archive: `sha256` is its checksum, and `path` the directory of its files. */
+  /** `sha256` is its checksum then, and `path` the directory of its files. */
   readonly archive?: ArchiveFormat;
 }
 
 export interface KnownModels {
-  /** Absolute. */
   readonly root: string;
   readonly sources: ModelSources;
   readonly formats: readonly ModelFormat[];
 }
 
-/**
- * Returns the files of a model, even a missing one. An unlisted file stands for itself and its shards, a directory for
- * its files if a provider knows it as a model.
- */
+/** The files of a model, even a missing one. An unlisted file stands for itself and its shards. */
 export async function filesOf({ root, sources, formats }: KnownModels, id: ModelId): Promise<readonly ModelFile[]> {
   const pin = await sources.pins.read(id);
   if (pin !== undefined) return pin.files.map((file) => ({ path: file.path, sha256: file.sha256 }));
@@ -58,29 +53,22 @@ async function describeFile({ path: file, from, archive }: CatalogueFile): Promi
   return { path: file, sha256: createHash('sha256').update(encodeDemoFile(file)).digest('hex') };
 }
 
-/** Size of a file, or of all files of an archive. Undefined if it is missing. */
 export async function storedBytes(root: string, { path: file, sha256, archive }: ModelFile): Promise<number | undefined> {
   if (archive !== undefined) {
     const list = await readFileList(path.join(root, file), sha256 ?? '');
     return list === undefined ? undefined : bytesOf(list);
   }
-  return stat(path.join(root, file)).then(
-    (facts) => (facts.isFile() ? facts.size : undefined),
-    () => undefined,
-  );
+  const facts = await stat(path.join(root, file)).catch(() => undefined);
+  return facts?.isFile() === true ? facts.size : undefined;
 }
 
 export interface VerifiedFile extends ModelFile {
   /** `unknown`: there is no checksum to compare with. */
   readonly result: 'matches' | 'differs' | 'missing' | 'unknown';
-  /** SHA-256 of the file. Undefined for an archive. */
   readonly digest: string | undefined;
 }
 
-/**
- * Computes the checksum of a file again. Returns one result for a correct archive, otherwise one for each incorrect
- * file.
- */
+/** One result for a correct archive, otherwise one for each incorrect file. */
 export async function verifyModelFiles(root: string, file: ModelFile, signal: AbortSignal): Promise<readonly VerifiedFile[]> {
   if (file.archive === undefined) return [await verifyModelFile(root, file, signal)];
   const list = await readFileList(path.join(root, file.path), file.sha256 ?? '');
@@ -93,7 +81,6 @@ export async function verifyModelFiles(root: string, file: ModelFile, signal: Ab
   return wrong.length > 0 ? wrong : [{ ...file, result: 'matches', digest: undefined }];
 }
 
-/** Reads every byte of a file in the store again. */
 async function verifyModelFile(root: string, file: ModelFile, signal: AbortSignal): Promise<VerifiedFile> {
   try {
     const digest = (await hashFile(path.join(root, file.path), signal)).digest('hex');
@@ -105,10 +92,7 @@ async function verifyModelFile(root: string, file: ModelFile, signal: AbortSigna
   }
 }
 
-/**
- * Removes the files, parts and pin of a model, except files of other names. Returns the removed bytes; undefined if
- * there was nothing. A server keeps its open files.
- */
+/** Removes everything of a model, except files of other names. Undefined if there was nothing. */
 export async function removeModel(known: KnownModels, id: ModelId): Promise<number | undefined> {
   const { root, sources } = known;
   const pins = await sources.pins.list();
@@ -146,13 +130,8 @@ async function removeArchive(directory: string, format: ArchiveFormat): Promise<
   for (const name of hidden) await rm(path.join(above, name), { force: true, recursive: true });
 }
 
-/** Removes empty directories upwards, but never the store itself. */
 async function removeEmptyAbove(root: string, directory: string): Promise<void> {
   for (let each = directory; each !== '.' && each !== ''; each = path.dirname(each)) {
-    const removed = await rmdir(path.join(root, each)).then(
-      () => true,
-      () => false,
-    );
-    if (!removed) return;
+    if (!(await succeeds(rmdir(path.join(root, each))))) return;
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Resolves a model name to the source of its files: an id of the catalogue, a name on the Hub, or a name that was
- * pulled or imported. A name on the Hub is resolved at its first pull and kept as a pin.
- */
+/** Resolves a model name to the source of its files. A name on the Hub is kept as a pin from its first pull on. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -20,26 +17,22 @@ import { connectTo, discard, openUrl } from './download/open-url.ts';
 
 export interface ModelSources {
   readonly pins: Pins;
-  readonly licenses: Licenses;
+  readonly licenses: ReturnType<typeof createLicenses>;
   readonly hub: HubAccess;
-  /** Does not use the network. */
+  /** Needs no network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
-  /** Asks the Hub if necessary. `ok(undefined)`: the model must already be in the store. */
+  /** `ok(undefined)`: the model must already be in the store. */
   resolve(id: ModelId, signal: AbortSignal): Promise<Result<CatalogueEntry | undefined>>;
-  /** Fails unless the licence of the model is open or was accepted. */
   checkLicense(entry: CatalogueEntry): Promise<Result<void>>;
 }
 
 export interface ModelSourcesOptions {
-  /** Absolute path of the store. */
   readonly root: string;
   readonly hub: HubAccess;
   readonly catalogue?: Catalogue | undefined;
-  /** A pin that takes precedence over the catalogue and the store. */
   readonly given?: Pin | undefined;
-  /** Licences accepted in the settings. */
   readonly acceptedLicenses?: readonly string[];
-  /** Memory for a model if its name has no quantisation. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: () => Promise<number | undefined>;
 }
 
@@ -80,13 +73,10 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
       if (parsed.kind === 'invalid') return fail('stalled', 'ModelMissing', parsed.message);
       return resolveOnHub(id, parsed.name, signal);
     },
-    async checkLicense(entry) {
-      return judgeLicense(entry, await licenses.accepted());
-    },
+    checkLicense: async (entry) => judgeLicense(entry, await licenses.accepted()),
   };
 }
 
-/** `accepted`: in lower case. */
 export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string>): Result<void> {
   if (!needsAcceptance(entry, accepted)) return ok(undefined);
   const { id, license, licenseUrl } = entry;
@@ -95,7 +85,6 @@ export function judgeLicense(entry: CatalogueEntry, accepted: ReadonlySet<string
   return fail('stalled', 'LicenseNotAccepted', `${problem}; accept it with "svcctl model pull ${id} --accept-license"`);
 }
 
-/** Undefined for an imported model, whose files cannot be downloaded. */
 export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined {
   const { id, isGated, provider = 'gguf', directory, license = '', licenseUrl = '' } = pin;
   const [first, ...more] = pin.files.flatMap((file) => fileOf(file, endpoint) ?? []);
@@ -111,44 +100,36 @@ function fileOf({ path: file, sha256, sizeBytes, from, archive }: PinnedFile, en
   return { path: file, from: { kind: 'url', url, sha256, sizeBytes, ...repo }, ...(archive === undefined ? {} : { archive }) };
 }
 
-export interface Licenses {
-  /** Includes licences accepted in the settings. In lower case. */
-  accepted(): Promise<ReadonlySet<string>>;
-  /** Records the licence, the model and the time. */
-  accept(license: string, model: string): Promise<void>;
-}
-
 const Accepted = z.array(z.object({ license: z.string(), model: z.string(), at: z.string() }));
 
-/** Relative to the root of the store. */
 const FILE = '.svc/accepted-licenses.json';
 
-export function createLicenses(root: string, fromSettings: readonly string[]): Licenses {
+function createLicenses(root: string, fromSettings: readonly string[]) {
   const file = path.join(root, FILE);
   const read = async (): Promise<z.output<typeof Accepted>> =>
     Accepted.safeParse(parseJson(await readFile(file, 'utf8').catch(() => '[]'))).data ?? [];
   return {
-    async accepted() {
+    /** Lower case. Includes those of the settings. */
+    async accepted(): Promise<ReadonlySet<string>> {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
     },
-    async accept(license, model) {
+    async accept(license: string, model: string): Promise<Result<void>> {
       const all = [...(await read()), { license, model, at: new Date().toISOString() }];
       await writeStoreFile(file, all);
+      return ok(undefined);
     },
   };
 }
 
 export interface UrlModel {
-  /** The path of the file in the store. */
   readonly id: ModelId;
   readonly url: string;
-  /** Hexadecimal. */
   readonly sha256: string;
 }
 
 const SILENCE_MS = 30_000;
 
-/** Names a file at an address, so that it can be pulled like any other model. Asks the server for its size. */
+/** Names a file at an address, so that it can be pulled like any other model. */
 export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlModel, signal: AbortSignal): Promise<Result<Pin>> {
   const known = await sources.known(id);
   const isOwn = known === undefined || (known.files[0].from.kind === 'url' && known.files[0].from.url === url);

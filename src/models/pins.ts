@@ -6,32 +6,26 @@ import type { ModelId } from '../schema/words/names.ts';
 import { writeStoreFile } from './download/disk-room.ts';
 import { Pin, pinPath, PINS_DIRECTORY } from './decide/pin.ts';
 
-export interface Pins {
-  /** Undefined if there is none or it cannot be read; then the name is resolved again. */
-  read(id: ModelId): Promise<Pin | undefined>;
-  write(pin: Pin): Promise<void>;
-  remove(id: ModelId): Promise<void>;
-  list(): Promise<readonly Pin[]>;
-}
+export type Pins = ReturnType<typeof createPins>;
 
-/** `root` is the absolute path of the store. */
-export function createPins(root: string): Pins {
+export function createPins(root: string) {
   const parse = async (file: string): Promise<Pin | undefined> => {
     const text = await readFile(path.join(root, file), 'utf8').catch(() => undefined);
     return text === undefined ? undefined : Pin.safeParse(parseJson(text)).data;
   };
   return {
-    async read(id) {
+    /** Undefined if there is none or it cannot be read; then the name is resolved again. */
+    async read(id: ModelId): Promise<Pin | undefined> {
       const pin = await parse(pinPath(id));
       return pin?.id === id ? pin : undefined;
     },
-    async write(pin) {
+    async write(pin: Pin): Promise<void> {
       await writeStoreFile(path.join(root, pinPath(pin.id)), pin);
     },
-    async remove(id) {
+    async remove(id: ModelId): Promise<void> {
       await rm(path.join(root, pinPath(id)), { force: true });
     },
-    async list() {
+    async list(): Promise<readonly Pin[]> {
       const names = await readdir(path.join(root, PINS_DIRECTORY)).catch(() => []);
       const pins = await Promise.all(names.filter((name) => name.endsWith('.json')).map((name) => parse(`${PINS_DIRECTORY}/${name}`)));
       return pins.flatMap((pin) => pin ?? []);

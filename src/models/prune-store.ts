@@ -5,7 +5,6 @@ import { succeeds } from '../files/write-file.ts';
 import type { ModelSources } from './model-sources.ts';
 
 export interface Leftover {
-  /** Relative to the root of the store. */
   readonly path: string;
   readonly sizeBytes: number;
 }
@@ -38,7 +37,6 @@ export async function findLeftovers(root: string, now: number): Promise<readonly
   return found;
 }
 
-/** An archive that was being unpacked when a process ended. */
 async function measure(directory: string): Promise<{ readonly sizeBytes: number; readonly mtimeMs: number }> {
   let sizeBytes = 0;
   let { mtimeMs } = await stat(directory);
@@ -54,7 +52,6 @@ export async function removeLeftovers(root: string, leftovers: readonly Leftover
   for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true, recursive: true });
 }
 
-/** Removes pins without any file, so that the next pull resolves the name again. Returns the names. */
 export async function forgetLostModels(root: string, { pins }: Pick<ModelSources, 'pins'>): Promise<readonly string[]> {
   const lost: string[] = [];
   for (const pin of await pins.list()) {

@@ -1,7 +1,4 @@
-/**
- * The downloads of this process: one per model, however many callers wait. Each caller may leave; the download stops
- * with the last one and keeps its part. A request through the API waits until the download ends or is cancelled.
- */
+/** One download per model, however many callers wait. It stops with the last one and keeps its part. */
 import type { Progress } from '../reconciler/ports.ts';
 import { fail, type Failure, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
@@ -10,23 +7,14 @@ import { messageOf } from '../platform/error-text.ts';
 export interface ModelPull {
   readonly id: ModelId;
   readonly progress: Progress | undefined;
-  /** Requested through the API, besides slots that need it. */
   readonly isRequested: boolean;
-  /** Set after a requested pull failed; listed until it is requested again or cancelled. */
+  /** Set after a requested pull failed, until it is requested again or cancelled. */
   readonly failure: Failure | undefined;
 }
 
-export interface Pulls {
-  /** Joins or starts the download of a model. Ends early for this caller when its signal aborts. */
-  join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>>;
-  /** Starts the download for a caller that does not wait. A second request joins the first. */
-  request(id: ModelId): void;
-  /** Returns whether there was a request. */
-  cancel(id: ModelId): boolean;
-  list(): readonly ModelPull[];
-}
+export type Pulls = ReturnType<typeof createPulls>;
 
-export type FetchInto = (id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result<unknown>>;
+type FetchInto = (id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result<unknown>>;
 
 interface Running {
   readonly waiting: Set<(progress: Progress) => void>;
@@ -40,7 +28,7 @@ interface Request {
   failure: Failure | undefined;
 }
 
-export function createPulls(fetch: FetchInto): Pulls {
+export function createPulls(fetch: FetchInto) {
   const running = new Map<ModelId, Running>();
   const requests = new Map<ModelId, Request>();
 
@@ -64,6 +52,7 @@ export function createPulls(fetch: FetchInto): Pulls {
     return run;
   }
 
+  /** Ends early for this caller when its signal aborts. */
   async function join(id: ModelId, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Result<void>> {
     if (signal.aborted) return interrupted(id);
     const run = running.get(id) ?? begin(id);
@@ -88,7 +77,8 @@ export function createPulls(fetch: FetchInto): Pulls {
 
   return {
     join,
-    request(id) {
+    /** Starts the download for a caller that does not wait. */
+    request(id: ModelId): void {
       const before = requests.get(id);
       if (before !== undefined && before.failure === undefined) return;
       const request: Request = { abort: new AbortController(), failure: undefined };
@@ -99,11 +89,11 @@ export function createPulls(fetch: FetchInto): Pulls {
         else request.failure = result.failure;
       });
     },
-    cancel(id) {
+    cancel(id: ModelId): boolean {
       requests.get(id)?.abort.abort();
       return requests.delete(id);
     },
-    list() {
+    list(): readonly ModelPull[] {
       const failed = [...requests].flatMap(([id, { failure }]) => (failure === undefined || running.has(id) ? [] : [{ id, failure }]));
       return [
         ...[...running].map(([id, { progress }]) => ({ id, progress, isRequested: requests.has(id), failure: undefined })),

@@ -5,36 +5,28 @@ import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.
 import type { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
-import { openModelFiles, UnreadableFile, isInside, realPlace, type SeenFile } from './model-file-access.ts';
+import { openModelFiles, UnreadableFile, isInside, realPlace } from './model-file-access.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
 type ModelRead =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   | { readonly kind: 'absent' }
-  /** The file exists but cannot be used. */
   | { readonly kind: 'unusable'; readonly message: string };
-
-interface ModelReader {
-  /** `file`: relative to the store. `provider`: as stated by the catalogue. */
-  read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead>;
-}
 
 interface Remembered {
   readonly read: ModelRead;
-  /** Everything that the provider read. */
-  readonly seen: readonly SeenFile[];
+  readonly isUnchanged: () => Promise<boolean>;
 }
 
 const MAX_REMEMBERED = 4096;
 
-/** `mounts`: directories whose files appear in the store. */
-export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []): ModelReader {
+export function createModelReader(root: string, formats: readonly ModelFormat[], mounts: readonly MountedModels[] = []) {
   const remembered = new Map<string, Remembered>();
 
   async function readWith(format: ModelFormat, id: ModelId, { hostPath, entry }: Located): Promise<ModelRead> {
     const key = `${format.kind}\0${id}\0${hostPath}`;
     const known = remembered.get(key);
-    if (known !== undefined && (await Promise.all(known.seen.map((each) => each.isUnchanged()))).every(Boolean)) return known.read;
+    if (known !== undefined && (await known.isUnchanged())) return known.read;
     remembered.delete(key);
     const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath, mounts);
     try {
@@ -42,7 +34,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
       const read = reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, ...reading });
       const oldest = remembered.keys().next().value;
       if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-      remembered.set(key, { read, seen: files.seen() });
+      remembered.set(key, { read, isUnchanged: files.isUnchanged });
       return read;
     } catch (error) {
       if (!(error instanceof UnreadableFile)) throw error;
@@ -51,7 +43,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
   }
 
   return {
-    async read(id, file, provider) {
+    /** `file`: relative to the store. `provider`: as stated by the catalogue. */
+    async read(id: ModelId, file: string, provider?: ProviderKind): Promise<ModelRead> {
       const located = await locate(root, mounts, file);
       if ('kind' in located) return located;
       const { entry, hostPath, sizeBytes } = located;
@@ -70,14 +63,10 @@ function present({ id, hostPath, provider, sizeBytes, contents, family }: ModelF
 interface Located {
   readonly hostPath: string;
   readonly entry: StoreEntry;
-  /** 0 for a directory. */
   readonly sizeBytes: number;
 }
 
-/**
- * Resolves links within the store; the server gets the target, except for mounted files. Refuses links out of the
- * store: a container sees only the store, and an id must not give access to other files.
- */
+/** A container sees only the store, and an id must not give access to other files: links out of it are refused. */
 async function locate(
   root: string,
   mounts: readonly MountedModels[],
@@ -105,9 +94,7 @@ async function locate(
   }
 }
 
-function unusable(message: string): Extract<ModelRead, { readonly kind: 'unusable' }> {
-  return { kind: 'unusable', message };
-}
+const unusable = (message: string): Extract<ModelRead, { readonly kind: 'unusable' }> => ({ kind: 'unusable', message });
 
 function problemOf(error: unknown): string {
   const code = codeOf(error);
@@ -116,10 +103,7 @@ function problemOf(error: unknown): string {
   return messageOf(error);
 }
 
-/**
- * Reads a model with the first provider that recognizes and can use it, or only with `provider` if that one recognizes
- * it. Returns the last refusal; undefined if no provider recognizes the files.
- */
+/** Tries `provider` if it recognizes the files, otherwise each that does. The last refusal, or undefined. */
 export async function readByFormat<Read extends { readonly kind: string }>(
   formats: readonly ModelFormat[],
   { entry, provider }: { readonly entry: StoreEntry; readonly provider?: ProviderKind | undefined },

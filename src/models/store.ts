@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
+import { succeeds } from '../files/write-file.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
+import { defined } from '../schema/pod/kube-fields.ts';
 import { fail } from '../schema/words/failure.ts';
 import { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -15,28 +17,20 @@ import { completeContents } from './decide/pin.ts';
 import { parseHubName, suggestModels } from './decide/parse-model-name.ts';
 import { readHubAccess } from './hub/hub-access.ts';
 import { createModelSources, type ModelSources } from './model-sources.ts';
-import type { Pace } from './download/fetch-file.ts';
-import { fetchModel } from './download/fetch-model.ts';
-import type { PullLimits } from './download/pull-file.ts';
+import { fetchModel, type FetchModel } from './download/fetch-model.ts';
 import { createPulls, type Pulls } from './pulls.ts';
 import { createModelReader } from './read-model.ts';
-import type { MountedModels } from './decide/workflows-mount.ts';
 
 export interface ListedModel {
   readonly id: ModelId;
-  /** Undefined if only the store has the model. */
   readonly entry: CatalogueEntry | undefined;
   readonly presence: ModelPresence;
-  /** The provider that brings the model itself. */
   readonly provider?: ProviderKind;
   readonly family?: string;
 }
 
-/** Models that programs bring themselves, without files in the store. */
 export interface OwnModelSource {
-  /** Undefined if no program has the name. */
   find(id: ModelId): Promise<ModelPresence | undefined>;
-  /** Models that this machine can run. */
   list(): Promise<readonly ListedModel[]>;
   names(): Promise<readonly ModelId[]>;
 }
@@ -46,26 +40,14 @@ export interface DirectoryModelStore extends ModelStore {
   readonly formats: readonly ModelFormat[];
   readonly sources: ModelSources;
   readonly pulls: Pulls;
-  /** Lists the catalogue, pulled and imported models, and other models in the directory that a provider recognizes. */
   list(signal: AbortSignal): Promise<readonly ListedModel[]>;
 }
 
-export interface ModelStoreOptions {
-  /** Absolute. */
-  readonly root: string;
-  /** A file that several formats recognize belongs to the first one. */
-  readonly formats: readonly ModelFormat[];
-  /** Directories whose files appear in the store. */
-  readonly mounts?: readonly MountedModels[];
-  readonly catalogue?: Catalogue;
-  /** Default: the catalogue, and the Hub without a token. */
-  readonly sources?: ModelSources;
-  /** Default: there are none. */
+export interface ModelStoreOptions
+  extends
+    Pick<FetchModel, 'root' | 'formats' | 'mounts' | 'catalogue' | 'sources' | 'limits' | 'pace'>,
+    Partial<Pick<FetchModel, 'writer'>> {
   readonly own?: OwnModelSource;
-  /** Names the downloads of this service in a shared directory. The same after a restart, which then resumes them. */
-  readonly writer?: string;
-  readonly limits?: PullLimits;
-  readonly pace?: Pace;
 }
 
 /** Deeper directories are neither watched nor listed; a slot may name a model at any depth. */
@@ -79,9 +61,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats, mounts);
   const lock = createKeyedLock();
-  const tuning = { ...(limits === undefined ? {} : { limits }), ...(pace === undefined ? {} : { pace }) };
   const pulls = createPulls((id, onProgress, signal) =>
-    fetchModel({ root, formats, mounts, id, catalogue, sources, writer, lock, onProgress, ...tuning }, signal),
+    fetchModel({ root, formats, mounts, id, catalogue, sources, writer, lock, onProgress, ...defined({ limits, pace }) }, signal),
   );
 
   async function presence(id: ModelId): Promise<ModelPresence> {
@@ -92,8 +73,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (!(await isUnpacked(root, entry))) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
-    const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => sizeOf(path.join(root, file))));
-    if (read.kind === 'absent' || others.includes(undefined)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
+    const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => await succeeds(stat(path.join(root, file)))));
+    if (read.kind === 'absent' || others.includes(false)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
     const isWhole = entry.files.length === 1 || entry.files[0].archive !== undefined;
     const sizeBytes = isWhole ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
     const contents = completeContents(read.facts.contents, entry.stated);
@@ -153,17 +134,9 @@ function isWithin(known: ReadonlySet<string>, file: string): boolean {
   return false;
 }
 
-/** True for a model without an archive. */
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
   return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
-}
-
-async function sizeOf(file: string): Promise<number | undefined> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => undefined,
-  );
 }
 
 async function watchRoot([root = '', ...mounted]: readonly string[], changed: () => void, signal: AbortSignal): Promise<void> {
@@ -181,7 +154,6 @@ async function watchRoot([root = '', ...mounted]: readonly string[], changed: ()
   signal.addEventListener('abort', () => void watcher.close(), { once: true });
 }
 
-/** Returns paths relative to the root: files, and directories that are models as a whole. */
 async function findModels({ root, formats, mounts = [] }: ModelStoreOptions): Promise<readonly string[]> {
   const found: string[] = [];
   const isModel = (entry: StoreEntry): boolean => {

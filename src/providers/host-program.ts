@@ -16,7 +16,6 @@ interface InstalledProgram extends Pick<HostProgram, 'describe'> {
   find(): Promise<Result<string>>;
 }
 
-/** A program that the user has to install. `advice` says how. */
 export function installedProgram(program: string, env: ProgramHost['env'], advice: string): InstalledProgram {
   const find = async (): Promise<Result<string>> => {
     const found = await findProgram(program, env['PATH']);
@@ -31,7 +30,7 @@ export function installedProgram(program: string, env: ProgramHost['env'], advic
   };
 }
 
-/** The program if installed, otherwise an engine that is installed into `folder` of the state directory. */
+/** The engine is installed into `folder` of the state directory. */
 export function programOrEngine(
   program: string,
   engine: Engine,
@@ -54,7 +53,6 @@ export function programOrEngine(
   };
 }
 
-/** Remembers the result of `ask` until the program or `devices` changes. */
 export function rememberBackends(
   ask: (program: string) => Promise<ProgramBackends | undefined>,
 ): (program: string, devices: string) => Promise<ProgramBackends | undefined> {
@@ -67,7 +65,6 @@ export function rememberBackends(
   };
 }
 
-/** Output and errors of a program, empty if it cannot be run. */
 export async function outputOf(program: string, args: readonly string[], { PATH, HOME }: ProgramHost['env']) {
   const options = { cwd: '/', env: { PATH, HOME }, timeout: OUTPUT_WITHIN_MS, maxBuffer: MAX_OUTPUT_BYTES };
   return new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {

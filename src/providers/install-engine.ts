@@ -8,19 +8,14 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export interface Engine {
-  /** With article: `the embedded engine`. */
   readonly name: string;
-  /** Directory of the source code. */
   readonly sources: string;
-  /** Size of the download: `about 40 MB`. */
   readonly download: string;
-  /** Alternative: `install llama-server`. */
   readonly instead: string;
 }
 
 export interface EngineOptions {
   readonly engine: Engine;
-  /** Directory for the `node_modules`. */
   readonly dir: string;
   /** Environment of the service. npm must be on its `PATH`, and gets only the part that it needs. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -34,10 +29,8 @@ const NPM_ARGUMENTS = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--
 const LOCK_POLL_MS = 200;
 const QUOTED_CHARACTERS = 600;
 
-/** Absolute path of a folder of `toolboxes/`. */
 export const toolboxSources = (folder: string): string => path.resolve(import.meta.dirname, '../../toolboxes', folder);
 
-/** Returns the start of a command line for the flags of the engine. Fast if already installed. */
 export async function ensureEngine(options: EngineOptions, signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>> {
   const { dir, engine } = options;
   const { sources } = engine;
@@ -64,7 +57,6 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
   }
 }
 
-/** Whether any version is installed. */
 export const isEngineInstalled = async ({ sources }: Engine, dir: string): Promise<boolean> =>
   ((await installed(shippedWith(sources))) ?? (await installed(dir))) !== undefined;
 /** Releases contain the packages beside the source code; checkouts do not. */

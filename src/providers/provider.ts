@@ -1,6 +1,6 @@
 /**
- * The provider contract: how to start, probe and query one kind of inference server. A provider has no state and starts
- * nothing itself. A new provider is a folder here and a line in `registry.ts`.
+ * The provider contract. A provider has no state and starts nothing itself. A new one is a folder here and a line in
+ * `registry.ts`.
  */
 import type { Result } from '../schema/words/failure.ts';
 import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
@@ -12,22 +12,17 @@ import type { Translate } from './translation.ts';
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
 export type ModelContents = Readonly<Record<string, unknown>>;
 
-/** Properties of a model for users, independent of the provider. Absent: unknown. */
 export interface ModelTraits {
   /** Quantisation as written in file names, e.g. `Q4_K_M`. */
   readonly quantization?: string | undefined;
   readonly parameters?: number | undefined;
-  /** Trained context length, in tokens. */
   readonly context?: number | undefined;
-  /** How token vectors become one vector or score, e.g. `mean`. */
   readonly pooling?: string | undefined;
-  /** Mixture of experts: number of experts, and of those active per token. */
+  /** Mixture of experts, per token. */
   readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
-  /** Undefined: unknown. Empty: none. */
   readonly abilities?: readonly ModelAbility[] | undefined;
 }
 
-/** Facts about a model in the store. */
 export interface ModelFacts {
   readonly id: ModelId;
   /** Absolute host path of the file or directory that the server loads; the name of a provider's own model. */
@@ -37,31 +32,25 @@ export interface ModelFacts {
   readonly provider?: ProviderKind | undefined;
   /** Undefined: unknown. Providers must tolerate missing fields and models of other providers. */
   readonly contents?: ModelContents | undefined;
-  /** Kind of model for lists, e.g. `llama`. */
   readonly family?: string | undefined;
   /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
 }
 
-/** The object that lists the files of a fetched model. */
 export interface PinReference {
   readonly object: string;
   /** Changes with each version of the model. */
   readonly digest: string;
 }
 
-/** Candidate for a model: a file or directory of the store. */
 export interface StoreEntry {
-  /** Base name. */
   readonly name: string;
-  /** Entries of the directory; undefined for a file. */
   readonly names?: readonly string[] | undefined;
 }
 
 /**
- * Reads the files of one model: those in its directory or, if it is a file, those beside it; names are relative to that
- * directory. Rejects for files that are missing, unreadable or outside the store, and for reading far more than any
- * model needs. The caller reports which file failed.
+ * The files in the directory of a model or, if it is a file, those beside it; names are relative to that directory.
+ * Rejects for files that are missing, unreadable or outside the store, and for reading far more than any model needs.
  */
 export interface ModelFiles {
   names(): Promise<readonly string[]>;
@@ -73,7 +62,6 @@ export interface ModelFiles {
 export type ModelReading =
   | {
       readonly kind: 'model';
-      /** Total of all files that the server loads. */
       readonly sizeBytes: number;
       readonly contents: ModelContents;
       readonly family?: string | undefined;
@@ -81,12 +69,10 @@ export type ModelReading =
   /** Incomplete, damaged or not a model. The message names the file and says what to do. */
   | { readonly kind: 'unusable'; readonly message: string };
 
-/** File format of a provider's models. */
 export interface ModelFormat {
   readonly kind: ProviderKind;
   /** `model`: users may name it. `part`: belongs to a model. Undefined: not of this provider. Pure. */
   recognize(entry: StoreEntry): 'model' | 'part' | undefined;
-  /** Returns the names of all files of the model that one file name stands for. Pure. */
   filesOf(name: string): readonly string[];
   /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
@@ -94,23 +80,19 @@ export interface ModelFormat {
   contentsFrom(stated: ModelContents | undefined, files: readonly string[]): ModelContents | undefined;
   /** Whether only a gateway that has read the file can serve the model. Default: never. Pure. */
   mustBeRead?(name: string): boolean;
-  /** Returns properties for users. Contents may be of another version. Default: nothing. Pure. */
   describe?(contents: ModelContents): ModelTraits;
 }
 
-/** Memory demand of a server. With unified memory, the sum counts. */
+/** With unified memory, the sum counts. */
 export interface MemoryDemand {
   readonly hostBytes: number;
-  /** Over all devices. 0 if it computes with the CPU only. */
   readonly deviceBytes: number;
 }
 
-/** Input for the decisions about a workload. */
 export interface SlotContext {
   readonly name: SlotName;
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
-  /** Path that the server sees: inside the container, or on the host. */
   readonly modelPath: string;
   readonly listen: Endpoint;
 }
@@ -124,14 +106,12 @@ export interface ProbeResponse {
   readonly error?: string;
 }
 
-/** Voice of a text-to-speech model. */
 export interface Voice {
   readonly id: string;
   /** BCP 47 tag, e.g. `en-us`. Undefined: unknown. */
   readonly language?: string | undefined;
 }
 
-/** Performs the HTTP requests of health probes. Never throws. */
 export interface ProbeIo {
   request(
     endpoint: Endpoint,
@@ -147,6 +127,13 @@ export interface ProbeIo {
   ): Promise<ProbeResponse>;
 }
 
+export type AskHealth = (
+  endpoint: Endpoint,
+  io: ProbeIo,
+  slot: Pick<SlotContext, 'name' | 'spec' | 'model'>,
+  signal: AbortSignal,
+) => Promise<Health>;
+
 export type Health =
   | { readonly kind: 'passing' }
   /** The server answers, its model does not: loading, or busy with other requests. */
@@ -157,7 +144,6 @@ export type Health =
   /** No sound model computes such an answer. Only `readiness` finds this. */
   | { readonly kind: 'nonsense'; readonly message: string };
 
-/** Routing facts of a client's request. */
 export interface InferRequest {
   readonly method: string;
   /** Canonical path of the route, e.g. `/v1/rerankings` for all of its aliases. */
@@ -165,19 +151,15 @@ export interface InferRequest {
   readonly capability: Capability;
 }
 
-/** Destination of a request. */
 export interface ServedSlot {
   readonly spec: SlotSpec;
-  /** Model that the server was started for; undefined: unknown. */
   readonly model: ModelFacts | undefined;
 }
 
 export type InferPlan =
-  /** Send the body unchanged to this path of the server. */
   | { readonly kind: 'forward'; readonly path: string }
   /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
   | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
-  /** The model does not support the request: 4xx with this message. */
   | { readonly kind: 'refuse'; readonly message: string };
 
 export interface BackendVerdict {
@@ -186,23 +168,19 @@ export interface BackendVerdict {
   readonly missing?: string | undefined;
 }
 
-/** Access to a machine for finding or installing a program. */
 export interface ProgramHost {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** State directory of the service. A provider may create one directory of its own in it. */
   readonly stateDir: string;
-  /** Reports slow work. */
   readonly onProgress: (message: string) => void;
 }
 
-/** Program of a provider on a machine where it runs without a container. */
 export interface HostProgram {
   /** Returns its path and first arguments. May install it. Fails with `ProgramMissing`, which says what to install. */
   resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
-  /** Describes the result of `resolve` without installing anything. Fails as `resolve` would. */
+  /** Fails as `resolve` would. */
   describe(): Promise<
     Result<{
-      /** Quoted path for messages. */
       readonly name: string;
       /** Installation that `resolve` would do first, as a clause. */
       readonly installs?: string;
@@ -213,12 +191,8 @@ export interface HostProgram {
 }
 
 /** Model of a program or its toolbox image: named there, without a file in the store. */
-export interface OwnModel {
-  readonly id: ModelId;
-  readonly sizeBytes: number;
-  /** Like `ModelContents`: plain data that only the provider reads. */
-  readonly contents: Readonly<Record<string, unknown>>;
-  readonly family?: string | undefined;
+export interface OwnModel extends Pick<ModelFacts, 'id' | 'sizeBytes' | 'family'> {
+  readonly contents: ModelContents;
   /** Reason why it cannot be served, and the fix. Undefined: it can. */
   readonly missing?: string | undefined;
 }
@@ -226,7 +200,6 @@ export interface OwnModel {
 export interface OwnModels {
   /** Arguments with which the program prints its list and exits, also on a machine without its device. */
   readonly listArguments: readonly string[];
-  /** Undefined if the output is not a list. Pure. */
   parse(output: string): readonly OwnModel[] | undefined;
 }
 
@@ -234,18 +207,14 @@ export interface Provider {
   readonly kind: ProviderKind;
   /** Program in the toolbox image and on a machine without containers, e.g. `llama-server`. Unique per provider. */
   readonly program: string;
-  /**
-   * Image from a folder in `toolboxes/`, shared by providers that name it; `byBackend`: one for each. Default: none.
-   */
+  /** A folder in `toolboxes/`, shared by providers that name it; `byBackend`: one image for each. Default: none. */
   readonly toolbox?: { readonly folder: string; readonly backends: readonly Backend[]; readonly byBackend?: true };
-  /** Port inside the container. */
   readonly containerPort: number;
   /** `GET` returns 200 once the server accepts requests, also while busy: no response means frozen or gone. */
   readonly readyPath: string;
   /** Arguments that cannot load code or use other files, and may be set through the API. Default: none. */
   readonly safeFlags?: ReadonlySet<string>;
   readonly models: ModelFormat;
-  /** Set if the program brings its models. Advertised only where its image is present. */
   readonly ownModels?: OwnModels;
   /** Called once if workloads run without containers. Only the result looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
@@ -257,7 +226,6 @@ export interface Provider {
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
   /** Returns the command, starting with `program`; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  /** Estimates the memory demand before the start. Deterministic. Pure. */
   estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
   /** Least total memory of a discrete device; undefined: any. Shared memory has no minimum. Default: any. Pure. */
   leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
@@ -270,17 +238,16 @@ export interface Provider {
   /** Whether requests bring a recording of the voice in `ref_audio`. Default: no. Pure. */
   imitates?(model: ModelFacts): boolean;
   /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
-  health(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
+  readonly health: AskHealth;
   /**
-   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Sends one request for each
-   * capability at the same time and judges the results. Must never refuse a sound model. Default: `health`.
+   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Asks for each capability
+   * and judges the results. Must never refuse a sound model. Default: `health`.
    */
-  readiness?(endpoint: Endpoint, io: ProbeIo, slot: Pick<SlotContext, 'name' | 'spec' | 'model'>, signal: AbortSignal): Promise<Health>;
+  readonly readiness?: AskHealth;
   /** Decides where the gateway forwards a request. `slot`: set where the request depends on the model. Pure. */
   infer(request: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan;
 }
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
 
-/** Formats of all providers. A file that several recognise belongs to the first. Pure. */
 export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);

@@ -40,7 +40,6 @@ export function* nextBytes(): Steps<Uint8Array | undefined> {
   return (yield* take('bytes', { kind: 'next' })).bytes;
 }
 
-/** `from` is an offset in the file. */
 export function* readFile(file: FormFile, from: number, bytes: number): Steps<Uint8Array> {
   const result = yield* take('bytes', { kind: 'read', file, from, bytes });
   if (result.bytes === undefined) throw new TypeError('Pass bytes to a step that reads a file');
@@ -58,7 +57,6 @@ function* run(step: TranslationStep): Steps<void> {
 }
 
 export const wait = (ms: number): Steps<void> => run({ kind: 'wait', ms });
-/** `nextMessage` gives the messages of the server after this. */
 export const listen = (path: string): Steps<void> => run({ kind: 'listen', path });
 export const reportProgress = (progress: RequestProgress): Steps<void> => run({ kind: 'progress', progress });
 export const begin = (head: AnswerHead): Steps<void> => run({ kind: 'begin', head });
@@ -67,7 +65,6 @@ export const onLeave = (requests: readonly UpstreamRequest[]): Steps<void> => ru
 /** For work at the server that no client should wait for. */
 export const onEnd = (requests: readonly UpstreamRequest[]): Steps<void> => run({ kind: 'on-end', requests });
 
-/** Translates one request into one request, and its response into one response. */
 export function translateOnce(
   toUpstream: (request: TranslatableRequest) => UpstreamRequest,
   fromUpstream: (answer: UpstreamAnswer, request: TranslatableRequest) => TranslationEnd,

@@ -1,7 +1,7 @@
 /**
  * Translations serve requests whose shape the server of a provider does not know. A translation is a generator without
- * I/O: it yields steps, the gateway performs each one and passes its result back. So it is tested without a server, and
- * runs under the same hold, limits, timeouts, cancellation, resending and error shape as a forwarded request.
+ * I/O: it yields steps, the gateway performs each one and passes its result back. It runs under the same hold, limits,
+ * timeouts, cancellation, resending and error shape as a forwarded request.
  *
  *   function* translate(request: TranslatableRequest): Steps<TranslationEnd> {
  *     const queued = yield* ask({ method: 'POST', path: '/prompt', body: JSON.stringify(graphOf(request)) });
@@ -10,9 +10,8 @@
  *     return { kind: 'answer', status: 200, contentType: 'application/json', body: '{}' };
  *   }
  *
- * It may run more than once for a request: if the server dies before anything was written, the gateway starts it on
- * another one. A translation that throws or never ends fails its own request with `upstream.failed` or
- * `upstream.timeout`.
+ * It may run more than once: if the server dies before anything was written, the gateway starts it on another one. One
+ * that throws or never ends fails its own request with `upstream.failed` or `upstream.timeout`.
  */
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
@@ -35,14 +34,13 @@ export type TranslatableBody =
 
 export type FormField = { readonly name: string; readonly value: string };
 
-/** File of a form. The gateway keeps the content: translations place it in a request or read parts of it. */
+/** The gateway keeps the content: translations place it in a request or read parts of it. */
 export interface FormFile {
   readonly name: string;
   /** As sent by the client: may be empty, a path, or anything. */
   readonly fileName: string;
   readonly contentType: string | undefined;
   readonly bytes: number;
-  /** Offset in the client's body. */
   readonly from: number;
 }
 
@@ -94,7 +92,6 @@ export type TranslationStep =
 export type StepResult =
   | { readonly kind: 'answer'; readonly answer: UpstreamAnswer }
   | { readonly kind: 'head'; readonly head: UpstreamHead }
-  /** Undefined: the end. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array | undefined }
   | { readonly kind: 'kept'; readonly kept: KeptImage }
   | { readonly kind: 'message'; readonly message: SocketMessage; readonly waitedMs: number }
@@ -103,7 +100,6 @@ export type StepResult =
 export type SocketMessage =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'binary'; readonly bytes: Uint8Array }
-  /** None within the time. */
   | { readonly kind: 'none' }
   /** The last one: the WebSocket was closed, broken or never opened. */
   | { readonly kind: 'closed' };
@@ -119,13 +115,10 @@ export type AnswerHead = { readonly status: number; readonly contentType: string
 
 export type TranslationEnd =
   | (AnswerHead & { readonly kind: 'answer'; readonly body: string | Uint8Array })
-  /** The complete response has been written. */
   | { readonly kind: 'written' }
-  /** `param` names the field at fault. */
   | { readonly kind: 'refuse'; readonly code: ErrorCode; readonly message: string; readonly param?: string }
   /** Error of the server, in the shape of OpenAI's errors. While its model loads, the request waits. */
   | { readonly kind: 'upstream-error'; readonly answer: UpstreamAnswer }
-  /** `upstream.failed`. */
   | { readonly kind: 'failed'; readonly message: string };
 
 export type Translate = (request: TranslatableRequest) => Steps<TranslationEnd>;

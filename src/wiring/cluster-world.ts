@@ -45,7 +45,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     return fail('stalled', 'SettingUnusable', message);
   }
   const { observer, reportTo } = createLateObserver();
-  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest: observer.requestEnded };
+  const onRequest: KubeObserver['requestEnded'] = (request) => observer.requestEnded(request);
+  const options: KubeApiOptions = { env, namespace: settings.SVC_NAMESPACE, version, onRequest };
   const api = await createKubeApi(options);
   // A client of its own: a renewal must not wait behind a thousand other requests.
   const leaseApi = await createKubeApi(options);
@@ -147,17 +148,9 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const { slots, objects } = copies;
   const clock = createClock();
   const source = createSlotResources({ slots, log });
-  const { generationOf, lastGoodOf } = source;
+  const { generationOf, lastGoodOf, ownerOf } = source;
   const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
-  const events = createResourceEvents({
-    api,
-    ownerOf: source.ownerOf,
-    leadership,
-    instance: identity,
-    clock,
-    log,
-    observer,
-  });
+  const events = createResourceEvents({ api, ownerOf, leadership, instance: identity, clock, log, observer });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
@@ -185,7 +178,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
       api,
       reflectors: objects,
       settings: { ...settings, podProxy, ...(hub.endpoint === DEFAULT_ENDPOINT ? {} : { hubEndpoint: hub.endpoint }) },
-      ownerOf: source.ownerOf,
+      ownerOf,
       term: leadership.term,
       clock,
     }),

@@ -1,36 +1,23 @@
 /** Authentication: the tokens of the host or of the cluster, and the check of requests. */
 import { join } from 'node:path';
 import type { LocalSocket } from '../api/server/local-socket.ts';
-import { createProxyMatcher, createTokenCheck, type Authorize } from '../auth/check-token.ts';
+import { createProxyMatcher, createTokenCheck } from '../auth/check-token.ts';
 import type { StoreChange } from '../auth/decide/token-file-text.ts';
-import { createTokenManager, type TokenManager } from '../auth/manage-tokens.ts';
+import { createTokenManager } from '../auth/manage-tokens.ts';
 import { createSharedTokenStore } from '../auth/shared-token-store.ts';
 import { createTokenStore, tokenFileOf, createTokenUse } from '../auth/token-store.ts';
 import type { ServiceOptions, World } from './world.ts';
 
-export interface AccessControl {
-  readonly authorize: Authorize;
-  readonly tokens: TokenManager;
-  isProxy(address: string | undefined): boolean;
-  /** False while the tokens were not read yet, so that none can be accepted. */
-  isReady(): boolean;
-  tokenUsed(id: string): void;
-  /** Writes when tokens were last used. */
-  stop(): Promise<void>;
-}
+export type AccessControl = Awaited<ReturnType<typeof createAccess>>;
 
 const FLUSH_MS = 60_000;
 
 interface AccessParts {
-  /** The token text of a cluster's replicas. Undefined on a host, which has a file. */
   readonly shared: World['tokens'];
   readonly isLocal: LocalSocket['isLocal'];
 }
 
-export async function createAccess(
-  { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
-  { shared, isLocal }: AccessParts,
-): Promise<AccessControl> {
+export async function createAccess({ settings, log }: Pick<ServiceOptions, 'settings' | 'log'>, { shared, isLocal }: AccessParts) {
   const path = tokenFileOf(settings);
   const where = shared === undefined ? { file: path } : { tokens: shared.name };
   const onChange = (change: StoreChange): void => log.info({ audit: true, ...where, ...change }, describeChange(change));
@@ -38,6 +25,7 @@ export async function createAccess(
   const running = new AbortController();
   // Changes are logged when they happen, and not with the next request.
   shared?.changes(() => void store.current(), running.signal);
+  /** False while the tokens were not read yet, so that none can be accepted. */
   const isReady = (): boolean => !settings.SVC_AUTH_ENABLED || shared === undefined || shared.copy() !== undefined;
   const wallNow = (): number => Date.now();
   const use = await createTokenUse({
@@ -55,12 +43,12 @@ export async function createAccess(
     tokens: createTokenManager({ store, lastUses: use.lastUses, wallNow }),
     isProxy,
     isReady,
-    tokenUsed(id) {
+    tokenUsed(id: string): void {
       // The change of a file that only workers have looked at is logged as well.
       store.current();
       use.note(id);
     },
-    async stop() {
+    async stop(): Promise<void> {
       running.abort();
       clearInterval(timer);
       await use.flush();
@@ -68,7 +56,6 @@ export async function createAccess(
   };
 }
 
-/** Changes by hand and by `svcctl`; the service knows no more about them. */
 function describeChange(change: StoreChange): string {
   const parts = (['added', 'removed', 'edited'] as const).flatMap((what) =>
     change[what].length === 0 ? [] : `${what} ${change[what].join(', ')}`,

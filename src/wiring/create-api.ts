@@ -41,7 +41,6 @@ interface ApiParts {
   readonly world: World;
   readonly controller: Controller;
   readonly access: AccessControl;
-  /** Aborts when the service begins to stop. */
   readonly stopping: AbortSignal;
 }
 
@@ -65,11 +64,9 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
-  const v1 = [
-    ...createV1Routes({ ...voicesForRoutes(voices, options, audit), board, gateway, startedAt: clock.wallNow() }),
-    realtime.route,
-  ];
-  const routes = createRoutes(v1, {
+  const imitates: V1Deps['imitates'] = (slot) => imitatesVoices(providers, slot);
+  const v1 = createV1Routes({ voices: voices && audit.voices(voices), imitates, board, gateway, startedAt: clock.wallNow() });
+  const routes = createRoutes([...v1, realtime.route], {
     manage,
     images: images.source,
     board,
@@ -104,7 +101,6 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   return api;
 }
 
-/** Reports of workers count like the work of this process. */
 function listenersOf(
   { log }: ServiceOptions,
   { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
@@ -119,7 +115,6 @@ function listenersOf(
   };
 }
 
-/** Metrics are shown once all workers have said what they know, or soon. */
 function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
   return {
     ...metrics,
@@ -201,12 +196,4 @@ export function openVoices(
   if (runtime.traits.network === 'pods') return undefined;
   const { SVC_STATE_DIR: stateDir, SVC_VOICE_LIMIT: limit } = settings;
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
-}
-
-function voicesForRoutes(
-  voices: VoiceStore | undefined,
-  { providers }: Pick<ServiceOptions, 'providers'>,
-  audit: AuditTrail,
-): Pick<V1Deps, 'voices' | 'imitates'> {
-  return { voices: voices && audit.voices(voices), imitates: (slot) => imitatesVoices(providers, slot) };
 }

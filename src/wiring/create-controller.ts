@@ -19,10 +19,7 @@ export type Controller = Awaited<ReturnType<typeof createController>>;
 
 /** With more slots, most of the heap is garbage of passes. */
 const MANY_SLOTS = 100;
-/**
- * A request takes several turns of the event loop, and during a pass waits for a slice at each of them, unless one
- * pause is long enough for all. So requests get as much time as the pass.
- */
+/** During a pass, a request waits for a slice at each of its turns, unless one pause is long enough for all. */
 const PASS_SLICE_MS = 1;
 const PASS_PAUSE_MS = 1;
 

@@ -17,7 +17,6 @@ import type { Settings } from '../schema/settings/settings.ts';
 import { parseSlot } from '../schema/slot/slot-spec.ts';
 import type { World } from './world.ts';
 
-/** Time for the Hub to describe a repository. */
 const LOOK_TIMEOUT_MS = 30_000;
 const REGISTRY: ProviderRegistry = PROVIDERS;
 /** Not the name of any kind of slot, so that the model alone decides what the server does. */
@@ -47,13 +46,11 @@ export function createFit(
     const budget = budgetOf(settings, host.memoryTotalBytes);
     const pools = findPools({ ...host, hostBudgetBytes: budget, hardware: host.hardware, used: promised });
     const common = { spec, hardware: host.hardware, pools, promised };
-    return ok({
-      question: { ...common, estimate: (each) => provider.estimateMemory(ANY_SLOT, each, facts) },
-      ofSize: (sizeBytes) => ({
-        ...common,
-        estimate: (each) => provider.estimateMemory(ANY_SLOT, each, factsOfSize(request.model, sizeBytes)),
-      }),
+    const questionOf = (asked: ModelFacts): FitQuestion => ({
+      ...common,
+      estimate: (each) => provider.estimateMemory(ANY_SLOT, each, asked),
     });
+    return ok({ question: questionOf(facts), ofSize: (sizeBytes) => questionOf(factsOfSize(request.model, sizeBytes)) });
   }
 
   async function findSubject(id: ModelId, signal: AbortSignal): Promise<Result<Subject>> {
@@ -77,12 +74,8 @@ export function createFit(
 
   return {
     async fit(request): Promise<Result<FitListing>> {
-      if (world.runtime.traits.network === 'pods')
-        return fail(
-          'stalled',
-          'PulledByPods',
-          'In a cluster, Kubernetes decides which node has the memory for a model: ask a service on one machine',
-        );
+      const elsewhere = 'In a cluster, Kubernetes decides which node has the memory for a model: ask a service on one machine';
+      if (world.runtime.traits.network === 'pods') return fail('stalled', 'PulledByPods', elsewhere);
       const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS);
       const subject = await findSubject(request.model, signal);
       if (!subject.ok) return subject;
@@ -99,10 +92,7 @@ interface Subject {
   readonly offers: readonly Offer[];
 }
 
-interface Offer {
-  readonly name: string;
-  readonly sizeBytes: number;
-}
+type Offer = Pick<FitListing['quantisations'][number], 'name' | 'sizeBytes'>;
 
 interface Asked {
   readonly question: FitQuestion;
@@ -141,16 +131,11 @@ function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind)
   if (parsed.ok) return ok({ name: ANY_SLOT, spec: parsed.spec, generation: 1, problems: [] });
   const { backends } = PROVIDER_KINDS[provider];
   const known = backends.map((each) => `"${each}"`).join(' or ');
-  return fail(
-    'stalled',
-    'SpecInvalid',
-    parsed.problems[0]?.message ?? `The provider "${provider}" does not have this backend: choose ${known}`,
-  );
+  const problem = parsed.problems[0]?.message ?? `The provider "${provider}" does not have this backend: choose ${known}`;
+  return fail('stalled', 'SpecInvalid', problem);
 }
 
-function factsOfSize(id: ModelId, sizeBytes: number): ModelFacts {
-  return { id, hostPath: '', sizeBytes };
-}
+const factsOfSize = (id: ModelId, sizeBytes: number): ModelFacts => ({ id, hostPath: '', sizeBytes });
 
 /** One quantisation if the name says which, otherwise all. */
 async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSignal): Promise<Result<readonly Offer[]>> {
@@ -168,9 +153,6 @@ async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSi
   const offers = wanted.map((each) => ({ name: `hf:${repo}:${each.quantisation}`, sizeBytes: each.sizeBytes }));
   if (offers.length > 0) return ok(offers);
   const names = found.value.map((each) => `"${each.quantisation}"`).join(', ');
-  return fail(
-    'stalled',
-    'ModelMissing',
-    `"${repo}" has no such quantisation: ${names === '' ? 'it has no GGUF files' : `choose ${names}`}`,
-  );
+  const advice = names === '' ? 'it has no GGUF files' : `choose ${names}`;
+  return fail('stalled', 'ModelMissing', `"${repo}" has no such quantisation: ${advice}`);
 }

@@ -1,7 +1,6 @@
 /**
- * Watches the state directory. If it is moved, emptied or replaced, the service keeps serving, logs the problem, and
- * writes everything again once a directory exists at this path. It never creates the directory, so that the old one can
- * be moved back.
+ * Watches the state directory. If it is moved, emptied or replaced, the service keeps serving, and writes everything
+ * again once a directory exists there. It never creates it, so that the old one can be moved back.
  */
 import { stat } from 'node:fs/promises';
 import { lockDirectory, type DirectoryLock, type LockAnswer } from '../files/directory-lock.ts';
@@ -12,38 +11,28 @@ import type { Settings } from '../schema/settings/settings.ts';
 interface GuardStateOptions {
   readonly directory: string;
   readonly lock: DirectoryLock;
-  /** Locks whatever is at the path now. */
   readonly lockAgain: () => Promise<LockAnswer>;
-  /** The writers of statuses and timelines. */
   readonly files: { retry(): void; renew(): void };
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   /** Default: 2 s. A check costs one `stat`. */
   readonly everyMs?: number;
 }
 
-interface StateGuard {
-  close(): void;
-}
-
 const EVERY_MS = 2000;
 
 type Place = 'in-place' | 'missing' | 'taken';
 
-export function guardState(options: GuardStateOptions): StateGuard {
+export function guardState(options: GuardStateOptions) {
   const { directory, files, log } = options;
   let lock = options.lock;
   let last: Place = 'in-place';
   let checking = false;
   let closed = false;
 
-  /** Returns where the state directory is, after taking over a new one. */
   async function look(): Promise<Place> {
     if (await lock.isInPlace()) return 'in-place';
-    const isThere = await stat(directory).then(
-      (facts) => facts.isDirectory(),
-      () => false,
-    );
-    if (!isThere) return 'missing';
+    const facts = await stat(directory).catch(() => undefined);
+    if (facts?.isDirectory() !== true) return 'missing';
     const again = await options.lockAgain();
     if (again.kind === 'held') return 'taken';
     if (again.kind === 'unusable') return 'missing';
@@ -69,11 +58,8 @@ export function guardState(options: GuardStateOptions): StateGuard {
   function report(place: Place): void {
     if (place === 'in-place') return log.info({ directory }, `The state directory "${directory}" is back and in use`);
     const meanwhile = 'slots that run keep running and serving, but nothing is recorded, and nothing can be started';
-    if (place === 'missing')
-      return log.error(
-        { directory },
-        `The state directory "${directory}" cannot be used: put it back, or create it empty. Until then ${meanwhile}`,
-      );
+    const lost = `The state directory "${directory}" cannot be used: put it back, or create it empty. Until then ${meanwhile}`;
+    if (place === 'missing') return log.error({ directory }, lost);
     log.error({ directory }, `Another service uses "${directory}", which replaced the state directory of this one: stop it`);
   }
 
@@ -84,7 +70,7 @@ export function guardState(options: GuardStateOptions): StateGuard {
   }, options.everyMs ?? EVERY_MS);
   timer.unref();
   return {
-    close() {
+    close(): void {
       closed = true;
       clearInterval(timer);
       lock.release();
@@ -94,18 +80,13 @@ export function guardState(options: GuardStateOptions): StateGuard {
 
 export interface DirectoryLocks {
   readonly state: DirectoryLock;
-  /** Locks whatever is now at the path of the state directory. */
   lockStateAgain(): Promise<LockAnswer>;
   release(): void;
 }
 
 type LockSettings = Pick<Settings, 'SVC_STATE_DIR' | 'SVC_CONFIG_DIR'>;
 
-/**
- * Locks the directories, so that no other service uses them. The configuration directory decides which slots run, so
- * two services with the same one would both start them. It is locked only where it is writable; in a cluster it is not,
- * and the leader acts.
- */
+/** Two services with the same configuration directory would both start its slots. In a cluster it is not writable. */
 export async function lockDirectories(settings: LockSettings, since: number, log: Pick<Log, 'debug'>): Promise<Result<DirectoryLocks>> {
   const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: configDir } = settings;
   const lockState = async (): Promise<LockAnswer> => await lockDirectory({ directory: stateDir, name: 'service', since });

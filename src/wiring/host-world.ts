@@ -76,7 +76,6 @@ export async function createHostWorld(
   });
 }
 
-/** This machine, or the recording that `SVC_HARDWARE_FILE` names. */
 async function openHardware({ settings, env }: ServiceOptions): Promise<Result<HardwareProbe>> {
   const file = settings.SVC_HARDWARE_FILE;
   if (file === undefined) return ok(createHardwareProbe({ env }));

@@ -8,10 +8,12 @@ import { needsAcceptance } from '../models/decide/explain-refusal.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
+import type { CatalogueEntry } from '../models/catalogue/catalogue.ts';
+import type { ModelSources } from '../models/model-sources.ts';
+import type { DirectoryModelStore } from '../models/store.ts';
 import type { World } from './world.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 
-/** Time for the Hub to resolve a name. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 
 export function createModelManagement(
@@ -21,7 +23,6 @@ export function createModelManagement(
   if (clusterModels !== undefined) return manageClusterModels(clusterModels, board);
   const { sources, pulls } = store;
 
-  /** Returns the slots that want one of these files, or still use it. */
   async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
     const used: string[] = [];
     for (const { name, spec, status } of board.current().slots.values()) {
@@ -42,22 +43,9 @@ export function createModelManagement(
     }
     const resolved = await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
-    const entry = resolved.value;
-    if (entry === undefined) {
-      const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
-      return present
-        ? ok(undefined)
-        : fail(
-            'stalled',
-            'ModelMissing',
-            `Nothing provides "${id}": use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue${suggestModels(id, store.catalogue.keys())}`,
-          );
-    }
-    const asks = needsAcceptance(entry, await sources.licenses.accepted());
-    if (asks && acceptLicense) await sources.licenses.accept(entry.license, id);
-    const allowed = await sources.checkLicense(entry);
-    if (allowed.ok) pulls.request(id);
-    return allowed;
+    if (resolved.value !== undefined) return await requestEntry(store, id, resolved.value, acceptLicense);
+    const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
+    return present ? ok(undefined) : fail('stalled', 'ModelMissing', `${nothingProvides(id)}${suggestModels(id, store.catalogue.keys())}`);
   }
 
   return {
@@ -80,6 +68,24 @@ export function createModelManagement(
   };
 }
 
+const nothingProvides = (id: ModelId): string =>
+  `Nothing provides "${id}": use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue`;
+
+async function requestEntry(
+  { sources, pulls }: Pick<DirectoryModelStore, 'pulls'> & { readonly sources: Pick<ModelSources, 'licenses' | 'checkLicense'> },
+  id: ModelId,
+  entry: CatalogueEntry,
+  acceptLicense: boolean,
+): Promise<Result<void>> {
+  if (acceptLicense && needsAcceptance(entry, await sources.licenses.accepted())) {
+    const accepted = await sources.licenses.accept(entry.license, id);
+    if (!accepted.ok) return accepted;
+  }
+  const allowed = await sources.checkLicense(entry);
+  if (allowed.ok) pulls.request(id);
+  return allowed;
+}
+
 /** A download that was cancelled still writes what it has received. */
 async function untilEnded(isRunning: () => boolean): Promise<void> {
   for (let waits = 0; isRunning() && waits < 100; waits += 1) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -87,39 +93,25 @@ async function untilEnded(isRunning: () => boolean): Promise<void> {
 
 /** In a cluster, a pull decides which files the pods fetch, and removing a model forgets that decision. */
 export function manageClusterModels(
-  { sources, pulls, forget }: ClusterModelStore,
+  store: ClusterModelStore,
   board: Pick<Board, 'current'>,
 ): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
   return {
-    pulls: () => pulls.list(),
+    pulls: () => store.pulls.list(),
     async pullModel(id, { acceptLicense, url }) {
-      if (url !== undefined)
-        return fail(
-          'stalled',
-          'PulledByPods',
-          `In a cluster, pods fetch models of the catalogue and the Hugging Face Hub only: put the file of "${id}" on their volume`,
-        );
-      const resolved = await sources.resolve(id, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
-      if (!resolved.ok) return resolved;
-      const entry = resolved.value;
-      if (entry === undefined)
-        return fail(
-          'stalled',
-          'ModelMissing',
-          `Nothing provides "${id}": use a name such as "hf:owner/repo:Q4_K_M", or an id of the catalogue`,
-        );
-      if (acceptLicense && needsAcceptance(entry, await sources.licenses.accepted())) {
-        const accepted = await sources.licenses.accept(entry.license, id);
-        if (!accepted.ok) return accepted;
+      if (url !== undefined) {
+        const message = `In a cluster, pods fetch models of the catalogue and the Hugging Face Hub only: put the file of "${id}" on their volume`;
+        return fail('stalled', 'PulledByPods', message);
       }
-      const allowed = await sources.checkLicense(entry);
-      if (allowed.ok) pulls.request(id);
-      return allowed;
+      const resolved = await store.sources.resolve(id, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
+      if (!resolved.ok) return resolved;
+      if (resolved.value === undefined) return fail('stalled', 'ModelMissing', nothingProvides(id));
+      return await requestEntry(store, id, resolved.value, acceptLicense);
     },
     async removeModel(id) {
       const slots = [...board.current().slots.values()].filter(({ spec, status }) => spec?.model.default === id || status.model === id);
       if (slots.length > 0) return ok({ usedBy: slots.map(({ name }) => name) });
-      const forgotten = await forget(id);
+      const forgotten = await store.forget(id);
       if (!forgotten.ok) return forgotten;
       return ok(forgotten.value ? 'removed' : 'absent');
     },

@@ -19,7 +19,7 @@ const WEIGHTS_SHARE = 0.8;
 const HOST_SHARE = 0.9;
 const PROBE_TIMEOUT_MS = 5000;
 
-/** `lastGoodFile` keeps the last valid entries of `models.toml`. Without it, they are kept in memory only. */
+/** `lastGoodFile` keeps the last valid entries of `models.toml`. */
 export async function createServiceCatalogue(
   { settings, env, log, providers }: ServiceOptions,
   keep: { readonly lastGoodFile?: string } = {},

@@ -1,8 +1,4 @@
-/**
- * Lists the models that come with a program instead of the store, by running the program or a container of its image.
- * The list is read again when the program or image has changed, and now and then, because a model may have been
- * fetched.
- */
+/** Lists the models that come with a program, by running it or a container of its image, again now and then. */
 import { execFile } from 'node:child_process';
 import type { OwnModelSource } from '../models/store.ts';
 import type { OwnModel, OwnModels, Provider, ProviderRegistry } from '../providers/provider.ts';
@@ -14,7 +10,6 @@ import type { OwnProgram } from './world.ts';
 
 export interface OwnModelDeps {
   readonly providers: ProviderRegistry;
-  /** Those that run on this machine itself; undefined where workloads run in images. */
   readonly programs: readonly OwnProgram[] | undefined;
   readonly runtime: Pick<Runtime, 'observe' | 'print'>;
   readonly imagesOf: (provider: Provider) => readonly ImageReference[];
@@ -67,9 +62,7 @@ export function createOwnModels(deps: OwnModelDeps): OwnModelSource {
         ...(listed.model.family === undefined ? {} : { family: listed.model.family }),
       }));
     },
-    async names(): Promise<readonly ModelId[]> {
-      return (await listAll(owners)).map(({ model }) => model.id);
-    },
+    names: async (): Promise<readonly ModelId[]> => (await listAll(owners)).map(({ model }) => model.id),
   };
 }
 
@@ -110,7 +103,6 @@ async function printedByImage({ runtime, imagesOf }: OwnModelDeps, provider: Pro
   return printed.ok ? printed.value : undefined;
 }
 
-/** Those that need not be pulled first. */
 export async function imagesHere(
   runtime: Pick<Runtime, 'observe'>,
   images: readonly ImageReference[],

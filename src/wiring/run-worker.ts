@@ -12,21 +12,18 @@ import { readSitePolicy } from './site-policy.ts';
 
 export interface WorkerParts {
   readonly providers: ProviderRegistry;
-  /** `onUse`: to be called with the id of each token that was accepted. */
   readonly createCheck: (settings: Settings, onUse: (id: string) => void) => Authorize;
 }
 
 /** The next start of the service waits longer for the port. */
 const ORPHAN_CHECK_MS = 500;
 
-/** Call this once, in a process that `worker-process.ts` has started. */
 export function runWorker(parts: WorkerParts): void {
   keepYoungHeapSmall();
   // A terminal or service manager signals all processes of a service. The controller decides when to stop.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   endWithController();
   let worker: Worker | undefined;
-  /** Messages that arrive while the worker starts. */
   const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'start') {
@@ -39,10 +36,7 @@ export function runWorker(parts: WorkerParts): void {
   });
 }
 
-/**
- * Node may miss the end of the channel if the controller crashes while it is sent a connection; then the parent
- * changes.
- */
+/** Node may miss the end of the channel if the controller crashes; then the parent changes. */
 function endWithController(): void {
   const controller = process.ppid;
   process.once('disconnect', () => process.exit(0));

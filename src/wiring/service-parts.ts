@@ -16,19 +16,14 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
-/** Fails for the first directory that cannot be created. */
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
   for (const key of ['SVC_STATE_DIR', 'SVC_MODELS_DIR'] as const) {
     const directory = settings[key];
     try {
       await mkdir(directory, { recursive: true });
     } catch (error) {
-      const why = messageOf(error);
-      return fail(
-        'stalled',
-        'SettingUnusable',
-        `Cannot create "${directory}": make it writable, or set "${key}" to another directory (${why})`,
-      );
+      const fix = `make it writable, or set "${key}" to another directory (${messageOf(error)})`;
+      return fail('stalled', 'SettingUnusable', `Cannot create "${directory}": ${fix}`);
     }
   }
   return ok(undefined);
@@ -75,22 +70,14 @@ export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shar
     return ok({ ...describeListening(host, port, addresses), bound: { host, port } });
   } catch (error) {
     const code = codeOf(error);
-    const where = `"${address.host}:${address.port}"`;
-    if (code === 'EADDRINUSE')
-      return fail('stalled', 'ListenFailed', `The address ${where} is already in use: free it, or set "SVC_LISTEN" to another one`);
-    if (code === 'EACCES')
-      return fail('stalled', 'ListenFailed', `The address ${where} requires privileges: set "SVC_LISTEN" to a port above 1023`);
-    return fail(
-      'stalled',
-      'ListenFailed',
-      `The address ${where} cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`,
-    );
+    const failed = (problem: string) => fail('stalled', 'ListenFailed', `The address "${address.host}:${address.port}" ${problem}`);
+    if (code === 'EADDRINUSE') return failed('is already in use: free it, or set "SVC_LISTEN" to another one');
+    if (code === 'EACCES') return failed('requires privileges: set "SVC_LISTEN" to a port above 1023');
+    return failed(`cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`);
   }
 }
 
-/**
- * Listens on `<state>/api.sock` if authentication is on; otherwise removes an old one. The service works without it.
- */
+/** Removes an old socket if authentication is off. The service works without it. */
 export async function listenLocally(
   local: LocalSocket,
   api: HttpApi,

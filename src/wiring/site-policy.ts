@@ -33,7 +33,6 @@ export function readSitePolicy(settings: SiteSettings, inCluster: boolean): Site
   };
 }
 
-/** A missing file names nothing. */
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');

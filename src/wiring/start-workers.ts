@@ -8,6 +8,7 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
+import { succeeds } from '../files/write-file.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
@@ -16,7 +17,6 @@ import type { Settings } from '../schema/settings/settings.ts';
 const PASSED_ON = ['NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'] as const;
 const MOST = 64;
 
-/** Number of processes that forward requests, including the controller. */
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { runtime }: Pick<World, 'runtime'>,
@@ -29,10 +29,8 @@ export async function countProcesses(
   }
   const count = wanted === 'auto' ? Math.min(MOST, availableParallelism()) : wanted;
   if (count === 1 || (await canSharePorts(settings.SVC_LISTEN))) return ok(count);
-  log.warn(
-    { workers: count },
-    'Requests are forwarded by one process, because several cannot listen on one port on this system: "SVC_WORKERS" has no effect',
-  );
+  const effect = 'Requests are forwarded by one process, because several cannot listen on one port on this system';
+  log.warn({ workers: count }, `${effect}: "SVC_WORKERS" has no effect`);
   return ok(1);
 }
 
@@ -53,7 +51,7 @@ export async function startWorkers(
   });
 }
 
-/** Nothing else of the environment: it may contain secrets, and settings come in a message. */
+/** The environment may contain secrets, and settings come in a message. */
 function environmentOf(env: ServiceOptions['env']): Readonly<Record<string, string>> {
   const own = getCompileCacheDir();
   const passedOn = PASSED_ON.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
@@ -61,17 +59,14 @@ function environmentOf(env: ServiceOptions['env']): Readonly<Record<string, stri
   return { ...(own === undefined ? {} : { NODE_COMPILE_CACHE: dirname(own) }), ...Object.fromEntries(passedOn) };
 }
 
-/**
- * The kernel shares a port between processes of one user, so two services would take each other's connections. This
- * waits until nobody has the port, and rejects with the system's error if it cannot be used.
- */
+/** The kernel shares a port between processes of one user: two services would take each other's connections. */
 type Address = Settings['SVC_LISTEN'];
 
 /** Workers of a service that was killed notice it at once, unless the machine is busy. */
 const FREED_WITHIN_MS = 3000;
 const POLL_MS = 50;
 
-/** Resolves when the address can be listened on. Rejects with the error of the system if it cannot be. */
+/** Rejects with the error of the system if the address cannot be listened on. */
 export async function untilFree(address: Address): Promise<void> {
   const until = performance.now() + FREED_WITHIN_MS;
   for (;;) {
@@ -87,10 +82,7 @@ export async function untilFree(address: Address): Promise<void> {
 
 /** Linux and FreeBSD can, macOS cannot. */
 export async function canSharePorts({ host }: Pick<Address, 'host'>): Promise<boolean> {
-  return await tryListen({ host, port: 0, reusePort: true }).then(
-    () => true,
-    () => false,
-  );
+  return await succeeds(tryListen({ host, port: 0, reusePort: true }));
 }
 
 async function tryListen(options: Address & { readonly exclusive?: boolean; readonly reusePort?: boolean }): Promise<void> {

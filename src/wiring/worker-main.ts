@@ -8,10 +8,7 @@ import { runWorker } from './run-worker.ts';
 keepTickShape();
 runWorker({
   providers: PROVIDERS,
-  /**
-   * Reads the file of tokens itself, so a token is refused before its revocation is confirmed. The controller logs
-   * problems.
-   */
+  /** Reads the file of tokens itself, so a token is refused before its revocation is confirmed. */
   createCheck(settings, onUse) {
     const store = createTokenStore({ path: tokenFileOf(settings), log: { warn: () => undefined } });
     return createTokenCheck(settings, { store, onUse });

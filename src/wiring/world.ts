@@ -39,7 +39,6 @@ export interface OwnProgram extends HostProgram {
 
 export interface World {
   readonly runtime: Runtime;
-  /** Undefined where workloads run in images. */
   readonly programs?: readonly OwnProgram[];
   readonly source: SlotSource;
   readonly toolboxes: () => ToolboxImages;
@@ -47,20 +46,15 @@ export interface World {
   wantNothing(): void;
   readonly models: ModelStore;
   readonly modelFiles: DirectoryModelStore;
-  /** The models of a cluster. Undefined on a host. */
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
-  /** The tokens that all replicas share. Undefined on a host, where they are in a file. */
   readonly tokens?: TokenSecret;
-  /** Records of earlier controllers for the loop. */
   readonly records: FailureRecords;
   readonly editor: SlotEditor;
-  /** Undefined in a cluster, where slots are no files. */
   readonly profiles?: ProfileStore;
   readonly sinks: readonly StatusSink[];
   /** The traffic for the loop, including other replicas'. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;
-  /** Only the leader executes plans. */
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
@@ -68,16 +62,11 @@ export interface World {
   readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */
   start(observer: KubeObserver): void;
-  /** Gives up leadership. Everything else continues. */
   resign(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/**
- * Reads slots, toolbox images and the catalogue together, so each pass sees all in their latest version. `lastGoodFile`
- * keeps the last valid `toolboxes.toml`; without it, only memory does.
- */
-/** `lastGoodFile` keeps the last valid `toolboxes.toml`. Without it, that is kept in memory only. */
+/** Reads all inputs together, so each pass sees the latest version. `lastGoodFile` keeps the last `toolboxes.toml`. */
 export async function createDesiredInputs(
   { settings, toolboxManifest, log }: ServiceOptions,
   slots: SlotSource,

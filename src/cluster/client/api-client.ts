@@ -14,12 +14,10 @@ import type { Credentials, KubeApi, KubeManifest, KubeObject, ResourceType } fro
 export interface KubeApiOptions extends CredentialsOptions {
   /** Takes precedence over the namespace of the context or of the pod. */
   readonly namespace?: string | undefined;
-  /** Version of this program, for the user agent. */
   readonly version: string;
   /** Maximum number of requests in flight, without watches and logs. */
   readonly concurrency?: number;
   readonly timeoutMs?: number;
-  /** Called for each request when its response has been received or it has failed. */
   readonly onRequest?: KubeObserver['requestEnded'];
 }
 

@@ -11,7 +11,6 @@ export interface CredentialsOptions {
   readonly kubeconfigText?: string | undefined;
   /** Takes precedence over `env`. */
   readonly kubeconfigPath?: string | undefined;
-  /** A context of the kubeconfig. Default: its current context. */
   readonly context?: string | undefined;
   readonly serviceAccountDir?: string | undefined;
 }

@@ -15,13 +15,10 @@ import { createSemaphore } from '../../platform/semaphore.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Absolute path on the server. */
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
-  /**
-   * Accepts a compressed response. API servers compress those above 128 KiB, to a tenth; they never compress watches.
-   */
+  /** API servers compress responses above 128 KiB, to a tenth; they never compress watches. */
   readonly mayCompress?: boolean;
 }
 
@@ -43,7 +40,6 @@ const KEEP_ALIVE_MS = 15_000;
 /** A GET that receives nothing on a kept connection for this share of its timeout is repeated on a new one. */
 const KEPT_SHARE = 1 / 3;
 
-/** A response with an error status, or the result of a successful one. */
 export type Answer<T> = Refusal & { readonly received?: { readonly value: T } };
 
 interface Exchange {
@@ -78,7 +74,6 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     return (isPlain ? requestHttp : requestHttps)(`${base.origin}${prefix}${path}`, { ...options, method, headers });
   }
 
-  /** Resolves with the head of the response; rejects if none is received. */
   async function send(request: ClientRequest, body: string | undefined, agent: HttpAgent): Promise<Exchange> {
     const isRepeatable = request.reusedSocket && request.method === 'GET';
     const silenceTimer = isRepeatable ? setTimeout(() => request.destroy(silenceError()), timeoutMs * KEPT_SHARE) : undefined;
@@ -117,10 +112,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
     });
   }
 
-  /**
-   * Fails if no complete response was received. The server may close a keep-alive connection just when it is used
-   * again: a read is then repeated, with another call of `receive`; a write may have been carried out.
-   */
+  /** The server may close a kept connection just when it is used. Only reads repeat: a write may have happened. */
   async function exchange<T>(request: HttpRequest, signal: AbortSignal, receive: Receive<T>): Promise<Result<Answer<T>>> {
     const first = await attempt(request, signal, receive);
     const last = first === 'stale' && request.method === 'GET' ? await attempt(request, signal, receive) : first;
@@ -197,10 +189,7 @@ function unreachable(server: string, error: unknown, timedOutMs: number | undefi
   return failed(`The API server at "${server}" cannot be reached (${code}): check that it is running`);
 }
 
-/**
- * Gives a request its own signal, which aborts when the outer one does or after `timeoutMs`. Leaves no listener on the
- * outer signal, which may live as long as the process.
- */
+/** Leaves no listener on the outer signal, which may live as long as the process. */
 export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, send: (limited: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController();
   const abort = (): void => own.abort();
@@ -215,10 +204,8 @@ export async function withTimeout<T>(timeoutMs: number, signal: AbortSignal, sen
   }
 }
 
-/** A semaphore for requests. Resolves with undefined if the signal aborts while the request is pending. */
-type RequestGate = <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined>;
-
-export function createRequestGate(limit: number): RequestGate {
+/** Resolves with undefined if the signal aborts while the request is pending. */
+export function createRequestGate(limit: number): <T>(signal: AbortSignal, work: () => Promise<T>) => Promise<T | undefined> {
   const semaphore = createSemaphore(limit);
   return async (signal, work) => {
     if (!(await semaphore.acquire(signal))) return undefined;

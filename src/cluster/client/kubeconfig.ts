@@ -8,7 +8,7 @@ import type { Access, Credentials, TlsOptions } from './ports.ts';
 
 interface KubeconfigSource {
   readonly text: string | undefined;
-  /** Used if there is no text. The files are merged, and the first one has precedence. */
+  /** Used if there is no text; the first file has precedence. */
   readonly paths: readonly string[];
   readonly context: string | undefined;
 }

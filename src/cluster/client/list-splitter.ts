@@ -1,7 +1,6 @@
 /**
- * Splits the JSON text of a list into its items while it arrives. An API server that answers from its cache sends the
- * whole list at once, which may be a hundred MB: neither that text nor the parsed list is ever in memory as a whole.
- * The parts are checked when they are parsed.
+ * Splits the JSON text of a list into its items while it arrives, and a watch into lines. A cache answers with a whole
+ * list at once, maybe a hundred MB: neither its text nor the parsed list is ever in memory as a whole.
  */
 import { jsonFields, JsonScanner, type JsonFilter } from '../../schema/words/json-scanner.ts';
 
@@ -51,10 +50,7 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
   });
 
   return {
-    /**
-     * Returns the texts of the items that are complete, or undefined if a part is too large or an item is no object.
-     * After that, nothing more can be read.
-     */
+    /** The texts of complete items; undefined, and nothing more is read, if a part is too large or no object. */
     push(bytes: Uint8Array): string[] | undefined {
       texts = [];
       chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -64,18 +60,15 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
       offset += chunk.length;
       return hasFailed || scanner.status === 'invalid' ? undefined : texts;
     },
-    /** Returns the text of the list without its items, after everything was pushed. */
     envelope: (): string => envelope.take(),
   };
 }
 
-/** Collects bytes up to a limit. */
 function createPart(limitBytes: number) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   const text = (): string => Buffer.concat(chunks).toString('utf8');
   return {
-    /** Returns false if the limit is exceeded. */
     add(chunk: Uint8Array): boolean {
       bytes += chunk.length;
       if (chunk.length > 0) chunks.push(chunk);
@@ -88,12 +81,6 @@ function createPart(limitBytes: number) {
     },
   };
 }
-
-/**
- * Splits a stream of bytes into lines. Splits at the newline byte, so that characters which span two chunks stay
- * intact. Unlike `platform/read-body.ts`, which cuts long lines, this rejects them: part of a JSON document is of no
- * use.
- */
 
 const NEWLINE = 0x0a;
 
@@ -109,10 +96,7 @@ export function createLineBuffer(limitBytes: number) {
   }
 
   return {
-    /**
-     * Returns the lines that are complete, without newlines, or undefined if a line exceeds the limit. After that,
-     * nothing more can be read.
-     */
+    /** Complete lines without newlines; undefined if a line exceeds the limit: then nothing more can be read. */
     push(chunk: Uint8Array): string[] | undefined {
       const lines: string[] = [];
       let start = 0;

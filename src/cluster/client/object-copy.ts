@@ -3,16 +3,7 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Clock } from '../../reconciler/ports.ts';
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/object-fields.ts';
-import {
-  afterReceived,
-  afterWatchEnded,
-  afterWatchOpened,
-  confirmed,
-  causeAfter,
-  copyAgeMs,
-  watchResult,
-  type CopyAge,
-} from './decide/choose-list.ts';
+import * as decide from './decide/choose-list.ts';
 import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
@@ -20,9 +11,7 @@ import type { WatchOutcome } from './read-watch.ts';
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
 
-/** A write of ours that no list confirmed yet. */
 interface UnconfirmedWrite {
-  /** Number of lists that had begun. */
   readonly since: number;
   readonly removedUid: string | undefined;
 }
@@ -34,17 +23,13 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   let lists = 0;
   let urgent = false;
 
-  /** Returns the stored object if it has the same version. */
   function sameVersion({ metadata }: KubeObject): KubeObject | undefined {
     const stored = objects.get(metadata.name);
     const { uid, resourceVersion } = stored?.metadata ?? {};
     return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid ? stored : undefined;
   }
 
-  /**
-   * Keeps the stored object of the same version: callers compare by identity. A version with the same content is no
-   * change.
-   */
+  /** Callers compare by identity, so the stored object of the same version stays. */
   function put(object: KubeObject): boolean {
     const before = objects.get(object.metadata.name);
     if (sameVersion(object) !== undefined) return false;
@@ -65,12 +50,8 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
   return {
     items: (): ReadonlyMap<string, KubeObject> => objects,
     sameVersion,
-    /** The version from which a watch continues. */
     resourceVersion: (): string => version,
-    /**
-     * Call it when a list request starts, and pass the result to `replaceAll`: own writes in between are newer than the
-     * list.
-     */
+    /** Pass the result to `replaceAll`: own writes in between are newer than the list. */
     beginList: (): number => (lists += 1),
     /** Returns whether anything changed, like `noteWritten` and `noteRemoved`. */
     replaceAll({ items, resourceVersion }: ObjectList, begun: number): boolean {
@@ -108,7 +89,6 @@ export function createObjectCopy(transform: Transform, isUrgent: IsUrgent = () =
       unconfirmed.set(name, { since: lists, removedUid: uid });
       return drop(name);
     },
-    /** Returns whether there was an urgent change since the last call. */
     consumeUrgency(): boolean {
       const wasUrgent = urgent;
       urgent = false;
@@ -127,28 +107,27 @@ function hasSameContent(left: KubeObject, right: KubeObject): boolean {
 
 export type CopyObserver = Pick<KubeObserver, 'copyStarted' | 'copyListed' | 'copyWatchEnded'>;
 
-/** Tracks the age of a reflector's copy and reports its lists and watches to the observer. */
 export function createCopyRecord(resource: string, clock: Clock, observer: CopyObserver) {
-  let age: CopyAge = confirmed(clock.now());
+  let age: decide.CopyAge = decide.confirmed(clock.now());
   let cause: ListCause = 'start';
   return {
     started(signal: AbortSignal): void {
-      age = confirmed(clock.now());
-      observer.copyStarted({ resource, ageMs: () => copyAgeMs(age, clock.now()) }, signal);
+      age = decide.confirmed(clock.now());
+      observer.copyStarted({ resource, ageMs: () => decide.copyAgeMs(age, clock.now()) }, signal);
     },
     listed(): void {
-      age = confirmed(clock.now());
+      age = decide.confirmed(clock.now());
       observer.copyListed({ resource, cause });
       cause = 'due';
     },
-    watchOpened: (): void => void (age = afterWatchOpened(age, clock.now())),
-    received: (): void => void (age = afterReceived(age, clock.now())),
+    watchOpened: (): void => void (age = decide.afterWatchOpened(age, clock.now())),
+    received: (): void => void (age = decide.afterReceived(age, clock.now())),
     watchEnded(outcome: WatchOutcome): void {
-      const result = watchResult(outcome);
-      age = afterWatchEnded(age, result === 'ended', clock.now());
+      const result = decide.watchResult(outcome);
+      age = decide.afterWatchEnded(age, result === 'ended', clock.now());
       observer.copyWatchEnded({ resource, result });
       // A watch that is refused does not change why the next list becomes necessary.
-      if (result !== 'refused') cause = causeAfter(result);
+      if (result !== 'refused') cause = decide.causeAfter(result);
     },
   };
 }

@@ -1,7 +1,4 @@
-/**
- * The interfaces of a cluster; adapters are in this folder and in `cluster/leadership/`. Objects are plain JSON as the
- * server sent them: code that reads a field checks it first.
- */
+/** The interfaces of a cluster. Objects are JSON as the server sent it: code that reads a field checks it first. */
 import type { Agent } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import type { Wake } from '../../reconciler/ports.ts';
@@ -13,19 +10,14 @@ export interface Access {
   readonly headers: Readonly<Record<string, string>>;
   /** The same object as long as its contents are the same: connections depend on it. */
   readonly tls: TlsOptions;
-  /** Present if requests go through a proxy. */
   readonly agent?: Agent;
 }
 
 export interface Credentials {
   /** `https://10.0.0.1:443`, without user and password. */
   readonly server: string;
-  /** The namespace of the kubeconfig context or of the pod. */
   readonly namespace: string | undefined;
-  /**
-   * Headers and TLS options of the next request. Reads rotated tokens from time to time. Throws if there are no
-   * credentials.
-   */
+  /** Reads rotated tokens from time to time. Throws if there are no credentials. */
   access(): Promise<Access>;
   /** Discards cached credentials after the server rejected them. Returns false if that happened a moment ago. */
   renew(): boolean;
@@ -85,14 +77,11 @@ export interface ApplyOptions {
 
 export interface RemoveOptions {
   readonly graceSeconds?: number;
-  /** Removes the object only if it has this UID. */
   readonly uid?: string;
 }
 
-/** Reduces an object to the fields that are stored. */
 export type Transform = (object: KubeObject) => KubeObject;
 
-/** Restricts a type to some of its objects. Default: all. */
 export interface Selectors {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
@@ -102,8 +91,8 @@ export interface ListOptions extends Selectors {
   /** Called for each object while the list arrives: complete lists are large. */
   readonly transform?: Transform;
   /**
-   * The server may answer from its cache if that is not older than this resource version ("0": any age). Fails with
-   * `Expired` if the cache does not reach it. Undefined: the newest state, which older servers read from etcd.
+   * The server may answer from its cache if that reaches this resource version ("0": any age); otherwise it fails with
+   * `Expired`. Undefined: the newest state, which older servers read from etcd.
    */
   readonly notOlderThan?: string;
 }
@@ -121,15 +110,12 @@ export interface ObjectList {
 }
 
 /**
- * Requests in one namespace. A limited number runs concurrently. Expected failures are not thrown. Reasons: `NotFound`,
- * `AlreadyExists`, `Conflict`, `Invalid` (stalled; with the server's message, which names the field), `Forbidden`
- * (stalled; names verb and resource), `Unauthorized`, `ApiBusy` (429, 503; waiting if there was a Retry-After header),
- * `ApiFailed` (other 5xx, or a malformed response), `ApiUnreachable`, `ApiUntrusted` (certificates), `Expired` (410,
- * and 504 for a version that the server does not have yet), `Aborted`.
+ * Requests in one namespace, a limited number at a time. Failures are values, among them `Invalid` (stalled, with the
+ * server's message), `Forbidden` (stalled), `ApiBusy` (429, 503), `ApiFailed` (other 5xx, or a malformed response),
+ * `ApiUntrusted` (certificates) and `Expired` (410, or 504 for a version that the server does not have yet).
  */
 export interface KubeApi {
   readonly namespace: string;
-  /** Address for messages. */
   readonly server: string;
   get(type: ResourceType, name: string, signal: AbortSignal): Promise<Result<KubeObject>>;
   list(type: ResourceType, options: ListOptions, signal: AbortSignal): Promise<Result<ObjectList>>;
@@ -144,7 +130,6 @@ export interface KubeApi {
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
   /** Streams a watch (`watch: 'true'` in the query) or a log of any length. Ends when the signal aborts. */
   stream(type: ResourceType, options: StreamOptions, signal: AbortSignal): Promise<Result<AsyncIterable<Uint8Array>>>;
-  /** Whether the server currently serves this type of resource. */
   serves(type: ResourceType, signal: AbortSignal): Promise<Result<boolean>>;
 }
 
@@ -153,25 +138,18 @@ export type CopyHealth =
   | { readonly kind: 'starting' | 'current' }
   | { readonly kind: 'unreachable'; readonly sinceMs: number; readonly message: string; readonly listed: boolean };
 
-/**
- * A copy of all objects of one kind in the namespace (or of those with a label), kept up to date by list, watch and
- * periodic lists. It lags behind the server; our own writes are added with `noteWritten` and `noteRemoved`.
- */
+/** Copies all objects of one kind, or those with a label. It lags behind the server; note our own writes in it. */
 export interface Reflector {
   /** Objects by name. Returns the same object as long as its resource version is the same. */
   items(): ReadonlyMap<string, KubeObject>;
-  /** `starting` until the first list succeeded. */
   health(): CopyHealth;
-  /** Adds the object that a write returned. Ignored if the copy has a newer version. */
   noteWritten(object: KubeObject): void;
   /** Removes an object that we removed. Only another UID or a later list lets it reappear, not an older event. */
   noteRemoved(name: string, uid: string): void;
   changes(wake: Wake, signal: AbortSignal): void;
-  /** Runs until the signal aborts. */
   start(signal: AbortSignal): void;
 }
 
-/** Which replica reconciles. */
 export interface Leadership {
   /** Whether this replica leads now. False as soon as its lease may have expired, whatever the server says later. */
   leads(): boolean;

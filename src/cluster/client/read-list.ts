@@ -26,9 +26,8 @@ interface Page extends ObjectList {
 }
 
 /**
- * `read` fetches one page. If the list expires between two pages, it is read again as a whole. Servers ignore the page
- * size in responses from their cache, but would read from etcd to make pages of a version above zero: there, none is
- * sent.
+ * `read` fetches one page. Servers ignore the page size in responses from their cache, but would read from etcd to make
+ * pages of a version above zero: there, none is sent.
  */
 export async function readList(type: ResourceType, options: ListOptions, read: ReadBody): Promise<Result<ObjectList>> {
   const { transform, notOlderThan, ...selectors } = options;
@@ -98,9 +97,8 @@ const SILENT_MS = 10_000;
 const WITHIN_S = 120;
 
 /**
- * Reads all objects from a watch that begins with them, up to the mark, and then ends it. Fails with `Invalid` if the
- * server refuses or ignores the parameters, or reports an error in the stream, as servers do whose etcd cannot report
- * its progress. Other failures are those of any watch.
+ * Fails with `Invalid` if the server refuses or ignores the parameters, or reports an error in the stream, as with an
+ * etcd that cannot report its progress.
  */
 export async function readStreamedList(options: StreamedListOptions, signal: AbortSignal): Promise<Result<ObjectList>> {
   const { api, type, selectors, from, clock } = options;
@@ -133,7 +131,6 @@ export async function readStreamedList(options: StreamedListOptions, signal: Abo
   }
 }
 
-/** Returns undefined if the stream ended, or continues, without the mark. */
 async function collect(
   chunks: AsyncIterable<Uint8Array>,
   transform: Transform,

@@ -10,7 +10,6 @@ export type WatchOutcome =
   | { readonly kind: 'relist' }
   /** The next watch continues from here. */
   | { readonly kind: 'ended'; readonly orderly: boolean; readonly livedMs: number; readonly bookmarked: boolean }
-  /** Events are missing: a list must be read. */
   | { readonly kind: 'lost'; readonly orderly: false; readonly livedMs: number };
 
 /** When the next list is due (monotonic milliseconds), once a bookmark shows that the watch is alive and before. */
@@ -36,7 +35,6 @@ interface WatchSink {
 
 interface WatchSignals {
   readonly signal: AbortSignal;
-  /** Aborts when a list is needed now. */
   readonly relist: AbortSignal;
 }
 
@@ -94,7 +92,6 @@ async function readEvents(chunks: AsyncIterable<Uint8Array>, sink: WatchSink, wa
   }
 }
 
-/** Why a watchdog aborts its signal. */
 const RELIST = 'relist';
 const TIMED_OUT = 'timed out';
 

@@ -16,20 +16,7 @@ import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { createClock, addWake, pause } from '../../platform/clock.ts';
 import { createCopyRecord, createObjectCopy, type CopyObserver, type IsUrgent } from './object-copy.ts';
-import {
-  afterFailedList,
-  cannotStream,
-  chooseList,
-  isNewest,
-  oldestOf,
-  expiredDelayMs,
-  failuresAfter,
-  relistDelayMs,
-  retryDelayMs,
-  rewatchDelayMs,
-  watchSeconds,
-  type ListWay,
-} from './decide/choose-list.ts';
+import * as decide from './decide/choose-list.ts';
 import { compareVersions } from './decide/object-fields.ts';
 import { resourceName } from './decide/resource-path.ts';
 import { NO_OBSERVER } from './client-observer.ts';
@@ -41,21 +28,15 @@ export interface ReflectorOptions {
   readonly api: KubeApi;
   readonly type: ResourceType;
   readonly labelSelector?: string;
-  /** `metadata.name=…` for one object, which a Role may then grant by its name. */
+  /** `metadata.name=…`, which a Role may grant by its name. */
   readonly fieldSelector?: string;
   /** Must keep name, UID and resource version. Default: removes `managedFields`, half the size of an object. */
   readonly transform?: Transform;
-  /**
-   * Whether a change wakes subscribers immediately instead of within `BATCH_MS`. Removals always do. Default: all
-   * changes.
-   */
+  /** Whether a change wakes subscribers at once instead of within `BATCH_MS`. Removals do. Default: all changes. */
   readonly isUrgent?: IsUrgent;
   readonly clock?: Clock;
-  /** Returns a number in [0, 1). */
   readonly random?: () => number;
-  /**
-   * Interval of the periodic lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes.
-   */
+  /** Interval of the lists while watches send bookmarks, plus or minus a tenth; otherwise at most ten minutes. */
   readonly relistMs?: number;
   /** A watch with bookmarks, which servers send every minute, is given up if nothing is received for this long. */
   readonly silentMs?: number;
@@ -63,14 +44,10 @@ export interface ReflectorOptions {
 }
 
 export interface RefreshableReflector extends Reflector {
-  /**
-   * Reads the newest state. Resolves when that has succeeded, which may need several attempts, or when the signal
-   * aborts.
-   */
+  /** Reads the newest state, in as many attempts as that takes. Resolves when read, or when the signal aborts. */
   refresh(signal: AbortSignal): Promise<void>;
 }
 
-/** Whether the API server has listed the objects at least once. */
 export function wasListed(copy: Pick<Reflector, 'health'>): boolean {
   const health = copy.health();
   return health.kind === 'unreachable' ? health.listed : health.kind === 'current';
@@ -87,11 +64,8 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
   const copy = createObjectCopy(transform, options.isUrgent);
   const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
-  /** Callbacks that wait for a list of the newest state, and since when. */
   const refreshes = new Map<() => void, number>();
-  /** Aborts to end the watch for a list. */
   let relist = new AbortController();
-  /** False once the server has shown that it cannot. */
   let streams = true;
   let listed = false;
   let outage: { readonly sinceMs: number; readonly message: string } | undefined;
@@ -108,7 +82,7 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     if (isNew) wakeAll();
   }
 
-  async function read(way: ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
+  async function read(way: decide.ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
     // Keeping the known objects avoids holding thousands of objects twice.
     const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
     if (way.kind === 'streamed') {
@@ -124,18 +98,18 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     relist = new AbortController();
     let needs = { version: copy.resourceVersion(), newest: refreshes.size > 0, streams };
     for (;;) {
-      const way = chooseList(needs);
+      const way = decide.chooseList(needs);
       const answer = withoutOlder(way, await read(way, signal));
       if (!answer.ok) {
         const { reason } = answer.failure;
-        if (cannotStream(way, reason)) streams = false;
-        const next = afterFailedList(way, needs, reason);
+        if (decide.cannotStream(way, reason)) streams = false;
+        const next = decide.afterFailedList(way, needs, reason);
         if (next === undefined) return answer;
         needs = next;
         continue;
       }
       replace(answer.value, begun);
-      if (isNewest(way)) readNewest(beganAt);
+      if (decide.isNewest(way)) readNewest(beganAt);
       return ok(undefined);
     }
   }
@@ -172,7 +146,7 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
 
   async function watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome> {
     const untilListS = Math.max(1, Math.ceil((due.bookmarked - clock.now()) / 1000));
-    const timeoutSeconds = Math.min(watchSeconds(random()), untilListS + 1);
+    const timeoutSeconds = Math.min(decide.watchSeconds(random()), untilListS + 1);
     const query = {
       watch: 'true',
       allowWatchBookmarks: 'true',
@@ -228,8 +202,8 @@ function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 /** A cache that broke its promise would take the copy back in time. */
-function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectList> {
-  const oldest = oldestOf(way);
+function withoutOlder(way: decide.ListWay, answer: Result<ObjectList>): Result<ObjectList> {
+  const oldest = decide.oldestOf(way);
   const order = answer.ok ? compareVersions(answer.value.resourceVersion, oldest) : undefined;
   return order !== undefined && order < 0
     ? fail('retry', 'Expired', `The API server sent a list that is older than version "${oldest}"`)
@@ -238,7 +212,6 @@ function withoutOlder(way: ListWay, answer: Result<ObjectList>): Result<ObjectLi
 
 interface ListWatchLoop {
   list(signal: AbortSignal): Promise<Result<void>>;
-  /** Watches until it is time for the next list, or until the watch ends. */
   watch(due: ListDue, signal: AbortSignal): Promise<WatchOutcome>;
   onFailure(failure: Failure): void;
   readonly clock: Clock;
@@ -250,7 +223,7 @@ interface ListWatchLoop {
 const UNPROVEN_RELIST_MS = 600_000;
 const NOW: ListDue = { bookmarked: Number.NEGATIVE_INFINITY, otherwise: Number.NEGATIVE_INFINITY };
 
-/** Runs until the signal aborts. Never sends requests in a hot loop: the delay grows with each failure in a row. */
+/** Never sends requests in a hot loop: the delay grows with each failure in a row. */
 async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatchLoop, signal: AbortSignal): Promise<void> {
   const { clock, random, relistMs } = options;
   let failures = 0;
@@ -265,7 +238,7 @@ async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatc
       if (!answer.ok) {
         failures += 1;
         if (!signal.aborted) onFailure(answer.failure);
-        await waitAfter(answer.failure, retryDelayMs(failures, random()));
+        await waitAfter(answer.failure, decide.retryDelayMs(failures, random()));
         continue;
       }
       due = nextLists(clock.now(), relistMs, random());
@@ -280,13 +253,14 @@ async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatc
       else onFailure(end.failure);
       failures += 1;
       // The first expired version is normal after a long outage.
-      await waitAfter(end.failure, isExpired ? expiredDelayMs(failures - 1, random()) : retryDelayMs(failures, random()));
+      await waitAfter(end.failure, isExpired ? decide.expiredDelayMs(failures - 1, random()) : decide.retryDelayMs(failures, random()));
     } else {
       const isFirst = failures === 0;
-      failures = failuresAfter(failures, end);
+      failures = decide.failuresAfter(failures, end);
       if (end.kind === 'lost') due = NOW;
       else if (end.bookmarked) due = { ...due, otherwise: nextLists(clock.now(), relistMs, random()).otherwise };
-      const delayMs = end.kind === 'lost' ? expiredDelayMs(isFirst ? 0 : failures, random()) : rewatchDelayMs(failures, end, random());
+      const delayMs =
+        end.kind === 'lost' ? decide.expiredDelayMs(isFirst ? 0 : failures, random()) : decide.rewatchDelayMs(failures, end, random());
       await pause(clock, delayMs, signal);
     }
   }
@@ -294,7 +268,7 @@ async function runListWatchLoop({ list, watch, onFailure, ...options }: ListWatc
 
 function nextLists(now: number, relistMs: number, random: number): ListDue {
   return {
-    bookmarked: now + relistDelayMs(relistMs, random),
-    otherwise: now + relistDelayMs(Math.min(relistMs, UNPROVEN_RELIST_MS), random),
+    bookmarked: now + decide.relistDelayMs(relistMs, random),
+    otherwise: now + decide.relistDelayMs(Math.min(relistMs, UNPROVEN_RELIST_MS), random),
   };
 }

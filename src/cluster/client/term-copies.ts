@@ -11,10 +11,7 @@ export function createTermCopies() {
   const nothing: ReadonlyMap<string, KubeObject> = new Map();
   const begins: ((term: AbortSignal) => Promise<void>)[] = [];
   return {
-    /**
-     * `open` is called for each term. `begin` starts the copy, not its own `start`. Without a term, its health is
-     * "current".
-     */
+    /** `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
     add(open: () => RefreshableReflector): Reflector {
       const wakes = new Set<Wake>();
       let current: RefreshableReflector | undefined;
@@ -39,7 +36,7 @@ export function createTermCopies() {
         start: () => undefined,
       };
     },
-    /** Starts all copies. Resolves when each has read the newest state, or when the term has ended. */
+    /** Resolves when each copy has read the newest state, or when the term has ended. */
     begin: async (term: AbortSignal): Promise<void> => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
   };
 }

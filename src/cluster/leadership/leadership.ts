@@ -1,7 +1,6 @@
 /**
- * Leader election on a Lease. `start` runs a loop until its signal aborts: `decide/lease-decision.ts` chooses the next
- * step, and the response yields the new state of the candidate. Events of `lease-watch.ts` change the state too, and
- * end a wait early. After every change, `term.ts` begins or ends the term. The phases of a replica:
+ * Leader election on a Lease. `start` runs a loop until its signal aborts, then ends the term and releases the Lease.
+ * The phases of a replica:
  *
  *      standby ── lease expired or released: acquire ──▶ leader ── renew, renew, … ──▶ leader
  *       ▲   └── no Lease: create it ──▶ holder, ── delay ──▶ ▲                           │
@@ -11,27 +10,9 @@
  * A term, in time since the leader sent its last renewal:
  *
  *      0 ────── renewMs: sends the next renewal ────── renewDeadlineMs: term ends ────── durationMs: others may acquire
- *
- * `leads`, `term` and `holder` never send a request. When the signal of `start` aborts, the term ends first, and then
- * the Lease is released, so that another replica can acquire it immediately.
  */
 import type { Failure } from '../../schema/words/failure.ts';
-import {
-  afterConflict,
-  afterFailure,
-  afterObservation,
-  afterWatchEvent,
-  afterWrite,
-  holdsLease,
-  leadsAt,
-  leaseTimes,
-  leaseToRelease,
-  newCandidate,
-  nextStep,
-  termOf,
-  type Candidate,
-  type LeaseWriteStep,
-} from './decide/lease-decision.ts';
+import * as election from './decide/lease-decision.ts';
 import { parseLease, SHORTEST_LEASE_MS } from './decide/lease-record.ts';
 import { createLeaseRequests, createLeaseWatch } from './lease-watch.ts';
 import type { KubeApi, Leadership } from '../client/ports.ts';
@@ -51,21 +32,19 @@ interface LeadershipDeps {
   readonly log?: SourceLog;
 }
 
-/** How long the release may take. If it fails, the next leader waits until the lease expires. */
 const RELEASE_WITHIN_MS = 1500;
 
 export interface LeaseLeadership extends Leadership {
-  /** The number of leader changes in the Lease. Undefined while the Lease is unknown or does not exist. */
   transitions(): number | undefined;
 }
 
 export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
   const { api, name, identity, now, log } = deps;
-  const times = leaseTimes(Math.ceil(Math.max(SHORTEST_LEASE_MS, deps.leaseDurationMs) / 1000) * 1000);
+  const times = election.leaseTimes(Math.ceil(Math.max(SHORTEST_LEASE_MS, deps.leaseDurationMs) / 1000) * 1000);
   const instance = crypto.randomUUID();
   const requests = createLeaseRequests({ api, name, holder: identity, instance, now, ...times });
   const monotonic = (): number => performance.now();
-  let candidate: Candidate = newCandidate(identity, instance, times);
+  let candidate: election.Candidate = election.newCandidate(identity, instance, times);
   /** The term also ends at this wall-clock time: the monotonic clock stands still while a machine is suspended. */
   let wallDeadline = 0;
   let wait = new AbortController();
@@ -73,10 +52,10 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
 
   const holder = (): string | undefined => (typeof candidate.observed === 'object' ? candidate.observed.holder || undefined : undefined);
   const term = createTerm({
-    leadsNow: () => leadsAt(candidate, monotonic()) && now() < wallDeadline,
+    leadsNow: () => election.leadsAt(candidate, monotonic()) && now() < wallDeadline,
     holder,
     untilChangeMs() {
-      const period = termOf(candidate);
+      const period = election.termOf(candidate);
       if (period === undefined) return undefined;
       const at = monotonic();
       const next = at < period.from ? period.from : period.until;
@@ -90,10 +69,10 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
   const watch = createLeaseWatch({
     api,
     name,
-    onChange: (lease) => update(afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic())),
+    onChange: (lease) => update(election.afterWatchEvent(candidate, lease === undefined ? 'absent' : parseLease(lease), monotonic())),
   });
 
-  function update(next: Candidate): void {
+  function update(next: election.Candidate): void {
     candidate = next;
     term.update();
     wait.abort();
@@ -105,7 +84,7 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
       const why = reason === 'Aborted' ? `"${api.server}" did not respond within ${times.requestTimeoutMs} ms` : message;
       log?.warn({ lease: name, reason }, `Could not read or write the Lease "${name}": ${why}`);
     }
-    update(afterFailure(candidate, monotonic(), Math.random()));
+    update(election.afterFailure(candidate, monotonic(), Math.random()));
   }
 
   async function observe(signal: AbortSignal): Promise<void> {
@@ -113,27 +92,27 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
     if (!answer.ok) return failed(answer.failure, signal);
     warnedReason = '';
     const before = candidate;
-    update(afterObservation(candidate, answer.value, monotonic()));
+    update(election.afterObservation(candidate, answer.value, monotonic()));
     // The watch should have reported this change, so it is dead.
     if (before.observed !== 'unknown' && before.observedAt !== candidate.observedAt) watch.stop();
   }
 
-  async function write(step: LeaseWriteStep, signal: AbortSignal): Promise<void> {
+  async function write(step: election.LeaseWriteStep, signal: AbortSignal): Promise<void> {
     const [sentAt, sentWallAt] = [monotonic(), now()];
     const answer = await requests.write(step.before, signal);
     if (answer.ok) {
       warnedReason = '';
       wallDeadline = sentWallAt + times.renewDeadlineMs;
       watch.stop();
-      update(afterWrite(candidate, step, { record: answer.value, sentAt, now: monotonic() }));
-    } else if (answer.failure.reason === 'Conflict') update(afterConflict(candidate, monotonic(), Math.random()));
+      update(election.afterWrite(candidate, step, { record: answer.value, sentAt, now: monotonic() }));
+    } else if (answer.failure.reason === 'Conflict') update(election.afterConflict(candidate, monotonic(), Math.random()));
     else failed(answer.failure, signal);
   }
 
   async function release(): Promise<void> {
     const limit = AbortSignal.timeout(RELEASE_WITHIN_MS);
     while (!limit.aborted) {
-      const record = leaseToRelease(candidate, monotonic());
+      const record = election.leaseToRelease(candidate, monotonic());
       if (record === undefined) return;
       const released = await requests.release(record, limit);
       // After a conflict, the Lease may contain a renewal of ours whose response was lost.
@@ -143,7 +122,7 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
         log?.warn({ lease: name }, `Could not release the Lease "${name}", so it must expire before another replica leads: ${message}`);
         return;
       }
-      candidate = afterObservation(candidate, answer.value, monotonic());
+      candidate = election.afterObservation(candidate, answer.value, monotonic());
     }
   }
 
@@ -162,9 +141,9 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
       signal.addEventListener('abort', stop, { once: true });
       while (!signal.aborted) {
         // Only a standby replica watches: a holder would only receive events of its own writes.
-        if (holdsLease(candidate)) watch.stop();
+        if (election.holdsLease(candidate)) watch.stop();
         else watch.start();
-        const step = nextStep(candidate, monotonic());
+        const step = election.nextStep(candidate, monotonic());
         if (step.kind === 'wait') {
           wait = new AbortController();
           await sleep(Math.max(1, Math.ceil(step.until - monotonic())), wait.signal);
@@ -177,10 +156,8 @@ export function createLeadership(deps: LeadershipDeps): LeaseLeadership {
   };
 }
 
-/** Begins and ends the terms of this replica as time passes and the candidate changes, and notifies the subscribers. */
-
 interface TermDeps {
-  /** Whether this replica holds an unexpired lease at this moment. */
+  /** Whether this replica holds an unexpired lease. */
   readonly leadsNow: () => boolean;
   readonly holder: () => string | undefined;
   /** Returns the milliseconds until `leadsNow` may change without an event, if known. */
@@ -201,7 +178,7 @@ function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: T
 
   const leads = (): boolean => !isOver && leadsNow();
 
-  /** Updates the term, its timer and the subscribers. Idempotent. Call it after every change. */
+  /** Idempotent. Call it after every change. */
   function update(): void {
     const before = current;
     const isLeader = leads();
@@ -233,14 +210,11 @@ function createTerm({ leadsNow, holder, untilChangeMs, identity, lease, log }: T
       refresh();
       return current !== undefined;
     },
-    /** Aborts when the current term ends; already aborted while there is none. */
     signal(): AbortSignal {
       refresh();
       return current?.signal ?? NO_TERM;
     },
-    /** Wakes when this replica starts or stops to lead, and when the holder changes. */
     changes: (wake: Wake, signal: AbortSignal): void => addWake(wakes, wake, signal),
-    /** Ends the current term for good: no other term begins. */
     end(): void {
       isOver = true;
       update();

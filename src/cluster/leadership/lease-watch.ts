@@ -14,7 +14,7 @@ import { composeLease, composeRelease, parseLease, type LeaseRecord, type LeaseW
 interface LeaseWatchDeps {
   readonly api: Pick<KubeApi, 'stream'>;
   readonly name: string;
-  /** Called with undefined if the Lease was deleted. */
+  /** Undefined: it was deleted. */
   readonly onChange: (lease: KubeObject | undefined) => void;
 }
 
@@ -28,13 +28,11 @@ const LONGEST_LINE_BYTES = 1024 * 1024;
 export function createLeaseWatch(deps: LeaseWatchDeps) {
   let running: AbortController | undefined;
   return {
-    /** Does nothing while the watch is running. */
     start(): void {
       if (running !== undefined) return;
       running = new AbortController();
       void watchUntilAborted(deps, running.signal);
     },
-    /** `onChange` is not called after that. */
     stop(): void {
       running?.abort();
       running = undefined;
@@ -53,8 +51,7 @@ async function watchUntilAborted(deps: LeaseWatchDeps, signal: AbortSignal): Pro
 
 async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortSignal): Promise<boolean> {
   const seconds = Math.round(WATCH_SECONDS.least + WATCH_SECONDS.spread * Math.random());
-  // Without a version, a watch starts with the current Lease, so no list is needed. That it may be outdated does no
-  // harm.
+  // Without a version, a watch starts with the current Lease, maybe an outdated one, so no list is needed.
   const query = { watch: 'true', fieldSelector: `metadata.name=${name}`, timeoutSeconds: String(seconds) };
   const stream = await api.stream(LEASES, { query }, signal);
   if (!stream.ok) return false;
@@ -75,7 +72,6 @@ async function watchOnce({ api, name, onChange }: LeaseWatchDeps, signal: AbortS
   return received;
 }
 
-/** Undefined for an error and anything else that is not an event. The lease is undefined if it was deleted. */
 function parseEvent(line: string): { readonly lease: KubeObject | undefined } | undefined {
   const event = parseJson(line);
   if (!isTable(event)) return undefined;
@@ -95,7 +91,6 @@ interface LeaseRequestsDeps extends Omit<LeaseWrite, 'nowMs'> {
 /** Somebody else wrote first. `NotFound` for a create means that the namespace does not exist. */
 const CONFLICTS = { create: new Set<Reason>(['Conflict', 'AlreadyExists']), replace: new Set<Reason>(['Conflict', 'NotFound']) };
 
-/** Gets, writes and releases the Lease for one candidate. `decide/lease-decision.ts` decides when. */
 export function createLeaseRequests(deps: LeaseRequestsDeps) {
   const { api, requestTimeoutMs, now, name, holder, instance, durationMs } = deps;
   const content = (): LeaseWrite => ({ name, holder, instance, durationMs, nowMs: now() });
@@ -112,13 +107,11 @@ export function createLeaseRequests(deps: LeaseRequestsDeps) {
       if (answer.ok) return ok(parseLease(answer.value));
       return answer.failure.reason === 'NotFound' ? ok('absent') : answer;
     },
-    /** Creates or replaces the Lease. Fails with `Conflict` if another candidate wrote first. */
     async write(before: LeaseRecord | undefined, signal: AbortSignal): Promise<Result<LeaseRecord>> {
       const verb = before === undefined ? 'create' : 'replace';
       const manifest = composeLease(before, content());
       return await withTimeout(requestTimeoutMs, signal, async (limited) => await send(verb, manifest, limited));
     },
-    /** Fails with `Conflict` if the Lease has another version. */
     release: async (before: LeaseRecord, signal: AbortSignal) => await send('replace', composeRelease(before, content()), signal),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Leadership for everything but the Lease: a replica that has just acquired it leads only once it has prepared itself.
- * Until then it remains a follower and writes nothing, and nobody else leads.
+ * A replica that has just acquired the Lease leads only once it has prepared itself. Until then it remains a follower,
+ * and nobody leads.
  */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -55,7 +55,7 @@ export function createReadyLeadership(lease: Leadership, prepare: (term: AbortSi
   };
 }
 
-/** A memo of `followLeader()`: nearly all of a board is made from the same objects as the last one. */
+/** Nearly all of a board is made from the same objects as the last one. */
 export function rememberFollowing(): (view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>) => BoardView {
   const followed = new WeakMap<BoardSlot, { readonly published: SlotStatus; readonly slot: BoardSlot }>();
   const followOnce: typeof followSlot = (slot, published) => {

@@ -1,23 +1,9 @@
-/**
- * Shares the traffic between replicas. Each one reports its traffic in an annotation of its own Lease, and the leader
- * reads the reports of the others from a copy that exists during its term. No replica waits for another one.
- */
+/** Replicas report their traffic in annotations of their own Leases; the leader reads them. None waits for another. */
 import type { Traffic, Wake } from '../../reconciler/ports.ts';
 import { addWake, sleep } from '../../platform/clock.ts';
 import { parseLease, renewTimeMs, microTime } from './decide/lease-record.ts';
 import { mergeTraffic, NO_HISTORY, rememberReport, wakeFor, type ReceivedReport } from './decide/merge-traffic.ts';
-import {
-  COARSE_MS,
-  composeReport,
-  LEAST_MS,
-  renewalMs,
-  reportDueAt,
-  formatTraffic,
-  parseTraffic,
-  TRAFFIC_ANNOTATION,
-  type LastReport,
-  type TrafficReport,
-} from './decide/traffic-report.ts';
+import * as reports from './decide/traffic-report.ts';
 import type { KubeApi, KubeObject, Reflector, KubeManifest } from '../client/ports.ts';
 import { LEASES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';
@@ -27,7 +13,6 @@ interface ReplicaReportsDeps {
   readonly api: Pick<KubeApi, 'get' | 'apply' | 'remove'>;
   /** The name of this replica and of its pod. */
   readonly identity: string;
-  /** UID of the pod, which then owns the Lease. */
   readonly podUid?: string;
   readonly local: Traffic;
   /** The Leases with the label `inference.svc.dev/component=gateway`; none while this replica does not lead. */
@@ -36,31 +21,19 @@ interface ReplicaReportsDeps {
   readonly leaseDurationMs: number;
   /** Unix milliseconds, for the times in Leases. */
   readonly now: () => number;
-  /** Milliseconds that never decrease, from the same clock as in `local`. Default: those of the process. */
+  /** The clock of `local`. */
   readonly monotonic?: () => number;
   readonly log?: Pick<SourceLog, 'warn'>;
-  /** Interval in which the leader looks for Leases of replicas that are gone. Default: a minute. */
   readonly tidyMs?: number;
-}
-
-export interface ReplicaReports {
-  /** The traffic of all replicas on the leader; otherwise the own. `abort` ends only requests of this replica. */
-  readonly traffic: Traffic;
-  /** Reports until the signal aborts. Then removes the report and resolves. */
-  start(signal: AbortSignal): Promise<void>;
 }
 
 interface Peer {
   readonly object: KubeObject;
-  /** Undefined if the annotation is missing or invalid. */
-  readonly report: TrafficReport | undefined;
-  /** When this version was first seen, on the monotonic clock. */
+  readonly report: reports.TrafficReport | undefined;
   readonly changedAt: number;
-  /** Whether the replica was alive when this version was written, as far as we know. */
   readonly wasAlive: boolean;
 }
 
-/** A Lease that has not changed for this long is removed. */
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
 const REQUEST_MS = 5000;
@@ -73,7 +46,9 @@ const LONGEST_PAUSE_MS = 10_000;
 
 const staleAfterMs = (leaseDurationMs: number): number => STALE_AFTER_PERIODS * leaseDurationMs;
 
-export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
+export type ReplicaReports = ReturnType<typeof createReplicaReports>;
+
+export function createReplicaReports(deps: ReplicaReportsDeps) {
   const { local, leases, now, log, monotonic = () => performance.now() } = deps;
   const ownName = `${REPORT_LEASE_PREFIX}${deps.identity}`;
   const staleMs = staleAfterMs(deps.leaseDurationMs);
@@ -81,9 +56,6 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   const wakes = new Set<Wake>();
   let history = NO_HISTORY;
 
-  /**
-   * Applies the changes of the reflector. Returns the milliseconds until the next pass is due; undefined if none is.
-   */
   function refresh(): number | undefined {
     const items = leases.items();
     let soonest: number | undefined;
@@ -103,9 +75,9 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   }
 
   function peerOf(name: string, object: KubeObject, before: Peer | undefined): Peer {
-    const report = parseTraffic(object.metadata.annotations?.[TRAFFIC_ANNOTATION]);
+    const report = reports.parseTraffic(object.metadata.annotations?.[reports.TRAFFIC_ANNOTATION]);
     if (report === undefined && (before === undefined || before.report !== undefined)) {
-      const problem = `The annotation "${TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
+      const problem = `The annotation "${reports.TRAFFIC_ANNOTATION}" of the Lease "${name}" is not a valid traffic report`;
       log?.warn({ lease: name }, `${problem}: find out which program writes it`);
     }
     // An older Lease may belong to a replica that is gone: only a recent renewal time shows that it is alive.
@@ -133,20 +105,24 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
     }
   }
 
-  return {
-    traffic: {
-      read() {
-        refresh();
-        return mergeTraffic(local.read(), received(), history);
-      },
-      abort: (workload) => local.abort(workload),
-      changes(wake, signal) {
-        if (signal.aborted) return;
-        local.changes(wake, signal);
-        addWake(wakes, wake, signal);
-      },
+  /** `abort` ends only requests of this replica. */
+  const traffic: Traffic = {
+    read() {
+      refresh();
+      return mergeTraffic(local.read(), received(), history);
     },
-    async start(signal) {
+    abort: (workload) => local.abort(workload),
+    changes(wake, signal) {
+      if (signal.aborted) return;
+      local.changes(wake, signal);
+      addWake(wakes, wake, signal);
+    },
+  };
+
+  return {
+    traffic,
+    /** Removes the report when the signal aborts, and then resolves. */
+    async start(signal: AbortSignal): Promise<void> {
       leases.changes(() => {
         const within = refresh();
         if (within !== undefined) for (const wake of wakes) wake(within);
@@ -161,39 +137,33 @@ export function createReplicaReports(deps: ReplicaReportsDeps): ReplicaReports {
   };
 }
 
-/**
- * Writes the traffic of this replica into its own Lease when demand begins, when activity changes, and periodically,
- * until the signal aborts. Then removes the Lease and resolves.
- */
 async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {
   const { api, identity, local, leaseDurationMs, now, log, monotonic = () => performance.now() } = deps;
   const name = `${REPORT_LEASE_PREFIX}${identity}`;
   const begunAt = now();
-  let last: LastReport | undefined;
+  let last: reports.LastReport | undefined;
   let failures = 0;
-  /** Demand may have begun since the last check. */
   let urgent = false;
   let wait = new AbortController();
 
-  /** Writes a report if one is due. Returns when the next one may be, unless demand begins. */
   async function reportIfDue(): Promise<number> {
     const at = monotonic();
     urgent = false;
-    const report = composeReport(local.read(), at);
-    const dueAt = reportDueAt(last, report, at, leaseDurationMs);
-    if (dueAt > at) return Math.min(dueAt, at + COARSE_MS);
+    const report = reports.composeReport(local.read(), at);
+    const dueAt = reports.reportDueAt(last, report, at, leaseDurationMs);
+    if (dueAt > at) return Math.min(dueAt, at + reports.COARSE_MS);
     const limit = AbortSignal.timeout(REQUEST_MS);
     const written = await api.apply(LEASES, reportManifest(deps, report, begunAt), { fieldManager: FIELD_MANAGER }, limit);
     if (signal.aborted) return 0;
     if (written.ok) {
       failures = 0;
       last = { at, report };
-      return at + Math.min(COARSE_MS, leaseDurationMs);
+      return at + Math.min(reports.COARSE_MS, leaseDurationMs);
     }
     const { reason, message } = written.failure;
     if (failures === 0) log?.warn({ lease: name, reason }, `Could not report traffic to the leader: ${message}`);
     failures += 1;
-    return monotonic() + Math.min(LONGEST_PAUSE_MS, LEAST_MS * 2 ** Math.min(failures - 1, 10));
+    return monotonic() + Math.min(LONGEST_PAUSE_MS, reports.LEAST_MS * 2 ** Math.min(failures - 1, 10));
   }
 
   /** Demand that begins ends the wait early, but not before the next check. After a failure nothing does. */
@@ -220,7 +190,7 @@ async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Pro
 
 function reportManifest(
   { identity, podUid, leaseDurationMs, now }: ReplicaReportsDeps,
-  report: TrafficReport,
+  report: reports.TrafficReport,
   begunAt: number,
 ): KubeManifest {
   const owner = { apiVersion: 'v1', kind: 'Pod', name: identity, uid: podUid ?? '' };
@@ -228,12 +198,12 @@ function reportManifest(
     metadata: {
       name: `${REPORT_LEASE_PREFIX}${identity}`,
       labels: { [LABELS.component]: 'gateway', [LABELS.managedBy]: MANAGER },
-      annotations: { [TRAFFIC_ANNOTATION]: formatTraffic(report) },
+      annotations: { [reports.TRAFFIC_ANNOTATION]: reports.formatTraffic(report) },
       ...(podUid === undefined ? {} : { ownerReferences: [owner] }),
     },
     spec: {
       holderIdentity: identity,
-      leaseDurationSeconds: Math.ceil(staleAfterMs(renewalMs(report, leaseDurationMs)) / 1000),
+      leaseDurationSeconds: Math.ceil(staleAfterMs(reports.renewalMs(report, leaseDurationMs)) / 1000),
       acquireTime: microTime(begunAt),
       renewTime: microTime(now()),
     },

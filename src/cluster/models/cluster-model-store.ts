@@ -1,12 +1,11 @@
 /**
- * The models of a cluster. The files are in the pods: each pod fetches or finds its own and reports when it cannot. A
- * pull only decides which files these are (`cluster-sources.ts`). The facts about a model must not change when its file
- * appears, or its slot would be swapped for nothing: they come from the record of that decision, from the catalogue for
- * generated models, or from a store that is mounted here; otherwise only the name is known.
+ * The models of a cluster. The files are in the pods; a pull only decides which files these are. The facts about a
+ * model must not change when its file appears, or its slot would be swapped for nothing: they come from the record of
+ * that decision, the catalogue, or a store that is mounted here; otherwise only the name is known.
  */
 import path from 'node:path';
 import type { ModelFacts, ModelFiles, ModelFormat } from '../../providers/provider.ts';
-import type { ModelPresence, ModelStore } from '../../reconciler/ports.ts';
+import type { ModelPresence, Wake } from '../../reconciler/ports.ts';
 import { ok, type Result } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
 import {
@@ -20,37 +19,21 @@ import {
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
-import type { HubAccess } from '../../models/hub/hub-access.ts';
-import { createPulls, type Pulls } from '../../models/pulls.ts';
+import { createPulls } from '../../models/pulls.ts';
 import type { DirectoryModelStore, ListedModel } from '../../models/store.ts';
-import { createClusterSources, type ClusterSources } from './cluster-sources.ts';
+import { createClusterSources, type ClusterSourcesOptions } from './cluster-sources.ts';
 import { isOfEntry } from './decide/model-record.ts';
-import type { ModelRecords } from './model-records.ts';
 
-export interface ClusterModelStore extends ModelStore {
-  readonly sources: ClusterSources;
-  /** Decisions that are being made. */
-  readonly pulls: Pulls;
-  list(signal: AbortSignal): Promise<readonly ListedModel[]>;
-  /**
-   * Forgets the record of a name; fetched files stay in the pods. Resolves to whether there was something to forget.
-   */
-  forget(id: ModelId): Promise<Result<boolean>>;
-}
-
-export interface ClusterModelStoreOptions {
-  /** The gateway's own store; its directory may be empty. */
+interface ClusterModelStoreOptions extends Pick<ClusterSourcesOptions, 'records' | 'hub' | 'fitsBytes'> {
   readonly store: Pick<DirectoryModelStore, 'root' | 'formats' | 'observe' | 'changes' | 'list'>;
-  readonly records: ModelRecords;
-  readonly hub: HubAccess;
   readonly catalogue?: Catalogue;
-  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
-  readonly fitsBytes?: number | undefined;
 }
+
+export type ClusterModelStore = ReturnType<typeof createClusterModelStore>;
 
 const ANSWER_WITHIN_MS = 20_000;
 
-export function createClusterModelStore(options: ClusterModelStoreOptions): ClusterModelStore {
+export function createClusterModelStore(options: ClusterModelStoreOptions) {
   const { store, records, hub, catalogue = DEMO_CATALOGUE, fitsBytes } = options;
   const { root, formats } = store;
   const generated = new Map<ModelId, Promise<ModelFacts>>();
@@ -65,7 +48,6 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
     return facts;
   }
 
-  /** Undefined while the records are not known. */
   function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
     if (!records.isKnown()) return undefined;
     const record = records.read(id);
@@ -103,12 +85,12 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
     sources,
     pulls,
     observe,
-    pull: async (id, onProgress, signal) => pulls.join(id, onProgress, signal),
-    changes(wake, signal) {
+    pull: pulls.join,
+    changes(wake: Wake, signal: AbortSignal): void {
       store.changes(wake, signal);
       records.changes(wake, signal);
     },
-    async list(signal) {
+    async list(signal: AbortSignal): Promise<readonly ListedModel[]> {
       const pins = records.list();
       const named = new Set([...catalogue.keys(), ...pins.map((pin) => pin.id)]);
       const files = new Set(pins.flatMap((pin) => pin.files.map((file) => file.path)));
@@ -119,7 +101,8 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
       const listed = ids.map(async (id) => ({ id, entry: await sources.known(id), presence: presences.get(id) ?? unknown }));
       return [...(await Promise.all(listed)), ...mounted];
     },
-    async forget(id) {
+    /** Fetched files stay in the pods. Resolves to whether there was something to forget. */
+    async forget(id: ModelId): Promise<Result<boolean>> {
       const cancelled = pulls.cancel(id);
       if (records.read(id) === undefined) return ok(cancelled);
       const removed = await records.remove(id, AbortSignal.timeout(ANSWER_WITHIN_MS));
@@ -128,7 +111,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
   };
 }
 
-/** The presence of a model that the gateway has to read. A mounted file reports its own problem. */
+/** A mounted file reports its own problem. */
 function notRead(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
   if (mounted?.kind === 'missing' && !mounted.isAbsent) return mounted;
   const place = isInWorkflowsMount(id)

@@ -1,11 +1,12 @@
 /**
- * The sources of a cluster's models. Instead of pulling, it decides what a name means, whether its licence was
- * accepted, and what the files say, and keeps that as a record, from which the pods fetch.
+ * Instead of pulling, a cluster decides what a name means, whether its licence was accepted, and what the files say,
+ * and keeps that as a record, from which the pods fetch.
  */
 import path from 'node:path';
 import { loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from '../../models/catalogue/catalogue.ts';
 import { completeContents, type Pin } from '../../models/decide/pin.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
+import { Failed } from '../../models/download/disk-room.ts';
 import type { HubAccess } from '../../models/hub/hub-access.ts';
 import { entryOf, judgeLicense, type ModelSources } from '../../models/model-sources.ts';
 import { readByFormat } from '../../models/read-model.ts';
@@ -21,15 +22,12 @@ export interface ClusterSourcesOptions {
   readonly hub: HubAccess;
   readonly catalogue: Catalogue;
   readonly formats: readonly ModelFormat[];
-  /** Memory for a model whose name leaves the quantisation open. Undefined: unknown. */
+  /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: number | undefined;
 }
 
-export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' | 'checkLicense'> {
-  readonly licenses: Pick<ModelSources['licenses'], 'accepted'> & {
-    accept(license: string, model: string): Promise<Result<void>>;
-  };
-  /** Decides which files the pods fetch, and keeps a record if the licence of the model is open or was accepted. */
+export interface ClusterSources extends Pick<ModelSources, 'known' | 'resolve' | 'checkLicense' | 'licenses'> {
+  /** Keeps a record if the licence of the model is open or was accepted. */
   decide(id: ModelId, signal: AbortSignal): Promise<Result<void>>;
 }
 
@@ -104,7 +102,7 @@ async function readText(
   );
   const name = path.basename(loadedPath(entry));
   const storeEntry = directory === undefined ? { name } : { name, names: [...byName.keys()] };
-  const { openRemoteFiles, RemoteReadFailed } = await import('../../models/hub/remote-model-files.ts');
+  const { openRemoteFiles } = await import('../../models/hub/remote-model-files.ts');
   const remote = openRemoteFiles(byName, hub, signal);
   try {
     const found = await readByFormat(formats, { entry: storeEntry, provider }, async (format) => ({
@@ -117,14 +115,13 @@ async function readText(
     const contents = completeContents(found.contents, completing) ?? found.contents;
     return ok({ provider: found.provider, contents, ...defined({ family }) });
   } catch (error) {
-    if (error instanceof RemoteReadFailed) return { ok: false, failure: error.failure };
+    if (error instanceof Failed) return { ok: false, failure: error.failure };
     throw error;
   } finally {
     await remote.close();
   }
 }
 
-/** The facts that the catalogue states, in the terms of the provider. */
 function statedContents(formats: readonly ModelFormat[], { provider, files, stated }: CatalogueEntry): Pick<ModelText, 'contents'> {
   const paths = files.map((file) => file.path);
   return defined({ contents: formats.find(({ kind }) => kind === provider)?.contentsFrom(stated, paths) });

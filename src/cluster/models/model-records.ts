@@ -1,8 +1,4 @@
-/**
- * The records of the models that pods fetch, and the accepted licences, as ConfigMaps of the namespace. Every replica
- * has a copy, so each derives the same facts, and they survive restarts and changes of the leader. The first replica
- * that creates a record has decided.
- */
+/** Records of models and accepted licences as ConfigMaps. The first replica that creates a record has decided. */
 import type { Pin } from '../../models/decide/pin.ts';
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Wake } from '../../reconciler/ports.ts';
@@ -13,17 +9,9 @@ import type { KubeApi, Reflector } from '../client/ports.ts';
 import { createReflector, wasListed, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS } from '../client/decide/resource-path.ts';
 import { parseOnce } from '../client/object-copy.ts';
-import {
-  factsOfRecord,
-  licenseManifest,
-  parseLicenseObject,
-  parseRecordObject,
-  recordManifest,
-  recordName,
-  type ModelRecord,
-} from './decide/model-record.ts';
+import * as objects from './decide/model-record.ts';
 
-export interface KnownRecord extends ModelRecord {
+export interface KnownRecord extends objects.ModelRecord {
   readonly facts: ModelFacts;
 }
 
@@ -32,7 +20,6 @@ export type ModelRecords = ReturnType<typeof createModelRecords>;
 export interface ModelRecordsOptions {
   readonly api: Pick<KubeApi, 'create' | 'remove'>;
   readonly copy: Reflector;
-  /** Directory where the gateway would have the files. */
   readonly root: string;
   readonly acceptedLicenses: readonly string[];
 }
@@ -44,12 +31,12 @@ export function createRecordReflector(options: Omit<ReflectorOptions, 'type' | '
 
 export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelRecordsOptions) {
   const parse = parseOnce((object): KnownRecord | undefined => {
-    const record = parseRecordObject(object);
-    return record === undefined ? undefined : { ...record, facts: factsOfRecord(root, record) };
+    const record = objects.parseRecordObject(object);
+    return record === undefined ? undefined : { ...record, facts: objects.factsOfRecord(root, record) };
   });
 
   async function remove(id: ModelId, signal: AbortSignal): Promise<Result<void>> {
-    const name = recordName(id);
+    const name = objects.recordName(id);
     const uid = copy.items().get(name)?.metadata.uid;
     const removed = await api.remove(CONFIG_MAPS, name, uid === undefined ? {} : { uid }, signal);
     if (removed.ok && uid !== undefined) copy.noteRemoved(name, uid);
@@ -64,19 +51,17 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
   }
 
   return {
-    /** Whether the API server has listed the records at least once. */
     isKnown: (): boolean => wasListed(copy),
-    /** Undefined if there is none, or it cannot be read. The same object as long as the record is the same. */
     read(id: ModelId): KnownRecord | undefined {
-      const object = copy.items().get(recordName(id));
+      const object = copy.items().get(objects.recordName(id));
       return object === undefined ? undefined : parse(object);
     },
     list: (): readonly Pin[] => [...copy.items().values()].flatMap((object) => parse(object)?.pin ?? []),
     /** Keeps a record in place of the present one. If another replica was first, its record stays. */
-    async create(record: ModelRecord, signal: AbortSignal): Promise<Result<void>> {
-      const manifest = recordManifest(record);
+    async create(record: objects.ModelRecord, signal: AbortSignal): Promise<Result<void>> {
+      const manifest = objects.recordManifest(record);
       if (!manifest.ok) return manifest;
-      if (copy.items().has(recordName(record.pin.id))) {
+      if (copy.items().has(objects.recordName(record.pin.id))) {
         const removed = await remove(record.pin.id, signal);
         if (!removed.ok) return removed;
       }
@@ -85,13 +70,12 @@ export function createModelRecords({ api, copy, root, acceptedLicenses }: ModelR
       return fail('retry', 'ModelNotLookedUp', `Another replica has just resolved the model "${record.pin.id}"; its record is read next`);
     },
     remove,
-    /** The licences in lower case. */
     acceptedLicenses(): ReadonlySet<string> {
-      const here = [...copy.items().values()].flatMap((object) => parseLicenseObject(object) ?? []);
+      const here = [...copy.items().values()].flatMap((object) => objects.parseLicenseObject(object) ?? []);
       return new Set([...acceptedLicenses.map((license) => license.toLowerCase()), ...here]);
     },
     async acceptLicense(license: string, model: string, signal: AbortSignal): Promise<Result<void>> {
-      const created = await create(licenseManifest(license, model, new Date().toISOString()), signal);
+      const created = await create(objects.licenseManifest(license, model, new Date().toISOString()), signal);
       return created.ok ? ok(undefined) : created;
     },
     changes: (wake: Wake, signal: AbortSignal): void => copy.changes(wake, signal),

@@ -1,7 +1,4 @@
-/**
- * Edits SlotSpecs. The program's schema checks an edit before the server does, which silently drops unknown keys. Each
- * write has the resource version as a precondition, so that concurrent edits are never lost.
- */
+/** Edits SlotSpecs. The program's schema checks an edit before the server does, which silently drops unknown keys. */
 import type { KubeApi, KubeManifest, KubeObject, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/decide/resource-path.ts';
 import { ok, type Failure, type Result } from '../../schema/words/failure.ts';
@@ -126,7 +123,6 @@ function findConflict(present: KubeObject | undefined, { ifMatch }: EditOptions)
   return ifMatch === resourceVersion ? undefined : { kind: 'conflict', resourceVersion };
 }
 
-/** Whether another client wrote between our read and our write. */
 const isRace = ({ reason }: Failure): boolean => reason === 'Conflict' || reason === 'AlreadyExists' || reason === 'NotFound';
 
 function failed(name: SlotName, { reason, message }: Failure): EditResult {

@@ -1,34 +1,16 @@
 /**
- * Publishes timeline entries as Events of the SlotSpecs, on the leader. Events are best effort: they are dropped while
- * the server is busy or unreachable, or if a slot has too many. The timeline has all of them.
+ * Publishes timeline entries as Events on the leader, at best effort: they are dropped while the server is busy or
+ * unreachable, or if a slot has too many. The timeline has all of them.
  */
 import { NO_OBSERVER, type KubeObserver } from '../client/client-observer.ts';
 import type { KubeApi, Leadership, OwnerReference } from '../client/ports.ts';
 import { EVENTS } from '../client/decide/resource-path.ts';
-import type { Clock, StatusSink } from '../../reconciler/ports.ts';
+import type { Clock, Report } from '../../reconciler/ports.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import {
-  correlate,
-  countOccurrence,
-  eventManifest,
-  eventPatch,
-  newRecord,
-  similarKey,
-  takeToken,
-  toSlotEvent,
-  type Bucket,
-  type EventRecord,
-  type RecentMessages,
-  type SlotEvent,
-} from './decide/event-record.ts';
+import * as events from './decide/event-record.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
-
-export interface ResourceEvents extends StatusSink {
-  /** Number of Events that are due and not written yet. */
-  waitingCount(): number;
-}
 
 interface ResourceEventsOptions {
   readonly api: Pick<KubeApi, 'create' | 'mergePatch' | 'namespace'>;
@@ -53,21 +35,22 @@ const RETRY_MS = 5000;
 const MOST_ATTEMPTS = 3;
 
 interface Publication {
-  readonly record: EventRecord;
+  readonly record: events.EventRecord;
   readonly writtenCount: number;
   /** Monotonic milliseconds; undefined: not created yet. */
   readonly writtenAt: number | undefined;
   readonly attempts: number;
 }
 
-export function createResourceEvents(options: ResourceEventsOptions): ResourceEvents {
+export type ResourceEvents = ReturnType<typeof createResourceEvents>;
+
+export function createResourceEvents(options: ResourceEventsOptions) {
   const { ownerOf, leadership, clock, log, observer = NO_OBSERVER } = options;
   const publications = new Map<string, Publication>();
-  /** Keys of `publications` that the server does not have in their present form. */
   const waiting = new Set<string>();
-  const recentMessages = new Map<string, RecentMessages>();
-  const slotBuckets = new Map<string, Bucket>();
-  let globalBucket: Bucket | undefined;
+  const recentMessages = new Map<string, events.RecentMessages>();
+  const slotBuckets = new Map<string, events.Bucket>();
+  let globalBucket: events.Bucket | undefined;
   let dropping = false;
   let failing = false;
   let term: AbortSignal | undefined;
@@ -80,7 +63,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
       if (publication === undefined || !waiting.has(key) || !leadership.leads()) return undefined;
       const earliest = publication.writtenAt === undefined ? 0 : publication.writtenAt + COUNT_GAP_MS;
       if (clock.now() < earliest) return earliest;
-      const token = takeToken(globalBucket, GLOBAL_BUCKET, clock.now());
+      const token = events.takeToken(globalBucket, GLOBAL_BUCKET, clock.now());
       globalBucket = token.bucket;
       if (token.taken) return write(key, publication);
       queue.pauseUntil(token.nextAt);
@@ -109,7 +92,7 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     const attempts = present.attempts + 1;
     if (failure.reason === 'NotFound' && present.writtenAt !== undefined) {
       // The server has deleted the Event: a new one counts the occurrences since.
-      const renewed = { ...newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
+      const renewed = { ...events.newRecord(key, record.event, record.owner), count: record.count - present.writtenCount };
       remember(publications, key, { record: renewed, writtenCount: 0, writtenAt: undefined, attempts });
       return clock.now();
     }
@@ -127,19 +110,19 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     return clock.now();
   };
 
-  const publish = (event: SlotEvent): void => {
+  const publish = (event: events.SlotEvent): void => {
     const owner = ownerOf(event.slot);
     if (owner === undefined) return;
     const bucket = `${event.slot}/${event.type}`;
-    const token = takeToken(slotBuckets.get(bucket), SLOT_BUCKET, clock.now());
+    const token = events.takeToken(slotBuckets.get(bucket), SLOT_BUCKET, clock.now());
     remember(slotBuckets, bucket, token.bucket);
     if (!token.taken) return;
-    const similar = similarKey(event, owner);
-    const correlated = correlate(event, similar, recentMessages.get(similar));
+    const similar = events.similarKey(event, owner);
+    const correlated = events.correlate(event, similar, recentMessages.get(similar));
     remember(recentMessages, similar, correlated.recent);
     const { key } = correlated;
     const before = publications.get(key);
-    const record = countOccurrence(key, correlated.event, owner, before?.record);
+    const record = events.countOccurrence(key, correlated.event, owner, before?.record);
     const known = before?.record.name === record.name ? before : { writtenCount: 0, writtenAt: undefined };
     remember(publications, key, { ...known, record, attempts: 0 });
     waiting.add(key);
@@ -156,20 +139,19 @@ export function createResourceEvents(options: ResourceEventsOptions): ResourceEv
     dropping = true;
   };
 
-  /** A former leader publishes nothing. */
   const dropAll = (): void => {
     waiting.clear();
     queue.clear();
   };
 
   return {
-    write(report) {
+    write(report: Report): void {
       if (!leadership.leads()) return;
       const present = leadership.term();
       if (present !== term) present.addEventListener('abort', dropAll, { once: true });
       term = present;
       for (const entry of report.entries) {
-        const event = toSlotEvent(entry);
+        const event = events.toSlotEvent(entry);
         if (event !== undefined) publish(event);
       }
     },
@@ -182,8 +164,8 @@ async function writeEvent(options: ResourceEventsOptions, { record, writtenAt }:
   const signal = leadership.term();
   const result =
     writtenAt === undefined
-      ? await api.create(EVENTS, eventManifest(record, instance, api.namespace), signal)
-      : await api.mergePatch(EVENTS, record.name, eventPatch(record), signal);
+      ? await api.create(EVENTS, events.eventManifest(record, instance, api.namespace), signal)
+      : await api.mergePatch(EVENTS, record.name, events.eventPatch(record), signal);
   // The name is derived from content and time, so an existing Event is our own, whose response was lost.
   return result.ok || result.failure.reason === 'AlreadyExists' ? undefined : result.failure;
 }

@@ -1,8 +1,4 @@
-/**
- * Derives the desired state from the SlotSpecs of a namespace. The resource's name is the slot's name. A resource that
- * is being deleted is no longer desired; an invalid one keeps its last valid spec. Each read parses only the changed
- * objects.
- */
+/** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
@@ -17,37 +13,25 @@ import { parseSlotResource, recordLastGood, type LastGoodRecord, type ParsedReso
 import { parseResourceStatus } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
-export interface SlotResources extends SlotSource {
-  /** The owner of every object of the slot; undefined if there is no such resource or it is being deleted. */
-  ownerOf(slot: SlotName): OwnerReference | undefined;
-  /** The generation at the last read, also of a refused slot. */
-  generationOf(slot: SlotName): number | undefined;
-  /**
-   * The text in force at the last read, for the status of the object with this uid; undefined if that object has none.
-   */
-  lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined;
-  /** The statuses that the leader published, without incomplete ones. */
-  statuses(): ReadonlyMap<SlotName, SlotStatus>;
-}
-
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly log: SourceLog;
-  /** Monotonic milliseconds, on the clock of the reflectors. Default: those of the process. */
+  /** The clock of the reflectors. */
   readonly now?: () => number;
 }
 
 /** An older copy may be far from the truth. Until then, a restart of the API server goes unnoticed. */
 const STALE_AFTER_MS = 60_000;
 
-/** One resource: a slot, or the reason why it cannot be one. */
 interface Entry {
   readonly object: KubeObject;
   readonly parsed: ParsedResource | undefined;
   readonly problem: SpecProblem | undefined;
 }
 
-export function createSlotResources(options: SlotResourcesOptions): SlotResources {
+export type SlotResources = ReturnType<typeof createSlotResources>;
+
+export function createSlotResources(options: SlotResourcesOptions) {
   const { slots, log, now = () => performance.now() } = options;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
@@ -77,19 +61,27 @@ export function createSlotResources(options: SlotResourcesOptions): SlotResource
     return state;
   };
 
-  return {
+  const source: SlotSource = {
     read: async () => findStale(slots.health(), now()) ?? ok(derive()),
     changes: (wake, signal) => slots.changes(wake, signal),
-    ownerOf(slot) {
+  };
+
+  return {
+    ...source,
+    /** Undefined if there is no such resource or it is being deleted. */
+    ownerOf(slot: SlotName): OwnerReference | undefined {
       const object = slots.items().get(slot);
       return object === undefined ? undefined : ownerReference(object);
     },
-    generationOf: (slot) => entries.get(slot)?.parsed?.generation,
-    lastGoodOf(slot, uid) {
+    /** The generation at the last read, also of a refused slot. */
+    generationOf: (slot: SlotName): number | undefined => entries.get(slot)?.parsed?.generation,
+    /** The text in force of the object with this uid. */
+    lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined {
       const parsed = entries.get(slot)?.parsed;
       return parsed?.lastGood === undefined || parsed.uid !== uid ? undefined : recordLastGood(parsed.lastGood);
     },
-    statuses() {
+    /** The statuses that the leader published, without incomplete ones. */
+    statuses(): ReadonlyMap<SlotName, SlotStatus> {
       const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));
     },

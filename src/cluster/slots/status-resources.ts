@@ -1,12 +1,8 @@
-/**
- * Publishes statuses in the `status` of their SlotSpecs, on the leader. Writes only the newest status, only where the
- * server has a different one, and not faster than anyone could read it. `write-queue.ts` keeps the order and the
- * timers.
- */
+/** Publishes the newest status of each slot on the leader, not faster than anyone could read it. */
 import { NO_OBSERVER, type KubeObserver, type Written } from '../client/client-observer.ts';
 import type { KubeApi, KubeObject, Leadership, Reflector } from '../client/ports.ts';
 import { SLOT_SPECS } from '../client/decide/resource-path.ts';
-import type { Clock, Report, StatusSink } from '../../reconciler/ports.ts';
+import type { Clock, Report } from '../../reconciler/ports.ts';
 import type { Failure, Result } from '../../schema/words/failure.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -14,37 +10,15 @@ import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { SlotResourceStatus } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
-import {
-  findUndeclared,
-  isSameStatus,
-  isSetback,
-  isTransitional,
-  isUrgent,
-  refusedResourceStatus,
-  toResourceStatus,
-  withoutFields,
-} from './decide/slot-resource-status.ts';
+import * as statuses from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import { createWriteQueue } from './write-queue.ts';
-
-export interface StatusResources extends StatusSink {
-  /**
-   * Compares after changes of the SlotSpecs or the leadership, until the signal aborts: a status may have been edited.
-   */
-  start(signal: AbortSignal): void;
-  /** Resolves when every status is written, or has failed once. */
-  flush(): Promise<void>;
-  /** Number of statuses that are due and not written yet. */
-  waitingCount(): number;
-}
 
 interface StatusResourcesOptions {
   readonly api: Pick<KubeApi, 'apply' | 'namespace'>;
   readonly slots: Pick<Reflector, 'items' | 'noteWritten' | 'changes'>;
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
-  /** The generation whose text was refused, from `SlotResources`. */
   readonly generationOf: (slot: SlotName) => number | undefined;
-  /** The last good spec of the object with this uid, from `SlotResources`. */
   readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
   readonly clock: Clock;
   readonly log: SourceLog;
@@ -52,7 +26,6 @@ interface StatusResourcesOptions {
 }
 
 const AS_STATUS = { fieldManager: `${FIELD_MANAGER}-status`, subresource: 'status' } as const;
-/** The API server has other work than statuses. */
 const WRITES_AT_ONCE = 4;
 const GAP_MS = 200;
 /** Delay for changes without urgency: a request began or ended, a counter grew. */
@@ -77,22 +50,18 @@ type Wanted =
   | { readonly kind: 'status'; readonly status: SlotStatus }
   | { readonly kind: 'refused'; readonly problems: readonly SpecProblem[]; readonly generation: number; readonly at: number };
 
-/** A slot's status and its writes. Times are monotonic milliseconds. */
+/** Times are monotonic milliseconds. */
 interface Publication {
   readonly wanted: Wanted;
-  /** Start and content of the last write. */
   readonly writtenAt?: number;
   readonly written?: Wanted;
   /** The resource version whose status needs no write. */
   readonly currentVersion: string | undefined;
   readonly failures: number;
-  /** When the slot had its first status. */
   readonly firstAt: number;
-  /** The next attempt after a failure. */
   readonly notBefore: number;
 }
 
-/** A status to be written, and the object as it was when this was decided. */
 interface Write {
   readonly name: SlotName;
   readonly publication: Publication;
@@ -100,7 +69,9 @@ interface Write {
   readonly object: KubeObject;
 }
 
-export function createStatusResources(options: StatusResourcesOptions): StatusResources {
+export type StatusResources = ReturnType<typeof createStatusResources>;
+
+export function createStatusResources(options: StatusResourcesOptions) {
   const { api, slots, leadership, clock, observer = NO_OBSERVER } = options;
   const publications = new Map<SlotName, Publication>();
   const undeclared = createUndeclaredFields(options);
@@ -125,7 +96,7 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
       const lastGood = options.lastGoodOf(name, object.metadata.uid);
       const wanted = render(name, publication.wanted, api.namespace, present);
       const next = undeclared.leaveOut(lastGood === undefined ? wanted : { ...wanted, lastGood });
-      if (isSameStatus(next, present)) {
+      if (statuses.isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
       }
@@ -136,8 +107,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   });
 
   /**
-   * The resource version is a precondition: an object created again under this name has its own status, and a former
-   * leader must not overwrite the status of the present one. The API server ignores a uid here.
+   * The resource version, a precondition, protects an object created again under this name, and the status of the
+   * present leader. The API server ignores a uid here.
    */
   const write = async (writing: Write): Promise<number | undefined> => {
     const { name, publication, next, object } = writing;
@@ -200,7 +171,7 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   };
 
   return {
-    write(report) {
+    write(report: Report): void {
       forgetAbsent(report, publications);
       for (const status of report.statuses) {
         const before = publications.get(status.name)?.wanted;
@@ -213,7 +184,8 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
         publish(name, { kind: 'refused', problems, generation, at: report.at });
       }
     },
-    start(signal) {
+    /** Also compares after changes of the SlotSpecs or the leadership: a status may have been edited. */
+    start(signal: AbortSignal): void {
       leadership.changes(compareAll, signal);
       slots.changes(() => {
         cancelCompare ??= clock.at(clock.now() + COMPARE_WITHIN_MS, compareAll);
@@ -225,7 +197,6 @@ export function createStatusResources(options: StatusResourcesOptions): StatusRe
   };
 }
 
-/** Leaves out fields that the definition on the server lacks for a while, so that the rest is published. */
 function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'clock' | 'log'>) {
   const known = new Map<string, number>();
   const present = (): ReadonlySet<string> => {
@@ -233,10 +204,10 @@ function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'cl
     return new Set(known.keys());
   };
   return {
-    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => withoutFields(status, present()),
+    leaveOut: (status: SlotResourceStatus): SlotResourceStatus => statuses.withoutFields(status, present()),
     /** Returns whether the server rejected the status for such fields, so that it can be written without them. */
     learn(failure: Failure, sent: SlotResourceStatus): boolean {
-      const fields = findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
+      const fields = statuses.findUndeclared(failure).filter((field) => Object.hasOwn(sent, field));
       const before = present();
       const found = fields.filter((field) => !before.has(field));
       for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
@@ -255,21 +226,21 @@ function forgetAbsent(report: Report, publications: Map<SlotName, Publication>):
 
 function render(name: SlotName, wanted: Wanted, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
   return wanted.kind === 'status'
-    ? toResourceStatus(wanted.status, namespace, present)
-    : refusedResourceStatus({ name, ...wanted }, present);
+    ? statuses.toResourceStatus(wanted.status, namespace, present)
+    : statuses.refusedResourceStatus({ name, ...wanted }, present);
 }
 
 function earliestWrite(publication: Publication, next: SlotResourceStatus, present: SlotResourceStatus | undefined, waiting: number) {
   const { wanted, written, writtenAt, firstAt, notBefore } = publication;
-  if (writtenAt === undefined) return isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
-  const crowdGapMs = isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
-  const gapMs = written === wanted ? REPAIR_GAP_MS : isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
+  if (writtenAt === undefined) return statuses.isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
+  const crowdGapMs = statuses.isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
+  const gapMs = written === wanted ? REPAIR_GAP_MS : statuses.isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
   return Math.max(notBefore, writtenAt + gapMs);
 }
 
 const delayAfter = (failures: number): number => Math.min(FIRST_DELAY_MS * 2 ** Math.min(failures - 1, 20), LONGEST_DELAY_MS);
 
-/** The result for metrics; undefined where the write was aborted or the object is gone: neither is a failure. */
+/** Undefined for an aborted write or a missing object: neither is a failure. */
 function writtenAs(result: Result<unknown>): Written | undefined {
   if (result.ok) return 'done';
   const { reason } = result.failure;

@@ -1,6 +1,6 @@
 /**
- * A keyed, rate-limited queue of writes. Each key is queued at most once, in order, and `write` decides what to write
- * when the key is processed, so only the newest state is written.
+ * A keyed, rate-limited queue of writes. `write` decides what to write when the key is processed, so only the newest
+ * state is written.
  *
  *     enqueue → ready → writing → done
  *                ↑         │
@@ -11,10 +11,7 @@ import type { Clock } from '../../reconciler/ports.ts';
 interface WriteQueueOptions<Key> {
   readonly clock: Clock;
   readonly concurrency: number;
-  /**
-   * Returns when to write the key again (monotonic milliseconds); undefined: once it is enqueued. A flush does not wait
-   * for that.
-   */
+  /** Returns when to write the key again (monotonic milliseconds). A flush does not wait for that. */
   readonly write: (key: Key, flushing: boolean) => Promise<number | undefined> | number | undefined;
 }
 
@@ -79,21 +76,18 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
   };
 
   return {
-    /** Queues the key, also while it is being written. Replaces a later time. */
+    /** Replaces a later time. */
     enqueue(key: Key): void {
       later.delete(key);
       ready.add(key);
       run();
     },
-    /** Starts no write before this time (monotonic milliseconds). Ends a flush, whose remaining writes would fail. */
+    /** Ends a flush, whose remaining writes would fail. */
     pauseUntil(at: number): void {
       pausedUntil = Math.max(pausedUntil, at);
       endFlush();
     },
-    /**
-     * Writes every key without waiting for its time. Resolves when all are written or failed once, or when the queue is
-     * paused.
-     */
+    /** Resolves when all keys are written or failed once, or when the queue is paused. */
     async flush(): Promise<void> {
       for (const key of later.keys()) ready.add(key);
       later.clear();
@@ -102,7 +96,7 @@ export function createWriteQueue<Key>({ clock, concurrency, write }: WriteQueueO
       run();
       await promise;
     },
-    /** Removes every queued key and its timer. Writes in progress continue. */
+    /** Writes in progress continue. */
     clear(): void {
       ready.clear();
       later.clear();

@@ -123,7 +123,6 @@ async function applyDeployment(
   return isCurrent ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
 }
 
-/** Applies the objects that the pods need before they are created. */
 async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
   const { writer, signal, reflectors } = application;
   const { configMap, service, disruptionBudget, claim, claimTemplate } = objects;

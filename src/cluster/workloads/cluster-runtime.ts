@@ -1,4 +1,4 @@
-/** Runs workloads as Deployments of a cluster. Observes them through local copies, which watches update. */
+/** Runs workloads as Deployments, and observes them through local copies. */
 import type { KubeApi, OwnerReference, Reflector, ResourceType } from '../client/ports.ts';
 import { createRequestGate } from '../client/http-client.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
@@ -20,14 +20,12 @@ import { listPods } from './decide/select-pods.ts';
 
 interface KubeRuntimeDeps {
   readonly api: KubeApi;
-  /** The result of `createKubeReflectors()`. The caller starts them. */
   readonly reflectors: KubeReflectors;
   readonly settings: KubeSettings;
-  /** Returns the SlotSpec of a slot, which owns every object of its workloads; undefined if it is gone. */
+  /** Undefined if the SlotSpec is gone. */
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
   /** Aborts when this replica may no longer write. */
   readonly term: () => AbortSignal;
-  /** The clock of the reflectors. */
   readonly clock: Pick<Clock, 'now' | 'wallNow'>;
 }
 
@@ -37,7 +35,6 @@ const TRUSTED_FOR_MS = 30_000;
 const APPLIES_AT_ONCE = 16;
 
 interface KubeRuntime extends Runtime {
-  /** The pods of all slots, as this replica knows them. Sends no request. */
   pods(): readonly PodListing[];
 }
 

@@ -1,7 +1,4 @@
-/**
- * Removes Services and ConfigMaps of slots that were deleted with `--cascade=orphan`, on the leader. Looks only after a
- * change, and sends a request only to remove an object.
- */
+/** Removes Services and ConfigMaps of slots that were deleted with `--cascade=orphan`, on the leader. */
 import type { KubeApi, KubeObject, Leadership, Reflector, ResourceType } from '../client/ports.ts';
 import { CONFIG_MAPS, SERVICES } from '../client/decide/resource-path.ts';
 import type { SourceLog } from '../../platform/log.ts';

@@ -1,7 +1,6 @@
 /**
- * Turns the copies of the cluster's objects into the reconciler's facts: finds the pods of each Deployment, and caches,
- * so that observing thousands of workloads is cheap. Facts of unchanged objects are the same objects.
- * `decide/workload-phase.ts` derives the facts of one workload.
+ * Finds the pods of each Deployment, and caches, so that observing thousands of workloads is cheap. Facts of unchanged
+ * objects are the same objects.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { parseOnce } from '../client/object-copy.ts';
@@ -27,17 +26,15 @@ import type { KubeReflectors } from './workload-reflectors.ts';
 type Objects = ReadonlyMap<string, KubeObject>;
 type PodsByOwner = ReadonlyMap<WorkloadId, readonly PodFacts[]>;
 
-/** The present objects by name, warning Events about pods, and the progress of those that fetch a model. */
 export interface KubeSnapshot extends Readonly<Record<keyof KubeReflectors, Objects>> {
   readonly warnings: PodWarnings;
   readonly fetched?: FetchProgress;
-  /** Services and ConfigMaps are not copied, because this replica does not lead. */
   readonly isPartial?: boolean;
 }
 
 export type KubeObserver = ReturnType<typeof createKubeObserver>;
 
-/** A workload, and everything that it was derived from: the first four are its record. */
+/** The first four inputs are the record. */
 interface Entry {
   readonly inputs: readonly unknown[];
   readonly record: KubeRecord;
@@ -50,7 +47,6 @@ interface View {
   readonly pods: PodsByOwner;
 }
 
-/** Deployments remembered after they are gone. Their pods disappear soon after them. */
 const MOST_REMEMBERED = 1000;
 
 export function createKubeObserver() {
@@ -82,19 +78,16 @@ export function createKubeObserver() {
   };
 
   return {
-    /** Returns the same list as long as nothing changed. */
     observe: (snapshot: KubeSnapshot): readonly ObservedWorkload[] => view(snapshot).workloads,
-    /** Returns the pods of a workload, newest first, also while it is being stopped. */
+    /** Newest first, also while the workload is being stopped. */
     podsOf: (snapshot: KubeSnapshot, id: WorkloadId): readonly PodFacts[] => view(snapshot).pods.get(id) ?? [],
     pods: (snapshot: KubeSnapshot): readonly PodFacts[] => [...view(snapshot).pods.values()].flat(),
-    /** Returns the objects behind a workload that this observer returned; undefined for any other. */
     recordOf({ record }: ObservedWorkload): KubeRecord | undefined {
       return typeof record === 'object' && record !== null ? records.get(record) : undefined;
     },
   };
 }
 
-/** Returns `before` itself if nothing changed. */
 function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: readonly PodFacts[], snapshot: KubeSnapshot): Entry {
   const { warnings, fetched, isPartial = false } = snapshot;
   const service = snapshot.services.get(slotObjectName(facts.slot));
@@ -111,14 +104,11 @@ function updateEntry(before: Entry | undefined, facts: DeploymentFacts, pods: re
 const isSameList = (left: readonly unknown[], right: readonly unknown[]): boolean =>
   left.length === right.length && left.every((each, index) => each === right[index]);
 
-/**
- * Finds the Deployment of each pod. Pods name their Deployment but not its uid, so a Deployment that is created again
- * under the same name must not take over pods that are still terminating.
- */
+/** Pods do not name the uid: a Deployment of the same name must not take over pods that are still terminating. */
 function createPodOwners() {
-  /** Uid of a pod → uid of its Deployment. Known only while the Deployment exists. */
+  /** Deployments by uid of the pod, as long as they exist. */
   let known = new Map<string, WorkloadId>();
-  /** Name and revision → the last Deployment that had both, for pods that were never seen together with it. */
+  /** The last ones by name and revision, for pods that were never seen together with their Deployment. */
   const lastOwners = new Map<string, WorkloadId>();
 
   const ownerOf = (pod: PodFacts, deployments: ReadonlyMap<string, DeploymentFacts>): WorkloadId => {
@@ -133,7 +123,6 @@ function createPodOwners() {
   };
 
   return {
-    /** The pods of each workload, newest first. */
     group(pods: readonly PodFacts[], deployments: readonly DeploymentFacts[]): PodsByOwner {
       const byKey = new Map(deployments.map((each) => [ownerKey(each.name, each.revision), each]));
       for (const [key, { id }] of byKey) lastOwners.set(key, id);

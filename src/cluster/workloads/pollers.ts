@@ -25,19 +25,17 @@ function createPoller<Value>(everyMs: number, look: (before: Value | undefined) 
   }
 
   return {
-    /** Returns the value of the last look; the same object as long as it is the same. */
     current: (): Value | undefined => value,
-    /** Looks until the signal aborts, and wakes when the value changes. */
     follow: (wake: Wake, signal: AbortSignal): void => void lookUntilAborted(wake, signal),
   };
 }
 
-interface FetchPollerDeps {
-  readonly api: Pick<KubeApi, 'stream'>;
+interface PollerDeps<Verb extends keyof KubeApi> {
+  readonly api: Pick<KubeApi, Verb>;
   readonly pods: () => Iterable<PodFacts>;
   /** Aborted while another replica is the leader, which reads the logs instead. */
   readonly term: () => AbortSignal;
-  /** How often the logs are read. Default 5 s. */
+  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
   readonly lookMs?: number;
 }
 
@@ -47,8 +45,8 @@ const MOST_PODS = 16;
 /** A kubelet that does not answer must not delay the other pods' progress for longer. */
 const ANSWER_WITHIN_MS = 10_000;
 
-/** Reads the progress of pods that fetch their models from their logs. Sends no requests while no pod does. */
-export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPollerDeps) {
+/** Sends no requests while no pod fetches its model. */
+export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: Omit<PollerDeps<'stream'>, 'clock'>) {
   async function look(before: FetchProgress): Promise<FetchProgress> {
     const signal = term();
     if (signal.aborted) return undefined;
@@ -67,7 +65,6 @@ export function createFetchPoller({ api, pods, term, lookMs = LOOK_MS }: FetchPo
   return createPoller(lookMs, look);
 }
 
-/** Undefined if the log cannot be read, or has no progress. */
 async function readProgress(api: Pick<KubeApi, 'stream'>, pod: PodFacts, signal: AbortSignal): Promise<string | undefined> {
   let last: string | undefined;
   for await (const { text } of readKubeLogs(api, pod, { tail: 1, follow: false }, signal)) last = readFetchLine(text) ?? last;
@@ -77,21 +74,11 @@ async function readProgress(api: Pick<KubeApi, 'stream'>, pod: PodFacts, signal:
 const isSame = (before: FetchProgress, next: ReadonlyMap<string, string>): boolean =>
   before?.size === next.size && [...next].every(([uid, text]) => before.get(uid) === text);
 
-interface WarningPollerDeps {
-  readonly api: KubeApi;
-  readonly pods: () => Iterable<PodFacts>;
-  /** Aborted while another replica is the leader, which polls instead. */
-  readonly term: () => AbortSignal;
-  readonly clock: Pick<Clock, 'now' | 'wallNow'>;
-  /** How often the pods are checked. Default 5 s. */
-  readonly lookMs?: number;
-}
-
 /** Interval for the same stuck pods: kubelets retry after up to two minutes. */
 const POLL_AGAIN_MS = 30_000;
 
-/** Polls the cluster's Events for the reasons why pods do not start. Sends no requests while no pod is stuck. */
-export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: WarningPollerDeps) {
+/** Sends no requests while no pod is stuck. */
+export function createWarningPoller({ api, pods, term, clock, lookMs = LOOK_MS }: PollerDeps<'list'>) {
   let polled: { readonly at: number; readonly uids: string } | undefined;
 
   async function look(warnings: PodWarnings): Promise<PodWarnings> {

@@ -10,13 +10,11 @@ import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } f
 import { revisionedName } from './decide/object-names.ts';
 import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
-import { ABORTED, type KubeWriter } from './write-objects.ts';
+import type { KubeApplyDeps } from './apply-workload.ts';
+import { ABORTED } from './write-objects.ts';
 import { sleep } from '../../platform/clock.ts';
 
-export interface KubeStopDeps {
-  readonly reflectors: KubeReflectors;
-  readonly writer: KubeWriter;
-  readonly podsOf: (id: WorkloadId) => readonly PodFacts[];
+interface KubeStopDeps extends Pick<KubeApplyDeps, 'reflectors' | 'writer' | 'podsOf'> {
   /** One writer per slot, so that the objects of a new workload are not removed as leftovers. */
   readonly lock: KeyedLock;
 }
@@ -92,7 +90,6 @@ function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
   return fail('retry', 'StopFailed', `The pod "${pod?.metadata.name}" does not terminate: ${fix}`);
 }
 
-/** Resolves at the next change of a pod, after `withinMs`, or when the signal aborts. */
 async function nextPodChange({ pods }: KubeReflectors, withinMs: number, signal: AbortSignal): Promise<void> {
   const changed = new AbortController();
   const ended = AbortSignal.any([signal, changed.signal]);

@@ -7,13 +7,9 @@ import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
 
 export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
 
-/** Every replica needs these to send requests to the pods. */
 type ServingReflectors = Readonly<Record<'deployments' | 'pods', RefreshableReflector>>;
 
-/**
- * Copies every object of the namespace that this service created. The caller starts them. `whileLeading` makes the
- * copies of objects that only the leader repairs or removes. Default: like the others.
- */
+/** The caller starts the copies. `whileLeading` makes those of objects that only the leader repairs or removes. */
 export function createKubeReflectors(
   options: Omit<ReflectorOptions, 'type' | 'labelSelector' | 'transform' | 'isUrgent'>,
   whileLeading: (open: () => RefreshableReflector) => Reflector = (open) => open(),

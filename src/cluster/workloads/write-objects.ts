@@ -14,9 +14,7 @@ export type KubeWriter = ReturnType<typeof createKubeWriter>;
 
 interface KubeWriterDeps {
   readonly api: KubeApi;
-  /** The local copy of a kind, if there is one. */
   readonly copyOf: (type: ResourceType) => Reflector | undefined;
-  /** Aborts when this replica may no longer write. */
   readonly term: () => AbortSignal;
 }
 
@@ -40,16 +38,13 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),
-    /**
-     * Removes the object, and its dependents in the background. An object that is gone, or was replaced by another one,
-     * is a success.
-     */
+    /** Succeeds if the object is gone, or was replaced by another one. */
     async remove(type: ResourceType, target: Target, options: Pick<RemoveOptions, 'graceSeconds'>, signal: AbortSignal) {
       const removed = await removeObject(type, target, options, signal);
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
     },
-    /** Shortens the time that a terminating pod has left. The pod stays in the local copy until it is gone. */
+    /** The pod stays in the local copy until it is gone. */
     shortenGrace: async (pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>> =>
       await removeObject(PODS, pod, { graceSeconds }, signal),
   };

@@ -1,7 +1,4 @@
-/**
- * Worker thread that decompresses bzip2, which takes minutes for a large file. Sends pieces of the output and waits
- * while too many are pending.
- */
+/** Worker thread that decompresses bzip2. Sends pieces of the output and waits while too many are pending. */
 import { openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import bunzip from 'seek-bzip';

@@ -1,7 +1,4 @@
-/**
- * The list of the files of an unpacked archive. It appears together with them, so a directory with a list is complete,
- * and its files can be verified although the archive is gone.
- */
+/** The list of the files of an unpacked archive. It appears with them, so a directory with a list is complete. */
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -13,7 +10,6 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const FileList = z.object({
   version: z.literal(1),
-  /** SHA-256 of the archive. */
   archive: Sha256,
   files: z.array(z.object({ /** Relative to the directory. */ path: z.string(), sizeBytes: z.int().min(0), sha256: Sha256 })).min(1),
 });
@@ -27,20 +23,9 @@ export async function readFileList(directory: string, sha256: string): Promise<F
   return list?.archive === sha256.toLowerCase() ? list : undefined;
 }
 
-export function bytesOf({ files }: Pick<FileList, 'files'>): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-}
+export const bytesOf = ({ files }: FileList): number => files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 
-/** Compares the size only. */
-async function hasSize(directory: string, file: UnpackedFile): Promise<boolean> {
-  const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
-  return facts?.isFile() === true && facts.size === file.sizeBytes;
-}
-
-/**
- * Returns what matches; undefined if a file is missing or differs. Compares content only if it has at most
- * `hashUpToBytes`.
- */
+/** Undefined if a file is missing or differs. Compares content only up to `hashUpToBytes`. */
 export async function verifyUnpacked(
   directory: string,
   { sha256, hashUpToBytes }: { readonly sha256: string; readonly hashUpToBytes: number },
@@ -50,7 +35,8 @@ export async function verifyUnpacked(
   if (list === undefined) return undefined;
   const isHashed = bytesOf(list) <= hashUpToBytes;
   for (const file of list.files) {
-    if (!(await hasSize(directory, file))) return undefined;
+    const facts = await lstat(path.join(directory, file.path)).catch(() => undefined);
+    if (facts?.isFile() !== true || facts.size !== file.sizeBytes) return undefined;
     if (isHashed && (await hashFile(path.join(directory, file.path), signal)).digest('hex') !== file.sha256) return undefined;
   }
   return isHashed ? 'content' : 'size';

@@ -48,7 +48,6 @@ export async function* readBzip2(file: string, maxBytes: number, signal: AbortSi
 }
 
 export interface BunzipTask {
-  /** Absolute path. */
   readonly file: string;
   readonly maxBytes: number;
   /** Shared: the number of pieces in flight at the index `PENDING`. */
@@ -56,5 +55,4 @@ export interface BunzipTask {
 }
 
 export const PENDING = 0;
-/** Pieces in flight, at most. */
 export const MAX_PENDING = 8;

@@ -11,10 +11,7 @@ declare module 'seek-bzip' {
     writeByte(byte: number): void;
   }
   interface Bunzip {
-    /**
-     * Synchronous; throws for damaged data. `multistream`: continues after the end of a stream, because parallel
-     * compressors write several.
-     */
+    /** Throws for damaged data. `multistream`: continues after the end of a stream, for parallel compressors. */
     decode(input: Input, output: Output, multistream: boolean): void;
   }
   const bunzip: Bunzip;

@@ -1,29 +1,21 @@
-/**
- * Unpacks an archive into a new directory, or refuses it as a whole: see `decide/judge-member.ts`. Ignores owners,
- * modes and times. Checks the disk space before each file.
- */
+/** Unpacks an archive into a new directory, or refuses it as a whole. Ignores owners, modes and times. */
 import { createHash } from 'node:crypto';
 import { link, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createTarDecoder, type ParsedTarEntry } from 'modern-tar';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { FILE_LIST, judgeMember, unpackLimits, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
-import { storageFailure, type DiskRoom } from '../download/disk-room.ts';
+import { FILE_LIST, judgeMember, unpackLimits, type ArchiveSize, type MemberVerdict, type UnpackLimits } from '../decide/judge-member.ts';
+import { Failed, storageFailure, type DiskRoom } from '../download/disk-room.ts';
 import type { FileList, UnpackedFile } from './file-list.ts';
 import { readBzip2 } from './read-bzip2.ts';
 
-export interface UnpackArchive {
-  /** Absolute path. Its checksum was compared. */
+export interface UnpackArchive extends ArchiveSize {
+  /** Its checksum was compared. */
   readonly archive: string;
-  readonly sizeBytes: number;
-  /** SHA-256 of the archive. Hexadecimal. */
   readonly sha256: string;
-  /** Size of all files together, as stated by the source. */
-  readonly unpackedBytes?: number | undefined;
-  /** For messages. */
   readonly url: string;
-  /** Absolute path of a directory that exists and is empty. */
+  /** A directory that exists and is empty. */
   readonly into: string;
   readonly room: DiskRoom;
   readonly onBytes: (unpackedBytes: number) => void;
@@ -42,25 +34,11 @@ class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** A failure that is already explained. */
-class Failed extends Error {
-  override readonly name = 'Failed';
-  readonly result: Extract<Result<never>, { readonly ok: false }>;
-
-  constructor(result: Extract<Result<never>, { readonly ok: false }>) {
-    super(result.failure.message);
-    this.result = result;
-  }
-}
-
 /** A tar file ends with zeros, which common programs pad to 10 KiB, and each member has a header. */
 const OF_TAR_BYTES = 2 ** 20;
 const HEADER_BYTES = 4096;
 
-/**
- * Resolves to the directory with the files and their list: `into`, or the only directory in it. Throws only if the
- * signal aborts. After a failure, `into` is useless.
- */
+/** Resolves to the directory with the files and their list: `into`, or the only directory in it. */
 export async function unpackArchive(options: UnpackArchive, signal: AbortSignal): Promise<Result<string>> {
   const unpacking: Unpacking = { ...options, limits: unpackLimits(options), files: new Map(), links: [], members: 0, bytes: 0 };
   try {
@@ -70,7 +48,7 @@ export async function unpackArchive(options: UnpackArchive, signal: AbortSignal)
     return ok(await writeFileList(unpacking));
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failed) return error.result;
+    if (error instanceof Failed) return { ok: false, failure: error.failure };
     if (error instanceof Refused) return unusable(options, `it has ${error.message}`);
     if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(options.into, error) };
     return unusable(options, `it is damaged or no ".tar.bz2" archive (${messageOf(error)})`);
@@ -129,7 +107,7 @@ interface FileMember {
 async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<void> {
   const { into, room, files, onBytes } = unpacking;
   const reserved = await room.reserve(into, () => member.sizeBytes);
-  if (!reserved.ok) throw new Failed(reserved);
+  if (!reserved.ok) throw new Failed(reserved.failure);
   try {
     const parent = path.posix.dirname(member.path);
     if (parent !== '.') await makeDirectory(into, parent);

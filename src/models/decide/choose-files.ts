@@ -1,12 +1,11 @@
 /**
- * Chooses the files of a model in a repository: the shards of one quantisation, and its projector. Follows llama.cpp
- * (`common/download.cpp`), so that a name means the same as for `llama-server -hf`. Pure.
+ * Chooses the files of a model in a repository like llama.cpp (`common/download.cpp`), so that a name means the same as
+ * for `llama-server -hf`. Pure.
  */
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import type { HubName } from './parse-model-name.ts';
 
 export interface RepoFile {
-  /** Path in the repository. */
   readonly path: string;
   readonly sizeBytes: number;
   /** Hexadecimal; undefined for a file outside large file storage. */
@@ -14,18 +13,14 @@ export interface RepoFile {
 }
 
 export interface ChosenFiles {
-  /** The shards, in order; the server loads the first one. */
   readonly model: readonly [RepoFile, ...RepoFile[]];
   readonly projector: RepoFile | undefined;
-  /** As in the file name. Undefined if the name has none. */
   readonly quantisation: string | undefined;
 }
 
 export type FileChoice =
   | { readonly kind: 'chosen'; readonly files: ChosenFiles }
-  /** There is no such file. The message lists the existing ones. */
   | { readonly kind: 'none'; readonly message: string }
-  /** Nothing fits. */
   | { readonly kind: 'too-large'; readonly message: string };
 
 interface Candidate extends ChosenFiles {
@@ -34,10 +29,7 @@ interface Candidate extends ChosenFiles {
 
 /** Projectors, importance matrices, and small models for speculative decoding. */
 const NOT_A_MODEL = /mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-/i;
-/**
- * The order of preference without a named quantisation: the default of llama.cpp, then similar ones. Some models are
- * published in full quality as `MXFP4`.
- */
+/** The default of llama.cpp, then similar ones. Some models are published in full quality as `MXFP4`. */
 const PREFERRED = ['Q4_K_M', 'UD-Q4_K_XL', 'Q4_K_XL', 'Q4_K_S', 'Q4_K_L', 'Q4_0', 'MXFP4', 'IQ4_NL', 'IQ4_XS', 'Q5_K_M', 'Q6_K', 'Q8_0'];
 const MAX_LISTED = 12;
 
@@ -76,7 +68,6 @@ export function listQuantisations(files: readonly RepoFile[]): readonly Quantisa
   return [...unique.values()].toSorted((a, b) => b.sizeBytes - a.sizeBytes);
 }
 
-/** Returns the quantisation in the name of a GGUF file, such as `Q4_K_M`. */
 export function quantisationOf(path: string): string | undefined {
   const stem = stemOf(path);
   return /(?:^|[-._])((?:UD-)?(?:I?Q[0-9]\w*|T?Q[0-9]_[0-9]\w*|TQ[0-9]_[0-9]|MXFP4\w*|NVFP4|BF16|F16|F32))$/i.exec(stem)?.[1];
@@ -135,9 +126,7 @@ function chosen({ model, projector, quantisation }: ChosenFiles): FileChoice {
   return { kind: 'chosen', files: { model, projector, quantisation } };
 }
 
-function none(message: string): FileChoice {
-  return { kind: 'none', message };
-}
+const none = (message: string): FileChoice => ({ kind: 'none', message });
 
 function tooLarge(repo: string, candidates: readonly Candidate[], fitsBytes: number): FileChoice {
   const smallest = candidates.toSorted((a, b) => a.sizeBytes - b.sizeBytes)[0];
@@ -157,11 +146,9 @@ function shorten(names: readonly string[]): string {
 }
 
 const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
-/** Includes the slash; empty at the top. */
 const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\-]/g, String.raw`\$&`);
 
-/** Strips the directory, the shard number and the extension. */
 export function stemOf(path: string): string {
   return baseOf(path)
     .replace(/\.gguf$/i, '')

@@ -1,27 +1,23 @@
 /**
- * Explains why a server refused a request for a model, and whether and when to retry. Headers of the Hugging Face Hub:
- * `X-Error-Code` and `X-Error-Message` (huggingface_hub, `utils/_http.py`), and `RateLimit` with the seconds to wait in
- * `t`, as in `"resolve";r=0;t=55` (https://huggingface.co/docs/hub/rate-limits). Pure.
+ * Explains why a server refused a request for a model. Headers of the Hub: `X-Error-Code` and `X-Error-Message`
+ * (huggingface_hub, `utils/_http.py`), and `RateLimit` with the seconds to wait in `t`
+ * (https://huggingface.co/docs/hub/rate-limits). Pure.
  */
 import type { Failure } from '../../schema/words/failure.ts';
 
 interface Refusal {
   readonly status: number;
-  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The address without its query string, which may contain a signature. */
   readonly url: string;
-  /** Set for requests to the Hub, or a server with its API. */
+  /** Set for a server with the API of the Hub. */
   readonly hub?: { readonly page: string; readonly repo: string; readonly sentToken: boolean };
 }
 
 interface RefusalReason {
   readonly failure: Failure;
-  /** Set if the server asks to wait. */
   readonly waitMs?: number;
 }
 
-/** Limit for quoted error messages of a server. */
 const MAX_QUOTED = 200;
 /** After a longer wait, the pull fails and its own back-off takes over. */
 const LONGEST_WAIT_S = 3600;
@@ -80,16 +76,13 @@ function plainFailure({ status, url }: Refusal): Failure {
     : failureOf('stalled', 'ModelSourceRefused', `${failed}; check the address and who may read it`);
 }
 
-function failureOf(kind: Failure['kind'], reason: Failure['reason'], message: string): Failure {
-  return { kind, reason, message };
-}
+const failureOf = (kind: Failure['kind'], reason: Failure['reason'], message: string): Failure => ({ kind, reason, message });
 
 function text(headers: Refusal['headers'], name: string): string {
   const value = headers[name];
   return (typeof value === 'string' ? value : (value?.[0] ?? '')).trim();
 }
 
-/** Strips control characters and quotes. */
 function quote(reported: string): string {
   const clean = reported.replaceAll(/[^\P{C}]|"/gu, ' ').trim();
   return clean === '' ? '' : `; the server says "${clean.slice(0, MAX_QUOTED)}"`;
@@ -97,32 +90,14 @@ function quote(reported: string): string {
 
 /**
  * Licences that allow any use: of the Open Source Initiative, and Creative Commons without limits to commercial use or
- * changes. All others must be accepted, such as those of Llama and Gemma, and OpenRAIL. Names of the Hub in lower case
- * (https://huggingface.co/docs/hub/repositories-licenses).
+ * changes. Names of the Hub in lower case (https://huggingface.co/docs/hub/repositories-licenses).
  */
-const OPEN_LICENSES: ReadonlySet<string> = new Set([
-  'apache-2.0',
-  'mit',
-  'bsd',
-  'bsd-2-clause',
-  'bsd-3-clause',
-  'isc',
-  'zlib',
-  'unlicense',
-  '0bsd',
-  'mpl-2.0',
-  'lgpl-3.0',
-  'gpl-2.0',
-  'gpl-3.0',
-  'agpl-3.0',
-  'cc0-1.0',
-  'cc-by-3.0',
-  'cc-by-4.0',
-  'cc-by-sa-3.0',
-  'cc-by-sa-4.0',
-  'pddl',
-  'odc-by',
-]);
+const OPEN_LICENSES: ReadonlySet<string> = new Set(
+  (
+    'apache-2.0 mit bsd bsd-2-clause bsd-3-clause isc zlib unlicense 0bsd mpl-2.0 lgpl-3.0 gpl-2.0 gpl-3.0 agpl-3.0 ' +
+    'cc0-1.0 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 pddl odc-by'
+  ).split(' '),
+);
 
 interface LicensedModel {
   readonly license: string | undefined;

@@ -8,23 +8,17 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import type { ForeignTool } from './parse-model-name.ts';
 
-/** `file`: named by the user. */
 type ForeignOrigin = ForeignTool | 'file';
 
 export interface ForeignFile {
-  /** Relative to the directory of the tool. */
   readonly path: string;
-  /** Name in the store. */
   readonly name: string;
-  /** Hexadecimal, if the tool names files by hash. */
   readonly sha256: string | undefined;
 }
 
 export interface ForeignModel {
   readonly tool: ForeignOrigin;
-  /** Name in the tool. */
   readonly label: string;
-  /** Directory in the store. */
   readonly directory: string;
   /** The model or its shards in order, then its projector. */
   readonly files: readonly [ForeignFile, ...ForeignFile[]];
@@ -35,10 +29,7 @@ const Manifest = z.object({
 });
 const OLLAMA_TYPES = { model: 'application/vnd.ollama.image.model', projector: 'application/vnd.ollama.image.projector' } as const;
 
-/**
- * `path`: the manifest below `manifests/`, such as `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is not a
- * GGUF model.
- */
+/** `path`: below `manifests/`, such as `registry.ollama.ai/library/llama3.2/3b`. Undefined if it is no GGUF model. */
 export function ollamaModel(path: string, manifest: string): ForeignModel | undefined {
   const parsed = Manifest.safeParse(parseJson(manifest));
   const [host = '', namespace = '', name = '', tag = '', ...more] = path.split('/');
@@ -61,10 +52,7 @@ export function ollamaModel(path: string, manifest: string): ForeignModel | unde
   };
 }
 
-/**
- * `paths`: all files below the directory, such as `publisher/model/file.gguf`. Ignores files at the top, like LM
- * Studio.
- */
+/** `paths`: such as `publisher/model/file.gguf`. Ignores files at the top, like LM Studio. */
 export function lmStudioModels(paths: readonly string[]): readonly ForeignModel[] {
   return groupByModel(
     'lm-studio',
@@ -82,10 +70,7 @@ export function llamaCppModels(paths: readonly string[]): readonly ForeignModel[
   );
 }
 
-/**
- * The cache of the Hub, shared by newer versions of llama.cpp: `models--owner--repo/snapshots/commit/file.gguf`. Uses
- * the commit of `refs/main`.
- */
+/** The cache of the Hub: `models--owner--repo/snapshots/commit/file.gguf`. Uses the commit of `refs/main`. */
 export function huggingFaceModels(paths: readonly string[], mainOf: (repo: string) => string | undefined): readonly ForeignModel[] {
   const current = paths.filter((path) => {
     const [repo = '', snapshots = '', commit = '', ...file] = path.split('/');
@@ -98,7 +83,7 @@ export function huggingFaceModels(paths: readonly string[], mainOf: (repo: strin
   });
 }
 
-/** A file named by the user, with its other shards and its projector. `siblings`: names of all files beside it. */
+/** `siblings`: names of all files beside the one that the user named. */
 export function namedModel(name: string, siblings: readonly string[]): ForeignModel | undefined {
   return groupByModel('file', siblings, () => '').find(({ files }) => files.some((file) => file.path === name));
 }
@@ -125,9 +110,7 @@ function groupByModel(tool: ForeignOrigin, paths: readonly string[], labelOf: (p
   });
 }
 
-function storeDirectory(tool: ForeignOrigin, path: string): string {
-  return [tool, ...path.split('/').map(cleanName)].join('/');
-}
+const storeDirectory = (tool: ForeignOrigin, path: string): string => [tool, ...path.split('/').map(cleanName)].join('/');
 
 /** Only characters that the store allows, and neither "." nor "..". */
 function cleanName(name: string): string {

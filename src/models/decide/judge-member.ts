@@ -1,30 +1,20 @@
 /**
- * Decides what to do with a member of an archive: unpack a file or directory, or link to a file of the same archive.
- * Everything else is refused, because archives come from others: paths outside the directory, devices, and more than
- * any model needs. Pure.
+ * Decides what to do with a member of an archive. Paths outside the directory, devices, and more than any model needs
+ * are refused, because archives come from others. Pure.
  */
 import { shorten } from '../../schema/words/nearest-word.ts';
 
-/** Characters of a name in messages. */
 const LONGEST_QUOTE = 100;
 
 export interface ArchiveMember {
   readonly name: string;
-  /** Type in tar: `file`, `directory`, `symlink`, `link`, or another one. */
   readonly type: string | undefined;
   readonly sizeBytes: number;
-  /** Target of a link. */
   readonly linkName?: string | undefined;
 }
 
+/** Bytes of all files together, and the number of files, directories and links. */
 export interface UnpackLimits {
-  /** All files together. */
-  readonly bytes: number;
-  /** Files, directories and links. */
-  readonly members: number;
-}
-
-export interface Unpacked {
   readonly bytes: number;
   readonly members: number;
 }
@@ -52,24 +42,21 @@ const MAX_PARTS = 16;
 const MAX_PART_BYTES = 255;
 const MAX_PATH_BYTES = 1000;
 
-/** `unpackedBytes`: as stated by the source. */
-export function unpackLimits({ sizeBytes, unpackedBytes }: { readonly sizeBytes: number; readonly unpackedBytes?: number | undefined }) {
-  return { bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES, members: MAX_MEMBERS };
-}
-
-/** Minimum disk space for unpacking: files are hardly ever smaller than their archive. */
-export function leastUnpackedBytes({
-  sizeBytes,
-  unpackedBytes,
-}: {
+export interface ArchiveSize {
   readonly sizeBytes: number;
+  /** Stated by the source. */
   readonly unpackedBytes?: number | undefined;
-}) {
-  return unpackedBytes ?? sizeBytes;
 }
 
-/** `soFar`: the sum of earlier members. */
-export function judgeMember(member: ArchiveMember, soFar: Unpacked, limits: UnpackLimits): MemberVerdict {
+export const unpackLimits = ({ sizeBytes, unpackedBytes }: ArchiveSize): UnpackLimits => ({
+  bytes: unpackedBytes ?? MOST_TIMES * sizeBytes + LEAST_LIMIT_BYTES,
+  members: MAX_MEMBERS,
+});
+
+/** Files are hardly ever smaller than their archive. */
+export const leastUnpackedBytes = ({ sizeBytes, unpackedBytes = sizeBytes }: ArchiveSize): number => unpackedBytes;
+
+export function judgeMember(member: ArchiveMember, soFar: UnpackLimits, limits: UnpackLimits): MemberVerdict {
   const name = quote(member.name);
   if (soFar.members >= limits.members) return refuse(`more than ${limits.members} files`);
   const parts = partsOf(member.name);
@@ -128,11 +115,7 @@ function isSafe(parts: readonly string[]): boolean {
   );
 }
 
-function refuse(message: string): MemberVerdict {
-  return { kind: 'refuse', message };
-}
+const refuse = (message: string): MemberVerdict => ({ kind: 'refuse', message });
 
 /** A name from an archive may contain anything. */
-function quote(text: string): string {
-  return `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;
-}
+const quote = (text: string): string => `"${shorten(text.replaceAll(/[\p{C}"\\]/gu, '?'), LONGEST_QUOTE)}"`;

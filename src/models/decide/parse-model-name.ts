@@ -3,17 +3,13 @@ import { nearestWord } from '../../schema/words/nearest-word.ts';
 
 /** `hf:owner/repo`, `hf:owner/repo:quantisation` or `hf:owner/repo/path/of/file.gguf`. */
 export interface HubName {
-  /** `owner/repo`. */
   readonly repo: string;
-  /** As written, such as `Q4_K_M`. */
   readonly quantisation?: string;
-  /** Path in the repository. */
   readonly file?: string;
 }
 
 type ParsedHubName =
   | { readonly kind: 'hub'; readonly name: HubName }
-  /** Starts like a name on the Hub, but is not valid. */
   | { readonly kind: 'invalid'; readonly message: string }
   /** An id of the catalogue, or a file in the store. */
   | { readonly kind: 'other' };

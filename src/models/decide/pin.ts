@@ -1,6 +1,6 @@
 /**
- * A pin: the exact files that a name was resolved to, with commit and checksums. It is stored before the first byte is
- * fetched, so a download resumed weeks later gets the same version, and a present model needs no network. Pure.
+ * A pin: the exact files that a name was resolved to. It is stored before the first byte is fetched, so a download
+ * resumed weeks later gets the same version, and a present model needs no network. Pure.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -14,7 +14,6 @@ import type { ModelContents } from '../../providers/provider.ts';
 const StorePath = z.string().max(600).regex(new RegExp(MODEL_ID_PATTERN));
 
 const PinnedFile = z.object({
-  /** Relative to the root of the store. */
   path: StorePath,
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0),
@@ -35,7 +34,6 @@ export const Pin = z.object({
   id: ModelId,
   /** The server loads the first one. */
   files: z.array(PinnedFile).min(1).max(1000),
-  /** Default: `gguf`. */
   provider: z.enum(PROVIDER_KIND_NAMES).optional(),
   /** The directory that the server loads, relative to the store. Default: the first file. */
   directory: StorePath.optional(),
@@ -46,17 +44,13 @@ export const Pin = z.object({
 });
 export type Pin = z.output<typeof Pin>;
 
-/** Returns the path of a pin, relative to the store. A hash, since an id may be longer than a file name. */
-export function pinPath(id: ModelId): string {
-  return `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
-}
+/** A hash, since an id may be longer than a file name. */
+export const pinPath = (id: ModelId): string => `${PINS_DIRECTORY}/${createHash('sha256').update(id).digest('hex').slice(0, 40)}.json`;
 
 /** Passes a pin as JSON to a program that only fetches. */
 export const PIN_VARIABLE = 'SVC_MODEL_PIN';
-/** The key of the pin in the cluster object that stores it. */
 export const PIN_KEY = 'pin';
 
-/** Relative to the root of the store. */
 export const PINS_DIRECTORY = '.svc/pins';
 
 interface HubFiles {
@@ -65,11 +59,7 @@ interface HubFiles {
   readonly chosen: ChosenFiles;
 }
 
-/**
- * Returns the files of a model from the Hub at `hf/<owner>/<repo>/<model>/<file>`: one directory per model, because a
- * projector belongs to the model in its directory. Fails with the file that has no checksum, or a name that the store
- * does not allow.
- */
+/** One directory per model, because a projector belongs to the model in its directory. */
 export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly files: readonly PinnedFile[] } | { readonly problem: string } {
   const directory = `hf/${repo}/${stemOf(chosen.model[0].path)}`;
   const files: PinnedFile[] = [];
@@ -82,9 +72,7 @@ export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly file
   return { files };
 }
 
-function baseName({ path }: RepoFile): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+const baseName = ({ path }: RepoFile): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** Values in the files take precedence. Some files are incomplete: headers of embedding models may lack the pooling. */
 export function completeContents(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {

@@ -1,11 +1,9 @@
 /** The ConfigMap of image workflows, mounted at the same path in gateways and init containers. Pure. */
 import type { ModelId } from '../../schema/words/names.ts';
 
-/** A directory outside the model store whose files appear in it. */
 export interface MountedModels {
-  /** Where the files appear, relative to the store. */
   readonly at: string;
-  /** Absolute path; it need not exist. */
+  /** Absolute. */
   readonly directory: string;
 }
 
@@ -15,6 +13,4 @@ export function mountsOf(configMap: string | undefined): readonly MountedModels[
   return configMap === undefined || configMap === '' ? [] : [WORKFLOWS_MOUNT];
 }
 
-export function isInWorkflowsMount(model: ModelId): boolean {
-  return model.startsWith(`${WORKFLOWS_MOUNT.at}/`);
-}
+export const isInWorkflowsMount = (model: ModelId): boolean => model.startsWith(`${WORKFLOWS_MOUNT.at}/`);

@@ -5,12 +5,22 @@ import { writeFileAtomically } from '../../files/write-file.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 
+/** Carries a failure through code that returns something else. */
+export class Failed extends Error {
+  override readonly name = 'Failed';
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
 export interface DiskRoom {
   /** Reserves space until the returned function is called. `missing` returns the bytes that are still to be written. */
   reserve(directory: string, missing: () => number): Promise<Result<() => void>>;
 }
 
-/** Left free for other programs. */
 const MARGIN_BYTES = 256 * 2 ** 20;
 
 interface Reservation {
@@ -51,10 +61,7 @@ function diskFull({ directory, freeBytes, othersBytes, neededBytes }: Shortage):
   return `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`;
 }
 
-/**
- * Throws unless the directory, or its closest existing parent, is writable: `mkdir` fails with ENOENT on a read-only
- * volume.
- */
+/** Looks at the closest existing parent, since `mkdir` fails with ENOENT on a read-only volume. */
 export async function failUnlessWritable(directory: string): Promise<void> {
   try {
     await access(directory, constants.W_OK);
@@ -65,13 +72,11 @@ export async function failUnlessWritable(directory: string): Promise<void> {
   }
 }
 
-/** Writes a small file of the store atomically, and creates its directory. */
 export async function writeStoreFile(file: string, value: unknown): Promise<void> {
   await failUnlessWritable(path.dirname(file));
   await writeFileAtomically(file, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o644 });
 }
 
-/** Explains why a model cannot be written below a directory. */
 export function storageFailure(directory: string, error: unknown): Failure {
   const code = codeOf(error);
   if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {

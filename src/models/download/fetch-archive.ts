@@ -1,7 +1,4 @@
-/**
- * Fetches an archive and unpacks it into a hidden directory, which then appears in the store at once. The archive is
- * removed afterwards; if the process is killed before, the next one continues with it.
- */
+/** Fetches an archive, unpacks it and removes it. If the process is killed before, the next one continues. */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ok, type Result } from '../../schema/words/failure.ts';
@@ -17,21 +14,16 @@ interface ArchiveJob {
   readonly file: CatalogueFile;
   readonly from: Download;
   readonly unpackedBytes?: number | undefined;
-  /** Absolute path of the directory to create. */
   readonly target: string;
-  /** Absolute path. */
   readonly archive: string;
   readonly room: DiskRoom;
 }
 
 const PROGRESS_EVERY_MS = 250;
 
-/** Returns where an archive is kept until it is unpacked. `target`: the directory for its files. */
-export function archivePath(target: string, format: ArchiveFormat): string {
-  return `${target}.${format}`;
-}
+export const archivePath = (target: string, format: ArchiveFormat): string => `${target}.${format}`;
 
-/** `target`: the directory for the files of the archive. */
+/** `target`: the directory for the files. */
 export async function fetchArchive(
   options: FetchOptions,
   { file, target }: Pick<FileToFetch, 'file' | 'target'>,

@@ -1,7 +1,4 @@
-/**
- * Downloads or generates one file of a model. If several programs fetch the same file, one downloads it and the others
- * wait.
- */
+/** Downloads or generates one file of a model. Of several programs, one downloads it and the others wait. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +12,7 @@ import { createPartFiles, type PartFiles } from './take-over-part.ts';
 import { verifyFile } from './verify-file.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { loadDemoToolbox } from '../demo-toolbox.ts';
-import type { HubAccess } from '../hub/hub-access.ts';
+import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 
 export interface FetchOptions {
   /** Names the parts of this process on a shared volume. The same after a restart, which then resumes them. */
@@ -23,22 +20,19 @@ export interface FetchOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  /** For files on the Hub. */
   readonly sources?: Pick<ModelSources, 'hub'>;
 }
 
 export interface Pace {
-  /** How often to check other downloads of the same file. */
   readonly pollMs: number;
   /** How long the part of another writer may stay unchanged before it is ignored. */
   readonly stillMs?: number;
-  /** Back-off after the first failure; doubles with each further failure in a row. */
+  /** After the first failure; doubles with each further failure in a row. */
   readonly retryMs: number;
 }
 
 export interface FileToFetch {
   readonly file: CatalogueFile;
-  /** Absolute path. */
   readonly target: string;
   /** The directory for which an archive is fetched: a program that has unpacked the archive has removed it. */
   readonly unpacked?: { readonly file: CatalogueFile; readonly target: string };
@@ -98,23 +92,17 @@ async function waitForOthers(job: FileJob, signal: AbortSignal): Promise<boolean
   }
 }
 
-/** Returns a string that changes when the file is replaced: hashing it at each poll would take too long. */
+/** Changes when the file is replaced: hashing it at each poll would take too long. */
 async function stampOf(file: string): Promise<string> {
-  return stat(file).then(
-    ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
-    () => 'absent',
-  );
+  const facts = await stat(file).catch(() => undefined);
+  return facts === undefined ? 'absent' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
 }
 
-/** Returns the absolute path of a catalogue file in this store. */
 export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result<string> {
   const target = path.resolve(root, file.path);
   if (target.startsWith(path.resolve(root) + path.sep)) return ok(target);
-  return fail(
-    'stalled',
-    'CatalogueInvalid',
-    `The file "${file.path}" of the catalogue entry "${id}" is outside the store; correct the entry`,
-  );
+  const problem = `The file "${file.path}" of the catalogue entry "${id}" is outside the store`;
+  return fail('stalled', 'CatalogueInvalid', `${problem}; correct the entry`);
 }
 
 /** Takes only a moment and replaces the file atomically, so there is nothing to coordinate. */
@@ -127,10 +115,7 @@ async function generate({ path: file }: CatalogueFile, target: string): Promise<
   }
 }
 
-/** Only the Hub itself gets the token, wherever the file is sent from. */
 async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
   if (repo === undefined || hub === undefined) return {};
-  const token = await hub.token();
-  const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
-  return { bearer, hub: { repo, page: `${hub.endpoint}/${repo}` } };
+  return { bearer: await bearerOf(hub), hub: { repo, page: `${hub.endpoint}/${repo}` } };
 }

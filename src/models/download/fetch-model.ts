@@ -1,7 +1,4 @@
-/**
- * Ensures that a model is complete in the store before its server starts; init containers of pods run this. Verifies a
- * model of the catalogue and downloads it if it is missing or damaged. Any other model must already be there.
- */
+/** Ensures that a model is complete in the store before its server starts; init containers of pods run this. */
 import path from 'node:path';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import type { ModelFormat } from '../../providers/provider.ts';
@@ -27,16 +24,15 @@ import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure, failUnlessWritable } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
 import { verifyFile } from './verify-file.ts';
-import type { Pins } from '../pins.ts';
 import { takeBytes } from './place-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
 export interface FetchModel extends FetchOptions {
-  /** Absolute path of the store. */
   readonly root: string;
   readonly id: ModelId;
+  /** A file that several formats recognize belongs to the first one. */
   readonly formats: readonly ModelFormat[];
-  /** Directories whose files appear in the store. Default: none. */
+  /** Directories whose files appear in the store. */
   readonly mounts?: readonly MountedModels[];
   readonly catalogue?: Catalogue;
   /** Resolves names, also those of the catalogue. Default: only the catalogue. */
@@ -46,7 +42,6 @@ export interface FetchModel extends FetchOptions {
 }
 
 export interface FetchedModel {
-  /** Absolute path of the file or directory that the server loads. */
   readonly file: string;
   readonly sizeBytes: number;
   readonly fetched: boolean;
@@ -94,12 +89,7 @@ async function readModel(
   return fail('stalled', 'ModelMissing', `${problem}; put it into the model store${suggestModels(id, catalogue.keys())}`);
 }
 
-async function fetchEntry(
-  options: FetchModel,
-  entry: CatalogueEntry,
-  which: 'missing or damaged' | 'all',
-  signal: AbortSignal,
-): Promise<Result<FetchedModel>> {
+async function fetchEntry(options: FetchModel, entry: CatalogueEntry, which: Which, signal: AbortSignal): Promise<Result<FetchedModel>> {
   const { lock = async (_, work) => work() } = options;
   let fetched = false;
   let verified: FetchedModel['verified'] = 'content';
@@ -124,26 +114,23 @@ interface FileOfEntry {
   readonly options: FetchModel;
   readonly entry: CatalogueEntry;
   readonly file: CatalogueFile;
-  /** Absolute path. */
   readonly target: string;
 }
 
-async function ensureFile(
-  { options, entry, file, target }: FileOfEntry,
-  which: 'missing or damaged' | 'all',
-  signal: AbortSignal,
-): Promise<Result<'content' | 'size' | 'fetched'>> {
+type Which = 'missing or damaged' | 'all';
+
+async function ensureFile(job: FileOfEntry, which: Which, signal: AbortSignal): Promise<Result<'content' | 'size' | 'fetched'>> {
+  const { options, entry, file, target } = job;
   signal.throwIfAborted();
   const match = which === 'all' ? undefined : await verifyFile(target, file, signal);
   if (match !== undefined) return ok(match);
   const allowed = (await options.sources?.checkLicense(entry)) ?? ok(undefined);
   if (!allowed.ok) return allowed;
-  if (await reuseFile({ ...options, file, target }, signal)) return ok('fetched');
+  if (await reuseFile(job, signal)) return ok('fetched');
   const done = await (file.archive === undefined ? fetchFile : fetchArchive)(options, { file, target }, signal);
   return done.ok ? ok('fetched') : done;
 }
 
-/** Reports the progress of one file as progress of the whole model. */
 function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: number): FetchModel {
   if (files.length === 1) return options;
   const totalBytes = files.reduce((sum, file) => sum + bytesOf(file), 0);
@@ -152,36 +139,18 @@ function inWhole(options: FetchModel, { files }: CatalogueEntry, beforeBytes: nu
   return { ...options, onProgress };
 }
 
-function bytesOf({ from }: CatalogueFile): number {
-  return from.kind === 'url' ? from.sizeBytes : 0;
-}
+const bytesOf = ({ from }: CatalogueFile): number => (from.kind === 'url' ? from.sizeBytes : 0);
 
-/**
- * Reuses a file that the store already has under another name, such as a model of the Hub that the catalogue lists as
- * well.
- */
-
-interface ReuseFile extends Pick<FetchOptions, 'writer' | 'onProgress'> {
-  /** Absolute path of the store. */
-  readonly root: string;
-  readonly file: CatalogueFile;
-  /** Absolute path. */
-  readonly target: string;
-  readonly catalogue?: Catalogue;
-  readonly sources?: { readonly pins: Pick<Pins, 'list'> };
-}
-
-/** Resolves to true if the file is in its place now. Its checksum was compared. */
-async function reuseFile(options: ReuseFile, signal: AbortSignal): Promise<boolean> {
-  const { file, root } = options;
+/** Reuses a file of the store with the same checksum under another name. */
+async function reuseFile(job: FileOfEntry, signal: AbortSignal): Promise<boolean> {
+  const { file, options } = job;
   if (file.from.kind !== 'url' || file.archive !== undefined) return false;
   for (const candidate of await pathsWith(file.from, options))
-    if (candidate !== file.path && (await takeFrom(path.join(root, candidate), options, file.from, signal))) return true;
+    if (candidate !== file.path && (await takeFrom(path.join(options.root, candidate), job, file.from, signal))) return true;
   return false;
 }
 
-/** Returns the paths, relative to the store, of files that should have this content. */
-async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CATALOGUE, sources }: ReuseFile): Promise<readonly string[]> {
+async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CATALOGUE, sources }: FetchModel): Promise<readonly string[]> {
   const wanted = sha256.toLowerCase();
   const pinned = ((await sources?.pins.list()) ?? []).flatMap((pin) => pin.files);
   const listed = [...catalogue.values()].flatMap((entry) => entry.files);
@@ -193,7 +162,8 @@ async function pathsWith({ sha256, sizeBytes }: Download, { catalogue = DEMO_CAT
   ];
 }
 
-async function takeFrom(source: string, { target, writer, onProgress }: ReuseFile, from: Download, signal: AbortSignal): Promise<boolean> {
+async function takeFrom(source: string, { target, options }: FileOfEntry, from: Download, signal: AbortSignal): Promise<boolean> {
+  const { writer, onProgress } = options;
   const { sizeBytes } = from;
   const facts = await stat(source).catch(() => undefined);
   if (facts?.isFile() !== true || facts.size !== sizeBytes) return false;
@@ -204,8 +174,7 @@ async function takeFrom(source: string, { target, writer, onProgress }: ReuseFil
   try {
     await rm(part, { force: true });
     const taken = await takeBytes(source, part, sizeBytes);
-    if (typeof taken !== 'string') return false;
-    if (!(await isFileWith(part, from, signal))) return false;
+    if (typeof taken !== 'string' || !(await isFileWith(part, from, signal))) return false;
     await rename(part, target);
     return true;
   } finally {

@@ -35,7 +35,6 @@ export interface OpenedUrl {
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const MAX_REDIRECTS = 5;
 
-/** Throws if there is no response. */
 export async function openUrl({ url: from, dispatcher, headers = {}, bearer }: OpenUrl, signal: AbortSignal): Promise<Result<OpenedUrl>> {
   let url = new URL(from);
   let firstHeaders: ResponseHeaders | undefined;
@@ -59,7 +58,6 @@ export async function openUrl({ url: from, dispatcher, headers = {}, bearer }: O
   }
 }
 
-/** Closes a response whose body is not read. */
 export function discard(body: Readable): void {
   body.on('error', () => undefined).destroy();
 }
@@ -70,14 +68,9 @@ function redirectProblem(from: URL, to: URL | undefined): string | undefined {
   return from.protocol === 'https:' && to.protocol === 'http:' ? 'redirects from "https:" to "http:"' : undefined;
 }
 
-function withoutQuery({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
-}
+const withoutQuery = ({ origin, pathname }: URL): string => `${origin}${pathname}`;
 
-/**
- * Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. A connection fails after `silenceMs`
- * without data. The caller destroys the dispatcher. `connect` opens connections that need no proxy.
- */
+/** Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. The caller destroys the dispatcher. */
 export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher {
   const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs, ...(connect === undefined ? {} : { connect }) };
   const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);

@@ -8,10 +8,7 @@ import type { Result } from '../../schema/words/failure.ts';
 import { createDiskRoom } from './disk-room.ts';
 import { removePart } from './resume-part.ts';
 
-/**
- * Replaces a file that was found damaged, or the same file of another writer. A server that has it open keeps the old
- * one.
- */
+/** Also replaces a damaged file. A server that has it open keeps the old one. */
 export async function placeFile(part: string, target: string): Promise<void> {
   if (!(await succeeds(link(part, target)))) await rename(part, target);
   await removePart(part);
@@ -37,20 +34,14 @@ export async function placeDirectory(from: string, target: string, isCorrect: ()
   await syncDirectory(path.dirname(target));
 }
 
-/**
- * Hidden and with the suffix of partial files: no reader takes it for a model, and `svcctl model prune` removes it after a
- * crash.
- */
+/** Hidden and with the suffix of parts: no model, and `svcctl model prune` removes it after a crash. */
 export function hiddenPath(target: string, name: string): string {
   return path.join(path.dirname(target), `.${path.basename(target)}.${name}.part`);
 }
 
 export type TakeMethod = 'hard link' | 'reflink' | 'copy';
 
-/**
- * Copies a file within this machine without using disk space if possible. `fs.protected_hardlinks` forbids links to
- * files of others.
- */
+/** Uses no disk space if possible. `fs.protected_hardlinks` forbids links to files of others. */
 export async function takeBytes(source: string, part: string, sizeBytes: number): Promise<Result<never> | TakeMethod> {
   if (await succeeds(link(source, part))) return 'hard link';
   if (await succeeds(copyFile(source, part, constants.COPYFILE_FICLONE_FORCE))) return 'reflink';

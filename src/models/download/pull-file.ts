@@ -1,7 +1,4 @@
-/**
- * Downloads one file: resumes the part of an earlier attempt, transfers the rest, verifies size and checksum, and
- * places the file.
- */
+/** Downloads one file: resumes the part of an earlier attempt, verifies size and checksum, and places the file. */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
@@ -18,7 +15,6 @@ import { createOrderedHash } from './verify-hash.ts';
 
 /** Shared by all downloads of a process. */
 export interface PullLimits {
-  /** Most connections for one large file. */
   readonly connections: number;
   /** A connection that is at least this fast stays the only one. Default: 200 MB/s. Infinity: all open at once. */
   readonly fastBytesPerSecond?: number;
@@ -27,24 +23,16 @@ export interface PullLimits {
 }
 
 export interface PullFile extends TransferSource {
-  /** Absolute path. */
   readonly target: string;
-  /** Absolute path of the partial download, beside the target. Default: `<target>.part`. */
+  /** Default: `<target>.part`. */
   readonly part?: string;
   readonly onProgress: (progress: Progress) => void;
-  /** Longest time without data. */
   readonly silenceMs?: number;
-  /** Default: one attempt. */
   readonly patience?: Transfer['patience'];
   readonly limits?: PullLimits;
 }
 
-interface Pull extends PullFile {
-  readonly part: string;
-  readonly limits: PullLimits;
-  readonly patience: Transfer['patience'];
-  readonly silenceMs: number;
-}
+type Pull = PullFile & Required<Pick<PullFile, 'part' | 'limits' | 'patience' | 'silenceMs'>>;
 
 const SILENCE_MS = 60_000;
 const PROGRESS_EVERY_MS = 250;

@@ -1,49 +1,17 @@
 /**
- * The part file of a download and its journal of complete blocks, from which the next attempt resumes. Data is written
- * before its line in the journal, so a crash leaves no false claim. A power failure may; then the CRC of the block
- * differs when the part is hashed, and only that block is fetched again.
+ * The part file of a download and its journal of complete blocks. Data is written before its line in the journal, so a
+ * crash leaves no false claim. A power failure may; then the CRC of the block differs, and only that block is fetched
+ * again.
  */
 import { open, readFile, rm, stat, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { codeOf } from '../../platform/error-text.ts';
-import {
-  BLOCK_BYTES,
-  blockCount,
-  blockLength,
-  journalHead,
-  journalLine,
-  parseJournal,
-  recordsOfPrefix,
-  type BlockRecord,
-  type BlockRecords,
-  type PartOf,
-} from './decide/part-journal.ts';
+import * as format from './decide/part-journal.ts';
 import { nextStretch, type BlockState, type Stretch } from './decide/transfer-pace.ts';
-
-export interface PartBlocks {
-  readonly handle: FileHandle;
-  /** Valid bytes in the part. */
-  doneBytes(): number;
-  record(block: number): BlockRecord;
-  isComplete(block: number): boolean;
-  /** An earlier process wrote some of the block, so its CRC must be compared. */
-  isInherited(block: number): boolean;
-  /** Reserves the next run of blocks for a connection, which releases it at its end. */
-  take(maxBlocks: number): Stretch | undefined;
-  release(stretch: Stretch): void;
-  /** Appends to a block; throws if the buffers do not fit. Records a complete block in the journal. */
-  append(block: number, buffers: readonly Buffer[]): Promise<void>;
-  /** Drops a damaged block. */
-  forget(block: number): void;
-  /** False if another writer has taken over or removed the part. */
-  isOwn(): Promise<boolean>;
-  /** Records incomplete blocks and closes the files. */
-  close(): Promise<void>;
-}
 
 /** Slow connections record an incomplete block this often. */
 const RECORD_EVERY_MS = 1000;
-const NOTHING: BlockRecord = { bytes: 0, crc: 0 };
+const NOTHING: format.BlockRecord = { bytes: 0, crc: 0 };
 
 export const journalOf = (part: string): string => `${part}.journal`;
 
@@ -52,8 +20,7 @@ export async function removePart(part: string): Promise<void> {
   await rm(journalOf(part), { force: true });
 }
 
-/** Opens the part of an earlier attempt, or a new one. `fresh`: ignores earlier attempts. */
-export async function openPart(part: string, file: PartOf, fresh: boolean): Promise<PartBlocks> {
+export async function openPart(part: string, file: format.PartOf, fresh: boolean): Promise<PartBlocks> {
   const known = fresh ? undefined : await readRecords(part, file);
   if (known === undefined) await removePart(part);
   // The journal exists before the first byte of the part, so a part with holes always has one.
@@ -61,7 +28,7 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   try {
     if (known === undefined || (await journal.stat()).size === 0) {
       await journal.truncate(0);
-      await journal.appendFile(journalHead(file) + [...(known ?? [])].map(([block, record]) => lineOf(block, record)).join(''));
+      await journal.appendFile(format.journalHead(file) + [...(known ?? [])].map(([block, record]) => lineOf(block, record)).join(''));
     }
     const handle = await open(part, known === undefined ? 'w+' : 'r+');
     return createPartBlocks({ part, handle, journal, known: known ?? new Map(), sizeBytes: file.sizeBytes });
@@ -71,41 +38,36 @@ export async function openPart(part: string, file: PartOf, fresh: boolean): Prom
   }
 }
 
-/** Undefined if there is no part, or if it belongs to another file. */
-async function readRecords(part: string, file: PartOf): Promise<BlockRecords | undefined> {
-  const size = await stat(part).then(
-    (facts) => facts.size,
-    () => undefined,
-  );
+async function readRecords(part: string, file: format.PartOf): Promise<format.BlockRecords | undefined> {
+  const size = (await stat(part).catch(() => undefined))?.size;
   if (size === undefined) return undefined;
   const journal = await readFile(journalOf(part), 'utf8').catch(() => undefined);
-  if (journal !== undefined) return parseJournal(journal, file);
-  return size <= file.sizeBytes ? recordsOfPrefix(size, file.sizeBytes) : undefined;
+  if (journal !== undefined) return format.parseJournal(journal, file);
+  return size <= file.sizeBytes ? format.recordsOfPrefix(size, file.sizeBytes) : undefined;
 }
 
 /** A block without a known CRC is not recorded, because it would count as damaged. */
-function lineOf(block: number, record: BlockRecord): string {
-  return record.crc === undefined ? '' : journalLine(block, record);
-}
+const lineOf = (block: number, record: format.BlockRecord): string => (record.crc === undefined ? '' : format.journalLine(block, record));
+
+export type PartBlocks = ReturnType<typeof createPartBlocks>;
 
 interface OpenPart {
   readonly part: string;
   readonly handle: FileHandle;
   readonly journal: FileHandle;
-  readonly known: BlockRecords;
+  readonly known: format.BlockRecords;
   readonly sizeBytes: number;
 }
 
-function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart): PartBlocks {
+function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart) {
   const records = new Map(known);
-  /** Blocks that have grown since they were recorded, with the time of that. */
   const unrecorded = new Map<number, number>();
   const taken = new Set<number>();
   const inherited = new Set(known.keys());
-  const count = blockCount(sizeBytes);
+  const count = format.blockCount(sizeBytes);
   let doneBytes = [...records.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-  const record = (block: number): BlockRecord => records.get(block) ?? NOTHING;
-  const isComplete = (block: number): boolean => record(block).bytes === blockLength(block, sizeBytes);
+  const record = (block: number): format.BlockRecord => records.get(block) ?? NOTHING;
+  const isComplete = (block: number): boolean => record(block).bytes === format.blockLength(block, sizeBytes);
   const stateOf = (block: number): BlockState => {
     if (isComplete(block) || taken.has(block)) return 'closed';
     return record(block).bytes > 0 ? 'begun' : 'empty';
@@ -116,23 +78,27 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   };
   return {
     handle,
-    doneBytes: () => doneBytes,
+    doneBytes: (): number => doneBytes,
     record,
     isComplete,
-    isInherited: (block) => inherited.has(block),
-    take(maxBlocks) {
+    /** An earlier process wrote some of the block, so its CRC must be compared. */
+    isInherited: (block: number): boolean => inherited.has(block),
+    /** The next run of blocks for a connection, which releases it at its end. */
+    take(maxBlocks: number): Stretch | undefined {
       const stretch = nextStretch(stateOf, count, maxBlocks);
       if (stretch !== undefined) for (let block = stretch.first; block <= stretch.last; block += 1) taken.add(block);
       return stretch;
     },
-    release({ first, last }) {
+    release({ first, last }: Stretch): void {
       for (let block = first; block <= last; block += 1) taken.delete(block);
     },
-    async append(block, buffers) {
+    /** Throws if the buffers do not fit. */
+    async append(block: number, buffers: readonly Buffer[]): Promise<void> {
       const before = record(block);
       const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
-      if (before.bytes + bytes > blockLength(block, sizeBytes)) throw new Error(`Block ${block} would get more bytes than fit into it`);
-      const written = writeAll(handle, buffers, block * BLOCK_BYTES + before.bytes);
+      if (before.bytes + bytes > format.blockLength(block, sizeBytes))
+        throw new Error(`Block ${block} would get more bytes than fit into it`);
+      const written = writeAll(handle, buffers, block * format.BLOCK_BYTES + before.bytes);
       const crc = before.crc === undefined ? undefined : buffers.reduce((value, buffer) => crc32(buffer, value), before.crc);
       await written;
       records.set(block, { bytes: before.bytes + bytes, crc });
@@ -141,19 +107,19 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
       unrecorded.set(block, since);
       if (isComplete(block) || performance.now() - since >= RECORD_EVERY_MS) await write(block);
     },
-    forget(block) {
+    forget(block: number): void {
       doneBytes -= record(block).bytes;
       records.delete(block);
       inherited.delete(block);
       unrecorded.delete(block);
     },
-    // Inode numbers are not compared, because they change on some network file systems.
-    isOwn: async () =>
+    /** Whether the part still exists. Inode numbers change on some network file systems. */
+    isOwn: async (): Promise<boolean> =>
       stat(part).then(
         () => true,
         (error: unknown) => codeOf(error) !== 'ENOENT',
       ),
-    async close() {
+    async close(): Promise<void> {
       try {
         for (const block of unrecorded.keys()) await write(block);
       } finally {
@@ -164,7 +130,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
   };
 }
 
-/** `writev` may write less than it was given, for example on a nearly full disk. */
+/** `writev` may write less, for example on a nearly full disk. */
 async function writeAll(handle: FileHandle, buffers: readonly Buffer[], position: number): Promise<void> {
   const expected = buffers.reduce((sum, { length }) => sum + length, 0);
   const { bytesWritten } = await handle.writev([...buffers], position);

@@ -1,8 +1,7 @@
 /**
- * Partial downloads of one file on a volume that several pods share. Each writer has its own part,
- * `<target>.<writer>.part`, so writers cannot damage each other's data. Parts also show who is downloading, so that
- * others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the time
- * that the volume gives a new file, or with earlier values.
+ * Partial downloads of one file on a shared volume: `<target>.<writer>.part`. Parts also show who is downloading, so
+ * that others can wait; an abandoned part is taken over. Clocks of nodes differ: file times are compared only with the
+ * time that the volume gives a new file, or with earlier values.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -15,24 +14,7 @@ export interface Part {
   readonly bytes: number;
 }
 
-export interface PartFiles {
-  /** Absolute path of this writer's part. */
-  readonly own: string;
-  /**
-   * Marks this writer as active. Returns the longest part of an active writer that is ahead. Throws if the volume is
-   * read-only.
-   */
-  ahead(): Promise<Part | undefined>;
-  /** Takes over the longest abandoned part if this writer has none. Its writer notices before its next request. */
-  takeOver(): Promise<void>;
-  /** Gives up: others need not wait and may take over the part. Removes an empty part. */
-  release(): Promise<void>;
-  /** Removes this writer's part and abandoned parts. */
-  clear(): Promise<void>;
-}
-
 export interface PartFilesOptions {
-  /** Absolute path. */
   readonly target: string;
   readonly writer: string;
   /** A writer is inactive once its part has not changed for this long. */
@@ -45,18 +27,19 @@ const STILL_MS = 90_000;
 const ABANDONED_MS = 3_600_000;
 /** Released parts are dated back by this much. Writing only makes files younger, so others notice. */
 const RELEASED_MS = 600_000;
-/** Suffix of files that are created only to read the time of the volume. */
 const CLOCK = '.clock.part';
 
 interface OtherPart extends Part {
   readonly mtimeMs: number;
-  /** Milliseconds since the last change, by the clock of the volume. */
+  /** Measured by the clock of the volume. */
   readonly ageMs: number;
-  /** When a change was last noticed, on the monotonic clock. Undefined if the part was old when first seen. */
+  /** Monotonic milliseconds. Undefined if the part was old when first seen. */
   readonly changedAt: number | undefined;
 }
 
-export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFilesOptions): PartFiles {
+export type PartFiles = ReturnType<typeof createPartFiles>;
+
+export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFilesOptions) {
   const directory = path.dirname(target);
   const base = `${path.basename(target)}.`;
   const own = `${target}.${writer}.part`;
@@ -88,14 +71,17 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
 
   return {
     own,
-    async ahead() {
+    /** Marks this writer as active. Returns the longest part that is ahead. Throws if the volume is read-only. */
+    async ahead(): Promise<Part | undefined> {
       await mkdir(directory, { recursive: true });
       const mine = { name: path.basename(own), bytes: await touch(own, 'a') };
       const active = (await readOthers()).filter(isActive);
       return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
     },
-    async takeOver() {
-      if ((await sizeOf(own)) > 0) return;
+    /** The writer of the part notices before its next request. */
+    async takeOver(): Promise<void> {
+      const present = await stat(own).catch(() => undefined);
+      if (present !== undefined && present.size > 0) return;
       const names = new Set(await readdir(directory));
       // Without its journal, the blocks of a part are unknown.
       const usable = (await readOthers()).filter((part) => !isActive(part) && part.bytes > 0 && names.has(journalOf(part.name)));
@@ -108,12 +94,13 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       await touch(from, 'r+');
       await rename(from, own);
     },
-    async release() {
+    /** Others need not wait and may take over the part. */
+    async release(): Promise<void> {
       const facts = await stat(own).catch(() => undefined);
       if (facts?.size === 0) return removePart(own);
       if (facts !== undefined) await utimes(own, facts.atime, new Date(facts.mtimeMs - RELEASED_MS));
     },
-    async clear() {
+    async clear(): Promise<void> {
       await removePart(own);
       for (const { name, ageMs } of await readOthers()) if (ageMs > ABANDONED_MS) await removePart(path.join(directory, name));
     },
@@ -121,9 +108,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
 }
 
 /** Longer parts first; equal ones by name, so that all writers agree. */
-function compare(a: Part, b: Part): number {
-  return b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
-}
+const compare = (a: Part, b: Part): number => b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
 
 /** Lets the volume update the file's time. Returns its size. `a` creates a missing file; `r+` throws. */
 async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
@@ -135,13 +120,6 @@ async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
   } finally {
     await handle.close();
   }
-}
-
-async function sizeOf(file: string): Promise<number> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  );
 }
 
 async function timeOfVolume(directory: string, base: string): Promise<number> {

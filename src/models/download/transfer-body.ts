@@ -1,7 +1,4 @@
-/**
- * Writes the body of one response to the part and hashes data in order. One batch is written while the next is
- * received.
- */
+/** Writes the body of one response to the part. One batch is written while the next is received. */
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
@@ -33,13 +30,9 @@ export const RESUMES = 'the next attempt resumes it';
 
 /** One write per chunk would be slower. */
 const WRITE_BYTES = 2 ** 20;
-/** Slow connections write earlier. */
 const WRITE_EVERY_MS = 500;
 
-/**
- * Throws if a write or the connection fails; earlier data is in the part. Undefined: everything from `from` to `end` is
- * there.
- */
+/** Undefined: complete. Throws if a write or the connection fails; earlier data is in the part. */
 export async function receiveBody(
   receiver: Receiver,
   body: Readable,
@@ -105,13 +98,9 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
 }
 
-/** Pending chunks before the stream is paused. */
 const AHEAD = 2;
 
-/**
- * Yields chunks as they were received; the iterator of a stream would join and copy them. Throws the error of the body
- * after the chunks before it. A caller that stops earlier must destroy the body.
- */
+/** The iterator of a stream would join and copy chunks. A caller that stops early must destroy the body. */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
   const waiting: Buffer[] = [];
   let end: { readonly error?: Error } | undefined;
@@ -149,15 +138,13 @@ export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> 
 }
 
 /**
- * Memory that the sockets of one download reuse. Otherwise each read allocates 64 KiB, which doubles processor time and
- * leaves garbage. A socket fills one slab after another; a slab is free again once its data was written. A body must be
- * read and written completely before the next request begins, so that slabs are written in the order in which they were
- * filled.
+ * Memory that the sockets of one download reuse: otherwise each read allocates 64 KiB, which doubles processor time. A
+ * slab is free again once its data was written. A body must be read and written completely before the next request, so
+ * that slabs are written in the order in which they were filled.
  */
 export interface ReadMemory {
-  /** For a dispatcher with one request at a time. */
   readonly connect: buildConnector.connector;
-  /** Frees memory up to this piece, which was written. Ignores pieces in other memory. */
+  /** Frees memory up to this piece, which was written. Ignores other memory. */
   release(piece: Buffer): void;
 }
 
@@ -168,10 +155,10 @@ const MAX_SLABS = 16;
 const LEAST_READ_BYTES = 64 * 1024;
 
 export function createReadMemory(): ReadMemory {
-  const owners = new WeakMap<ArrayBufferLike, Slabs>();
+  const owners = new WeakMap<ArrayBufferLike, ReturnType<typeof createSlabs>>();
   return {
     connect(options, callback) {
-      const slabs = createSlabs((slab) => owners.set(slab.buffer, slabs));
+      const slabs: ReturnType<typeof createSlabs> = createSlabs((slab) => owners.set(slab.buffer, slabs));
       const onread = {
         buffer: () => slabs.room(),
         /** Called as a method of the socket. False pauses the socket until its data is read. */
@@ -186,15 +173,7 @@ export function createReadMemory(): ReadMemory {
   };
 }
 
-interface Slabs {
-  /** Returns memory for the next read; the same until something is taken. */
-  room(): Buffer;
-  /** Returns the data of the last read. */
-  take(bytes: number): Buffer;
-  release(memory: ArrayBufferLike): void;
-}
-
-function createSlabs(onNew: (slab: Buffer) => void): Slabs {
+function createSlabs(onNew: (slab: Buffer) => void) {
   /** Oldest first; the last one is being filled. */
   const inUse: Buffer[] = [];
   const free: Buffer[] = [];
@@ -209,16 +188,17 @@ function createSlabs(onNew: (slab: Buffer) => void): Slabs {
     return slab;
   };
   return {
-    room() {
+    /** The same until something is taken. */
+    room(): Buffer {
       if (SLAB_BYTES - filled < LEAST_READ_BYTES) begin();
       return current().subarray(filled);
     },
-    take(bytes) {
+    take(bytes: number): Buffer {
       const piece = current().subarray(filled, filled + bytes);
       filled += bytes;
       return piece;
     },
-    release(memory) {
+    release(memory: ArrayBufferLike): void {
       // A slab that is free or left to the garbage collector says nothing about the others.
       if (!inUse.some(({ buffer }) => buffer === memory)) return;
       while (inUse[0] !== undefined && inUse[0].buffer !== memory) free.push(...inUse.splice(0, 1));

@@ -1,8 +1,7 @@
 /**
- * Fetches the missing blocks of a part with one or several connections, and hashes the file meanwhile. Others open only
- * after the server has answered a range request of the first connection with that range, and only if the first is slow.
- * Each takes a stretch of missing blocks and retries it where it broke. A damaged block of an earlier attempt becomes
- * missing again. The transfer is complete when the hash has reached the end.
+ * Fetches the missing blocks of a part, and hashes the file meanwhile. Further connections open only after the server
+ * has answered a range request with that range, and only if the first is slow. Each takes a stretch of missing blocks
+ * and retries it where it broke. A damaged block becomes missing again.
  */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +11,7 @@ import { messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength } from './decide/part-journal.ts';
 import { connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-pace.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
-import { judgeResponse, type ResponseVerdict } from './decide/judge-response.ts';
+import { judgeResponse, type ExpectedBytes, type ResponseVerdict } from './decide/judge-response.ts';
 import { connectTo, discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
 import type { OrderedHash } from './verify-hash.ts';
 import type { PartBlocks } from './resume-part.ts';
@@ -20,13 +19,9 @@ import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, t
 import type { Throttle } from '../../platform/throttle.ts';
 import { storageFailure } from './disk-room.ts';
 
-export interface TransferSource {
-  readonly url: string;
-  /** Hexadecimal. */
-  readonly sha256: string;
-  readonly sizeBytes: number;
+export interface TransferSource extends Omit<ExpectedBytes, 'from' | 'etag'> {
   readonly bearer?: Bearer | undefined;
-  /** Set if the server speaks the API of the Hugging Face Hub. */
+  /** Set for a server with the API of the Hugging Face Hub. */
   readonly hub?: { readonly page: string; readonly repo: string } | undefined;
 }
 
@@ -34,7 +29,6 @@ export interface Transfer {
   readonly source: TransferSource;
   readonly blocks: PartBlocks;
   readonly hash: OrderedHash;
-  /** Longest time without data. */
   readonly silenceMs: number;
   readonly throttle: Throttle;
   readonly connections: number;
@@ -42,10 +36,8 @@ export interface Transfer {
   readonly fastBytesPerSecond: number;
   /** Attempts of a connection in a row without data, and its first back-off, which doubles each time. */
   readonly patience: { readonly attempts: number; readonly pauseMs: number };
-  /** Absolute path of the directory with the part. */
   readonly directory: string;
   readonly onBytes: () => void;
-  /** Called before waiting as long as the server asks to. */
   readonly onWait: (waitMs: number, message: string) => void;
 }
 
@@ -62,24 +54,19 @@ interface Shared {
   readonly signal: AbortSignal;
   connections: number;
   etag: string | undefined;
-  /** The server has answered with a range. */
   rangesWork: boolean;
-  /** Opens other connections as soon as they would help. */
   allowOthers: () => void;
   end: (end: Ended) => void;
 }
 
-/** Sends one request after another. */
 interface Connection {
   readonly shared: Shared;
   readonly dispatcher: Dispatcher;
   readonly memory: ReadMemory;
 }
 
-/** How often the speed of the first connection is measured. */
 const LOOK_EVERY_MS = 250;
 
-/** Throws only if the signal aborts. Received data is in the part, however this ends. */
 export async function runTransfer(transfer: Transfer, signal: AbortSignal): Promise<TransferEnd> {
   const { blocks, hash, source } = transfer;
   const connections = connectionsFor(source.sizeBytes - blocks.doneBytes(), transfer.connections);
@@ -117,7 +104,6 @@ async function fetchMissing(transfer: Transfer, connections: number, signal: Abo
   return ended;
 }
 
-/** Resolves to true when the transfer is slow, and to false when the signal aborts. */
 async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: AbortSignal): Promise<boolean> {
   let isStillFast = fastBytesPerSecond < Infinity;
   while (isStillFast) {
@@ -129,7 +115,6 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
   return true;
 }
 
-/** Never throws: a final failure ends all connections. */
 async function runConnection(shared: Shared): Promise<void> {
   const { source, silenceMs } = shared.transfer;
   const memory = createReadMemory();
@@ -189,7 +174,6 @@ function firstMissing(blocks: PartBlocks, { first, last }: Stretch, sizeBytes: n
   return undefined;
 }
 
-/** Sends one request and writes its response. Undefined: the stretch is complete. */
 async function fetchFrom(connection: Connection, from: number, stretch: Stretch): Promise<Ended | Broken | undefined> {
   const { shared, dispatcher } = connection;
   const { transfer, signal } = shared;
@@ -231,9 +215,7 @@ async function receiveWhole(connection: Connection, body: Readable): Promise<End
   }
 }
 
-function receiverOf({ shared: { transfer, signal, end }, memory }: Connection): Receiver {
-  return { transfer, signal, end, memory };
-}
+const receiverOf = ({ shared: { transfer, signal, end }, memory }: Connection): Receiver => ({ transfer, signal, end, memory });
 
 function endOf(verdict: Exclude<ResponseVerdict, { readonly kind: 'accept' }>, opened: OpenedUrl, { hub }: TransferSource): Ended | Broken {
   switch (verdict.kind) {
@@ -265,6 +247,4 @@ function takenOver({ url }: TransferSource): Failure {
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
 
-function broke({ url }: TransferSource, error: unknown): string {
-  return `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;
-}
+const broke = ({ url }: TransferSource, error: unknown): string => `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;

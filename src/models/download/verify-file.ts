@@ -1,6 +1,4 @@
-/**
- * Compares a file in the store with its catalogue entry: its size, and its checksum if computing it takes only seconds.
- */
+/** Compares a file with its catalogue entry: its size, and its checksum if that takes only seconds. */
 import { readFile, stat } from 'node:fs/promises';
 import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile } from '../catalogue/catalogue.ts';
@@ -10,10 +8,7 @@ import { isFileWith } from './verify-hash.ts';
 /** Takes two to ten seconds on common disks, and every start of a pod waits for it. */
 const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 
-/**
- * Returns what matches; undefined if the file is missing or differs. `file` is an absolute path: for an archive, the
- * directory whose files are compared with their list.
- */
+/** Undefined if the file is missing or differs. For an archive, `file` is the directory of its files. */
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const { from, archive } = expected;
   if (archive !== undefined && from.kind === 'url')

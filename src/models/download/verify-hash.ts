@@ -1,7 +1,6 @@
 /**
- * Computes the SHA-256 of a download while its blocks arrive in any order. Data that arrives in order is hashed
- * directly; other data is read back from the part once everything before it is complete. Blocks of an earlier attempt
- * are compared with their CRC.
+ * The SHA-256 of a download whose blocks arrive in any order. Data out of order is read back from the part once
+ * everything before it is complete. Blocks of an earlier attempt are compared with their CRC.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -10,24 +9,10 @@ import { crc32 } from 'node:zlib';
 import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { PartBlocks } from './resume-part.ts';
 
-export interface OrderedHash {
-  /** Takes data that was just written at `offset`. Ignores data that is out of order. */
-  feed(offset: number, buffers: readonly Buffer[]): void;
-  /**
-   * Hashes complete blocks that were not hashed yet. Concurrent calls share one run. `begins`: no connection is open
-   * yet, so an incomplete block is hashed as well, and the first connection continues exactly there.
-   */
-  catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void>;
-  /** Resolves when no `catchUp` is running. */
-  idle(): Promise<void>;
-  isFinished(): boolean;
-  /** Hexadecimal. Call it once, at the end. */
-  digest(): string;
-}
+export type OrderedHash = ReturnType<typeof createOrderedHash>;
 
-export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): OrderedHash {
+export function createOrderedHash(blocks: PartBlocks, sizeBytes: number) {
   const hash = createHash('sha256');
-  /** Reused for all blocks to spare the garbage collector. */
   const memory = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, sizeBytes));
   let position = 0;
   let running: Promise<void> | undefined;
@@ -53,38 +38,40 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number): Ordere
   }
 
   return {
-    feed(offset, buffers) {
+    /** Ignores data that is out of order. */
+    feed(offset: number, buffers: readonly Buffer[]): void {
       if (offset !== position || running !== undefined) return;
       for (const buffer of buffers) {
         hash.update(buffer);
         position += buffer.length;
       }
     },
-    async catchUp(signal, begins) {
+    /** Concurrent calls share one run. `begins`: without a connection yet, an incomplete block is hashed as well. */
+    async catchUp(signal: AbortSignal, begins?: 'begins'): Promise<void> {
       running ??= readOn(signal, begins !== undefined).finally(() => {
         running = undefined;
       });
       await running;
     },
-    async idle() {
+    async idle(): Promise<void> {
       await running?.catch(() => undefined);
     },
-    isFinished: () => position >= sizeBytes,
-    digest: () => hash.digest('hex'),
+    isFinished: (): boolean => position >= sizeBytes,
+    /** Call it once, at the end. */
+    digest: (): string => hash.digest('hex'),
   };
 }
 
 /** The default of 64 KiB makes hashing large files noticeably slower. */
 const READ_BYTES = 2 ** 20;
 
-/** Returns a SHA-256 hash that has been updated with the whole file and can be updated further. */
+/** Can be updated further. */
 export async function hashFile(file: string, signal: AbortSignal): Promise<Hash> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(file, { signal, highWaterMark: READ_BYTES })) if (Buffer.isBuffer(chunk)) hash.update(chunk);
   return hash;
 }
 
-/** Whether this is a regular file with this size and SHA-256. */
 export async function isFileWith(
   file: string,
   { sizeBytes, sha256 }: { readonly sizeBytes: number; readonly sha256: string },

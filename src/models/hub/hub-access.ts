@@ -1,16 +1,20 @@
-/**
- * The endpoint and token of the Hugging Face Hub, read from the variables and files of its own tools.
- * https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables
- */
+/** The Hub: https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type { Bearer } from '../download/open-url.ts';
 
 export interface HubAccess {
   /** No trailing slash. */
   readonly endpoint: string;
-  /** Undefined if there is none. Called for each request, so a new token needs no restart. */
+  /** Called for each request, so a new token needs no restart. */
   readonly token: () => Promise<string | undefined>;
+}
+
+/** Only the Hub itself gets the token, wherever a file is sent from. */
+export async function bearerOf({ endpoint, token }: HubAccess): Promise<Bearer | undefined> {
+  const own = await token();
+  return own === undefined ? undefined : { origin: new URL(endpoint).origin, token: own };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -24,12 +28,8 @@ export function readHubAccess(env: Environment): HubAccess {
   return { endpoint, token: () => readToken(env) };
 }
 
-/** `HF_HOME`, or its default. */
-export function huggingFaceHome(env: Environment): string {
-  return valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
-}
+export const huggingFaceHome = (env: Environment): string => valueOf(env, 'HF_HOME') ?? path.join(cacheHome(env), 'huggingface');
 
-/** `XDG_CACHE_HOME`, or its default. */
 export function cacheHome(env: Environment): string {
   return valueOf(env, 'XDG_CACHE_HOME') ?? path.join(valueOf(env, 'HOME') ?? homedir(), '.cache');
 }

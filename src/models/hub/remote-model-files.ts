@@ -1,31 +1,17 @@
-/**
- * Gives a provider access to the headers of remote model files by range requests, for a gateway whose pods have the
- * files. Nothing compares their checksum: pods verify the files, and the gateway only derives flags and memory.
- */
-import type { Readable } from 'node:stream';
+/** Reads headers by range requests, for a gateway whose pods have the files and verify them. */
 import type { Dispatcher } from 'undici';
 import type { ModelFiles } from '../../providers/provider.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { readBeginning } from '../../platform/read-body.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
+import { Failed } from '../download/disk-room.ts';
 import { judgeResponse } from '../download/decide/judge-response.ts';
 import { connectTo, discard, openUrl, type OpenedUrl } from '../download/open-url.ts';
-import type { HubAccess } from './hub-access.ts';
-
-/** Reading failed; the failure explains it. */
-export class RemoteReadFailed extends Error {
-  override readonly name = 'RemoteReadFailed';
-  readonly failure: Failure;
-
-  constructor(failure: Failure) {
-    super(failure.message);
-    this.failure = failure;
-  }
-}
+import { bearerOf, type HubAccess } from './hub-access.ts';
 
 export interface RemoteModelFiles extends ModelFiles {
-  /** Closes its connections. */
   close(): Promise<void>;
 }
 
@@ -33,7 +19,6 @@ export interface RemoteModelFiles extends ModelFiles {
 const MAX_READ_BYTES = 256 * 2 ** 20;
 const SILENCE_MS = 30_000;
 
-/** `files`: the files of one directory, by name. */
 export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: HubAccess, signal: AbortSignal): RemoteModelFiles {
   const beginnings = new Map<string, Buffer>();
   const dispatchers = new Map<string, Dispatcher>();
@@ -56,14 +41,13 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
     readBytes += end - from;
     if (readBytes > MAX_READ_BYTES) throw refused('stalled', 'ModelUnusable', `The header of "${file.url}" is too long; name another file`);
     try {
-      const token = file.repo === undefined ? undefined : await hub.token();
-      const bearer = token === undefined ? undefined : { origin: new URL(hub.endpoint).origin, token };
+      const bearer = file.repo === undefined ? undefined : await bearerOf(hub);
       const range = `bytes=${from}-${end - 1}`;
       const opened = await openUrl({ url: file.url, dispatcher: dispatcherOf(file), bearer, headers: { range } }, signal);
-      if (!opened.ok) throw new RemoteReadFailed(opened.failure);
+      if (!opened.ok) throw new Failed(opened.failure);
       return await readPart(opened.value, { file, from, end, hub });
     } catch (error) {
-      if (signal.aborted || error instanceof RemoteReadFailed) throw error;
+      if (signal.aborted || error instanceof Failed) throw error;
       const why = messageOf(error) || codeOf(error);
       const problem = `"${new URL(file.url).origin}" does not send the header of the model: ${why}`;
       throw refused('retry', 'ModelPullFailed', `${problem}; check the network`);
@@ -101,7 +85,7 @@ async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Prom
   const begins = status === 200 ? 0 : from;
   const verdict = judgeResponse(opened, { url: file.url, sha256: file.sha256, sizeBytes: file.sizeBytes, from: begins });
   if (verdict.kind === 'accept') {
-    const bytes = await readUpTo(body, end - begins);
+    const bytes = await readBeginning(body, end - begins);
     if (bytes.length === end - begins) return bytes.subarray(from - begins);
     throw refused('retry', 'ModelPullFailed', `The response of "${file.url}" ended within the header of the model; retrying`);
   }
@@ -112,22 +96,7 @@ async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Prom
   const { repo } = file;
   const isHub = repo !== undefined && opened.headers === opened.firstHeaders;
   const asked = isHub ? { hub: { repo, page: `${hub.endpoint}/${repo}`, sentToken: opened.sentToken } } : {};
-  throw new RemoteReadFailed(explainRefusal({ ...opened, ...asked }).failure);
+  throw new Failed(explainRefusal({ ...opened, ...asked }).failure);
 }
 
-/** Closes the response after this many bytes. */
-async function readUpTo(body: Readable, bytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= bytes) break;
-  }
-  return Buffer.concat(chunks).subarray(0, bytes);
-}
-
-function refused(kind: Failure['kind'], reason: Failure['reason'], message: string): RemoteReadFailed {
-  return new RemoteReadFailed({ kind, reason, message });
-}
+const refused = (kind: Failure['kind'], reason: Failure['reason'], message: string): Failed => new Failed({ kind, reason, message });

@@ -1,4 +1,4 @@
-/** Verdicts on the HTTP status of a health probe, the same for all servers. Pure. */
+/** Verdicts on the HTTP status of a health probe. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Health, ProbeResponse } from '../provider.ts';
@@ -8,7 +8,6 @@ const ErrorBody = z.object({ error: z.union([z.string(), z.object({ message: z.s
 const MAX_QUOTED_CHARACTERS = 200;
 export const PASSING: Health = { kind: 'passing' };
 
-/** The message of an error body; undefined if there is none. */
 export const errorIn = (body: string): string | undefined => ErrorBody.safeParse(parseJson(body)).data?.error;
 export const quoteError = (body: string): string => JSON.stringify((errorIn(body) ?? body).slice(0, MAX_QUOTED_CHARACTERS));
 const detail = (body: string): string => (body === '' ? '' : `: ${quoteError(body)}`);
@@ -19,7 +18,7 @@ export function judgeAlive(response: ProbeResponse): Health | undefined {
   return status === 0 ? { kind: 'silent', message: `The server does not respond: ${error}` } : judgeStatus(response);
 }
 
-/** A request that the model computes, sent after `judgeAlive` passed; undefined: status 200. */
+/** Judges a request that the model computes. Undefined: status 200. */
 export function judgeStatus({ status, body, error = 'no response' }: ProbeResponse): Health | undefined {
   if (status === 200) return undefined;
   if (status === 0) return { kind: 'loading', message: `The server is running, but the model has not answered a health probe: ${error}` };
@@ -27,8 +26,6 @@ export function judgeStatus({ status, body, error = 'no response' }: ProbeRespon
   return { kind: 'failing', message: `A health probe failed with HTTP status ${status}${detail(body)}` };
 }
 
-/** The names of a slot's model as an argument of its server. Pure. */
-
-/** Responses contain the first. Aliases with a comma would be split, and are left out. */
+/** An argument for the names of the model. Aliases with a comma would be split, and are left out. */
 export const serverAliases = ({ model }: Pick<SlotSpec, 'model'>): string =>
   [model.default, ...model.aliases.filter((alias) => !alias.includes(','))].join(',');

@@ -3,7 +3,6 @@ import type { Machine, MachineDevice, Hardware } from '../../schema/status/hardw
 import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
-/** The default backend of the kind first, then the others in their order. */
 export function rankBackends(kind: ProviderKind, hardware: Machine | undefined): readonly BackendVerdict[] {
   const { backends, defaultBackend }: { readonly backends: readonly Backend[]; readonly defaultBackend: Backend } = PROVIDER_KINDS[kind];
   const ranked = [defaultBackend, ...backends.filter((backend) => backend !== defaultBackend)];
@@ -40,25 +39,16 @@ const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
 interface BackendAvailability {
   readonly backend: Backend;
   readonly available: boolean;
-  /** Clause; empty if available. */
   readonly reason: string;
-}
-
-interface Availability {
-  readonly available: boolean;
-  /** Place where it runs, or how to make it run. */
-  readonly reason: string;
-  /** In order of preference. */
-  readonly backends: readonly BackendAvailability[];
 }
 
 /** Where the server would run: in images for these backends, or as a program of the machine. */
 export type RunsIn =
-  /** `absent`: backends whose image is named but not on this machine. */
+  /** `absent`: backends whose image is not on this machine. */
   | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
-export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined): Availability {
+export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined) {
   const verdicts = provider.rankBackends(hardware);
   const backends = verdicts.map((verdict) => judge(verdict, runsIn));
   const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
@@ -97,7 +87,6 @@ function where(runsIn: RunsIn, usable: readonly Backend[]): string {
   return `Runs as a process on this machine with ${named}: ${program.name}${installs}`;
 }
 
-/** Backends with the same reason share it. */
 function whyNot(backends: readonly BackendAvailability[]): string {
   const reasons = [...new Set(backends.map(({ reason }) => reason))];
   return reasons

@@ -11,6 +11,7 @@ import {
   type GgufContents,
 } from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
+import { defined } from '../../schema/pod/kube-fields.ts';
 import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
 import { POOLINGS } from './decide/server-options.ts';
 
@@ -19,22 +20,19 @@ export function ggufTraits(contents: ModelContents): ModelTraits {
   if (known === undefined) return {};
   const { quantization, parameters = 0, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
   return {
-    ...(quantization === undefined ? {} : { quantization }),
-    ...(parameters === 0 ? {} : { parameters }),
-    ...(context === undefined ? {} : { context }),
+    ...defined({ quantization, context, parameters: parameters === 0 ? undefined : parameters }),
     ...poolingOf(known),
     ...(total === undefined ? {} : { experts: { total, active } }),
     ...abilitiesOf(known),
   };
 }
 
-/** A classifier head ranks, whatever the header says about pooling. */
 function poolingOf({ poolingType = 0, hasClassifier }: GgufContents): Pick<ModelTraits, 'pooling'> {
   const pooling = hasClassifier === true ? 'rank' : POOLINGS[poolingType];
   return pooling === undefined || pooling === 'none' ? {} : { pooling };
 }
 
-/** The chat template decides about tools and thinking; contents stated by a catalogue lack it. */
+/** Contents stated by a catalogue lack the chat template. */
 function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents): Pick<ModelTraits, 'abilities'> {
   if (chatTemplate === undefined && projector === undefined) return {};
   const has: Readonly<Record<ModelAbility, boolean>> = {

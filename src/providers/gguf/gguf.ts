@@ -1,5 +1,5 @@
 /** Provider for GGUF models, which llama-server of llama.cpp serves. */
-import type { Provider, SlotContext, InferPlan, InferRequest } from '../provider.ts';
+import type { Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { objectionTo, roleOf } from './decide/model-role.ts';
@@ -9,7 +9,6 @@ import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
-/** Paths that llama-server serves unchanged. */
 const SAME_PATHS: ReadonlySet<string> = new Set(
   ['chat/completions', 'completions', 'embeddings', 'responses', 'messages', 'messages/count_tokens'].map((name) => `/v1/${name}`),
 );
@@ -22,20 +21,18 @@ const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
   rerank: 'The model of this slot has no classifier head; set a reranker model',
 };
 
-function inferPath(request: InferRequest, capabilities: readonly Capability[]): InferPlan {
-  const { capability, path } = request;
+const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
   if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
   if (SAME_PATHS.has(path)) return { kind: 'forward', path };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
-}
+};
 
 /**
- * Flags that may be set through the API: they decide about computing, responses and memory. All others are refused,
- * also those of later versions: llama-server has flags that load other models, adapters and libraries, serve
- * directories, write logs and caches, listen on other addresses, and run tools. Compared with `llama-server --help` of
- * Debian's llama.cpp-tools; `--mlock` and `--no-mmap` are flags of earlier versions.
+ * Flags for computing, responses and memory, compared with `llama-server --help` of Debian's llama.cpp-tools. All
+ * others are refused through the API, also those of later versions: llama-server has flags that load libraries, serve
+ * directories, write logs, listen on other addresses, and run tools.
  */
 const COMPUTING =
   '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +

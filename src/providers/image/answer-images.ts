@@ -6,7 +6,6 @@ import { imageFailed } from './decide/describe-failure.ts';
 import { base64, beginsAs, concat, encodePiece, endsAs, MAGIC_BYTES, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
-/** Limit per image. */
 export const MOST_IMAGE_BYTES = 64 * 1024 * 1024;
 
 export interface AnswerFacts {
@@ -72,7 +71,6 @@ function* answerInPieces(
   return { kind: 'written' };
 }
 
-/** Enough bytes for the format, if there are as many. */
 function* firstBytes(): Steps<Uint8Array> {
   let bytes: Uint8Array = new Uint8Array();
   while (bytes.length < MAGIC_BYTES) {
@@ -83,7 +81,6 @@ function* firstBytes(): Steps<Uint8Array> {
   return bytes;
 }
 
-/** Without parameters: the PNG as saved. */
 export function viewOf(
   { filename, subfolder, type }: SavedImage,
   parameters?: Pick<ImageParameters, 'outputFormat' | 'quality'>,

@@ -35,11 +35,10 @@ interface Watch {
   readonly onPreview: OnPreview | undefined;
   progress: RequestProgress | undefined;
   isListening: boolean;
-  /** The server announced the end of the job. */
   isEnding: boolean;
 }
 
-/** Call after `listen`. `saveNode`: the node whose images are wanted. `unknown`: the server has lost the job. */
+/** Call after `listen`. `saveNode`: the node whose images are wanted. */
 export function* awaitJob(id: string, saveNode: string, onPreview?: OnPreview): Steps<JobOutcome> {
   const watch: Watch = { id, onPreview, progress: undefined, isListening: true, isEnding: false };
   let waitedMs = 0;
@@ -61,7 +60,6 @@ function pauseMs({ isListening, isEnding }: Watch, waitedMs: number, misses: num
   return PACE.find(({ untilMs }) => waitedMs < untilMs)?.everyMs ?? SLOW_PACE_MS;
 }
 
-/** Waits until the end of the job at the latest. Returns the milliseconds. */
 function* rest(watch: Watch, ms: number): Steps<number> {
   if (!watch.isListening) {
     yield* wait(ms);
@@ -92,9 +90,7 @@ const EVENTS = { status: 200, contentType: 'text/event-stream', headers: { 'cach
 const NO_USAGE = { input_tokens: 0, output_tokens: 0, total_tokens: 0, input_tokens_details: { image_tokens: 0, text_tokens: 0 } };
 
 interface StreamFacts extends AnswerFacts {
-  /** E.g. `512x512`. */
   readonly size: string;
-  /** Prefix of the event names. */
   readonly events: 'image_generation' | 'image_edit';
 }
 

@@ -1,19 +1,7 @@
 /** Format of image models: safetensors with companions, or a workflow. `.ckpt`, which can run code, is not read. */
 import type { ModelFormat, ModelReading, ModelFiles } from '../provider.ts';
 import { FAMILIES, type FamilyName } from './decide/image-families.ts';
-import {
-  contentsOf,
-  imageModel,
-  imageModelNamed,
-  isCompanionName,
-  readImageModel,
-  headerBytesOf,
-  LENGTH_BYTES,
-  parseHeader,
-  besideCheckpoint,
-  placeOf,
-  type SafetensorsHeader,
-} from './decide/image-model.ts';
+import * as models from './decide/image-model.ts';
 import { WORKFLOW_ENDING, keepWorkflow, MOST_WORKFLOW_BYTES, readUserWorkflow, type NamedFile } from './decide/user-workflow.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 
@@ -23,15 +11,15 @@ export const imageFormat: ModelFormat = {
     if (names !== undefined) return undefined;
     if (name.endsWith(WORKFLOW_ENDING) && name.length > WORKFLOW_ENDING.length) return 'model';
     if (!/\.safetensors$/i.test(name)) return undefined;
-    return isCompanionName(name) ? 'part' : 'model';
+    return models.isCompanionName(name) ? 'part' : 'model';
   },
   filesOf: (name) => [name],
   // Workflows are built here, not in the server.
   mustBeRead: (name) => name.endsWith(WORKFLOW_ENDING),
   contentsFrom(stated, files) {
-    const named = imageModelNamed(files);
+    const named = models.imageModelNamed(files);
     if (named === undefined) return stated;
-    return imageModel({ provider: 'image', contents: stated }) === undefined ? { ...stated, ...contentsOf(named) } : stated;
+    return models.imageModel({ provider: 'image', contents: stated }) === undefined ? { ...stated, ...models.contentsOf(named) } : stated;
   },
   async read({ id, entry: { name } }, files): Promise<ModelReading> {
     if (name.endsWith(WORKFLOW_ENDING)) return readWorkflowModel(id, name, files);
@@ -43,7 +31,7 @@ export const imageFormat: ModelFormat = {
         `The model file "${name}" of "${id}" is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; wait until it is copied, or get it again`,
       );
     }
-    const model = readImageModel(header, name, await files.names());
+    const model = models.readImageModel(header, name, await files.names());
     if (model === undefined) {
       const titles = Object.values(FAMILIES).map(({ title }) => title);
       return unusable(`The model file "${name}" of "${id}" has no workflow in this version: choose a model of ${titles.join(', ')}`);
@@ -52,7 +40,7 @@ export const imageFormat: ModelFormat = {
     return {
       kind: 'model',
       sizeBytes: beside.reduce((sum, bytes) => sum + bytes, sizeBytes),
-      contents: contentsOf(model),
+      contents: models.contentsOf(model),
       family: FAMILIES[model.family].title,
     };
   },
@@ -60,18 +48,15 @@ export const imageFormat: ModelFormat = {
 
 const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 
-async function readHeader(files: ModelFiles, name: string): Promise<SafetensorsHeader | undefined> {
-  const length = headerBytesOf(await files.read(name, 0, LENGTH_BYTES));
+async function readHeader(files: ModelFiles, name: string): Promise<models.SafetensorsHeader | undefined> {
+  const length = models.headerBytesOf(await files.read(name, 0, models.LENGTH_BYTES));
   if (length === undefined) return undefined;
-  const text = await files.read(name, LENGTH_BYTES, length);
-  return text.length < length ? undefined : parseHeader(text);
+  const text = await files.read(name, models.LENGTH_BYTES, length);
+  return text.length < length ? undefined : models.parseHeader(text);
 }
 
-/** File named by a workflow, found beside it or where the server searches. */
 interface FoundFile extends NamedFile {
-  /** Relative to the directory of the workflow. */
   readonly path: string;
-  /** Name in the lists of the server. */
   readonly listed: string;
   readonly sizeBytes: number;
 }
@@ -105,14 +90,13 @@ async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): 
   };
 }
 
-/** Directory below the model store, for messages. */
-const rootOf = (id: ModelId): string => placeOf(`/${id}`).directory.slice(1);
+const rootOf = (id: ModelId): string => models.placeOf(`/${id}`).directory.slice(1);
 
 async function findFile(id: ModelId, file: NamedFile, files: ModelFiles): Promise<FoundFile | undefined> {
-  const own = placeOf(`/${id}`).name;
+  const own = models.placeOf(`/${id}`).name;
   const up = '../'.repeat(own.split('/').length - 1);
   const places = [
-    { path: file.name, listed: besideCheckpoint(own, file.name) },
+    { path: file.name, listed: models.besideCheckpoint(own, file.name) },
     { path: up + file.name, listed: file.name },
   ];
   for (const { path, listed } of places) {
@@ -124,5 +108,5 @@ async function findFile(id: ModelId, file: NamedFile, files: ModelFiles): Promis
 
 async function familyOf(path: string, files: ModelFiles): Promise<FamilyName | undefined> {
   const header = await readHeader(files, path);
-  return header === undefined ? undefined : readImageModel(header, path.slice(path.lastIndexOf('/') + 1), [])?.family;
+  return header === undefined ? undefined : models.readImageModel(header, path.slice(path.lastIndexOf('/') + 1), [])?.family;
 }

@@ -1,5 +1,5 @@
 /**
- * Serves `/v1/images/generations` and `/v1/images/edits` with ComfyUI, which has a queue of workflows:
+ * Serves image requests with ComfyUI, which has a queue of workflows:
  *
  *   parameters ─► workflow ─► WebSocket ─► POST /prompt ─► events, then GET /history/<id> ─► GET /view ─► response
  *                                                            └─► previews, if wanted

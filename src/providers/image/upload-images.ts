@@ -2,22 +2,20 @@
 import { ask, formBody, readFile } from '../translation-steps.ts';
 import type { FormFile, Steps, TranslatableRequest, TranslationEnd } from '../translation.ts';
 import type { ImageSource } from './decide/build-workflow.ts';
-import { wrongMask, type Drawable, type ImageSize } from './decide/drawable.ts';
+import { wrongMask, type Drawable } from './decide/drawable.ts';
 import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
 import { endsAs } from './decide/image-bytes.ts';
-import type { ImageParameters } from './decide/image-parameters.ts';
+import type { ImageParameters, ImageSize } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image changes that its composition stays. */
 const STRENGTH_WITHOUT_MASK = 0.75;
-/** Directory of uploads and results. */
 const SUBFOLDER = 'svc';
 const TAIL_BYTES = 16;
 
 interface Upload {
   readonly source: ImageSource;
-  /** Undefined: the workflow decides. */
   readonly size: ImageSize | undefined;
 }
 
@@ -25,7 +23,6 @@ interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
   readonly drawable: Drawable;
 }
 
-/** Files are named after the job `id`. */
 export function* uploadImages(
   { body, boundary }: TranslatableRequest,
   id: string,

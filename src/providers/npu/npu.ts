@@ -2,32 +2,10 @@
 import { z } from 'zod';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type {
-  InferPlan,
-  InferRequest,
-  ModelFormat,
-  Provider,
-  ServedSlot,
-  HostProgram,
-  ProgramHost,
-  Endpoint,
-  Health,
-  ProbeIo,
-  ProbeResponse,
-  SlotContext,
-} from '../provider.ts';
+import type { AskHealth, Endpoint, Health, ModelFormat, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import type { Translate } from '../translation.ts';
 import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
-import {
-  capabilitiesOf,
-  devicesOf,
-  LIST_ARGUMENTS,
-  PROGRAM,
-  SAFE_FLAGS,
-  serverCommand,
-  serverEnvironment,
-  serverMemory,
-} from './decide/npu-command.ts';
+import * as command from './decide/npu-command.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { ok } from '../../schema/words/failure.ts';
@@ -35,12 +13,11 @@ import { installedProgram, outputOf, rememberBackends } from '../host-program.ts
 import { errorIn, judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
 
-/** Runs FastFlowLM without containers, if it is installed. */
-
 const Validation = z.object({ ready: z.boolean() });
 
-function openFlm({ env }: ProgramHost): HostProgram {
-  const { find, describe } = installedProgram(PROGRAM, env, 'install FastFlowLM and put it on the PATH of the service, or use containers');
+const openFlm: Provider['openProgram'] = ({ env }) => {
+  const advice = 'install FastFlowLM and put it on the PATH of the service, or use containers';
+  const { find, describe } = installedProgram(command.PROGRAM, env, advice);
   /** Only the program knows whether driver, firmware and XRT are as it needs them. */
   const validate = rememberBackends(async (program) => {
     const { stdout } = await outputOf(program, ['validate', '--json'], env);
@@ -58,13 +35,9 @@ function openFlm({ env }: ProgramHost): HostProgram {
       return found.ok ? validate(found.value, devices) : undefined;
     },
   };
-}
+};
 
-/**
- * Health of FastFlowLM, which must not lose a client while it computes: probes ask for nothing that is computed, and
- * the first one only while nobody else is served. Errors have status 200, too.
- */
-
+/** Probes ask for nothing that is computed: the server must not lose a client while it computes. */
 /** Between two requests for the NPU, the threads that respond sleep for a third of a second. */
 const STATUS_TIMEOUT_MS = 10_000;
 /** The first request may move a model into the memory of the NPU. */
@@ -84,31 +57,24 @@ const SHAPES: Readonly<Partial<Record<Capability, z.ZodType>>> = {
 
 type Alive = Health | { readonly kind: 'busy' };
 
-async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown, signal: AbortSignal): Promise<Health> {
+const askHealth: AskHealth = async (endpoint, io, _slot, signal) => {
   const alive = await askStatus(endpoint, io, signal);
   return alive.kind === 'busy' ? PASSING : alive;
-}
+};
 
-/** One request for each capability of the slot, one after the other. */
-async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  { spec, model }: Pick<SlotContext, 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
+const askReadiness: AskHealth = async (endpoint, io, { spec, model }, signal) => {
   const alive = await askStatus(endpoint, io, signal);
   // Asked again later: a waiting request could be given up before its turn, which can crash the server.
   if (alive.kind === 'busy') return { kind: 'loading', message: 'The NPU still computes an earlier request' };
   if (alive.kind !== 'passing') return alive;
-  for (const capability of capabilitiesOf(spec, model)) {
+  for (const capability of command.capabilitiesOf(spec, model)) {
     const request = { method: 'POST', timeoutMs: FIRST_TIMEOUT_MS, signal, ...firstRequest(capability, model.id) } as const;
     const verdict = judgeFirst(capability, await io.request(endpoint, request));
     if (verdict.kind !== 'passing') return verdict;
   }
   return PASSING;
-}
+};
 
-/** The status is available at once, also while the NPU computes. */
 async function askStatus(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<Alive> {
   const response = await io.request(endpoint, { method: 'GET', path: READY_PATH, timeoutMs: STATUS_TIMEOUT_MS, signal });
   const failed = judgeAlive(response);
@@ -140,7 +106,6 @@ function judgeFirst(capability: Capability, response: ProbeResponse): Health {
   return { kind: 'nonsense', message: 'The model answers nonsense: all values of the embedding of a text are 0' };
 }
 
-/** No file of the store is a model of this provider. */
 const npuFormat: ModelFormat = {
   kind: 'npu',
   recognize: () => undefined,
@@ -153,40 +118,40 @@ const npuFormat: ModelFormat = {
   describe: describeContents,
 };
 
-export const npu: Provider = {
-  kind: 'npu',
-  program: PROGRAM,
-  toolbox: { folder: 'npu', backends: ['npu'] },
-  containerPort: 8086,
-  readyPath: READY_PATH,
-  safeFlags: SAFE_FLAGS,
-  models: npuFormat,
-  ownModels: { listArguments: LIST_ARGUMENTS, parse: parseModelList },
-  openProgram: openFlm,
-  rankBackends: (hardware) => rankBackends('npu', hardware),
-  devices: devicesOf,
-  buildEnv: serverEnvironment,
-  startCmd: serverCommand,
-  estimateMemory: (_name, spec, model) => serverMemory(spec, model),
-  capabilities: (_name, spec, model) => capabilitiesOf(spec, model),
-  health: askHealth,
-  readiness: askReadiness,
-  infer: planRequest,
-};
+/** Chats contain images. */
+const MAX_JSON_BYTES = 64 * 2 ** 20;
 
-function planRequest({ path, capability }: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan {
+const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot) => {
   const model = slot?.model?.id ?? slot?.spec.model.default;
   const run = model === undefined || !capabilities.includes(capability) ? undefined : translationOf(path, capability, model);
   if (run !== undefined) return { kind: 'translate', run, maxJsonBytes: MAX_JSON_BYTES };
   const message = `The model of this slot does not serve "${path}", or the weights for it are missing; send the request to another slot`;
   return { kind: 'refuse', message };
-}
-
-/** Chats contain images. */
-const MAX_JSON_BYTES = 64 * 2 ** 20;
+};
 
 function translationOf(path: string, capability: Capability, model: string): Translate | undefined {
   if (path === '/v1/chat/completions' && capability === 'chat') return translateChat(model);
   if (path === '/v1/embeddings' && capability === 'embedding') return translateEmbedding;
   return path === '/v1/audio/transcriptions' && capability === 'transcription' ? translateTranscription : undefined;
 }
+
+export const npu: Provider = {
+  kind: 'npu',
+  program: command.PROGRAM,
+  toolbox: { folder: 'npu', backends: ['npu'] },
+  containerPort: 8086,
+  readyPath: READY_PATH,
+  safeFlags: command.SAFE_FLAGS,
+  models: npuFormat,
+  ownModels: { listArguments: command.LIST_ARGUMENTS, parse: parseModelList },
+  openProgram: openFlm,
+  rankBackends: (hardware) => rankBackends('npu', hardware),
+  devices: command.devicesOf,
+  buildEnv: command.serverEnvironment,
+  startCmd: command.serverCommand,
+  estimateMemory: (_name, spec, model) => command.serverMemory(spec, model),
+  capabilities: (_name, spec, model) => command.capabilitiesOf(spec, model),
+  health: askHealth,
+  readiness: askReadiness,
+  infer: planRequest,
+};

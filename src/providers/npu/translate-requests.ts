@@ -1,20 +1,10 @@
 /** Serves requests with FastFlowLM, which may crash if it loses a client: every request must finish. */
 import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
 import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
-import {
-  chatRequest,
-  askedVectors,
-  embeddingAnswer,
-  embeddingRequest,
-  judgeAnswer,
-  unusable,
-  askedText,
-  transcriptionAnswer,
-  type Verdict,
-} from './decide/npu-answers.ts';
+import * as answers from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 
-/** Retries while others fill the queue of the server: five minutes in all, as long as requests may be parked. */
+/** Five minutes in all, as long as requests may be parked. */
 const TRIES = 600;
 const TRY_AGAIN_MS = 500;
 /** 2048 vectors of 768 numbers. */
@@ -23,31 +13,31 @@ const ERROR_BYTES = 2 ** 20;
 
 export function translateChat(model: string): Translate {
   return function* run({ body }) {
-    const asked = chatRequest(body, model);
+    const asked = answers.chatRequest(body, model);
     if (!asked.ok) return asked.refusal;
     const request = jsonRequest('/v1/chat/completions', asked.text);
     if (asked.isStream) return yield* streamChat(request);
     const verdict = yield* askInTurn(request);
     if (verdict.kind !== 'answer') return endOf(verdict);
-    if (!Array.isArray(verdict.value['choices'])) return unusable();
+    if (!Array.isArray(verdict.value['choices'])) return answers.unusable();
     return { kind: 'answer', status: 200, contentType: 'application/json', body: JSON.stringify(verdict.value) };
   };
 }
 
 export const translateEmbedding: Translate = function* run({ body }) {
-  const asked = askedVectors(body);
+  const asked = answers.askedVectors(body);
   if (!asked.ok) return asked.refusal;
-  const verdict = yield* askInTurn(jsonRequest('/v1/embeddings', embeddingRequest(asked)), VECTORS_BYTES);
-  return verdict.kind === 'answer' ? embeddingAnswer(verdict.value, asked) : endOf(verdict);
+  const verdict = yield* askInTurn(jsonRequest('/v1/embeddings', answers.embeddingRequest(asked)), VECTORS_BYTES);
+  return verdict.kind === 'answer' ? answers.embeddingAnswer(verdict.value, asked) : endOf(verdict);
 };
 
 export const translateTranscription: Translate = function* run({ body, boundary }) {
-  const asked = askedText(body);
+  const asked = answers.askedText(body);
   if (!asked.ok) return asked.refusal;
   const files = [{ name: 'file', fileName: 'recording', file: asked.file }];
   const form = formBody(boundary, [{ name: 'model', value: LISTENER }], files);
   const verdict = yield* askInTurn({ method: 'POST', path: '/v1/audio/transcriptions', ...form, mustFinish: true });
-  return verdict.kind === 'answer' ? transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
+  return verdict.kind === 'answer' ? answers.transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
 };
 
 const jsonRequest = (path: string, body: string): UpstreamRequest => ({
@@ -58,21 +48,20 @@ const jsonRequest = (path: string, body: string): UpstreamRequest => ({
   mustFinish: true,
 });
 
-function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<Verdict> {
+function* askInTurn(request: UpstreamRequest, limitBytes?: number): Steps<answers.Verdict> {
   for (let tries = 1; ; tries += 1) {
-    const verdict = judgeAnswer(yield* ask(request, limitBytes));
+    const verdict = answers.judgeAnswer(yield* ask(request, limitBytes));
     if (verdict.kind !== 'queue-full' || tries === TRIES) return verdict;
     yield* wait(TRY_AGAIN_MS);
   }
 }
 
-/** Errors come as JSON with status 200, in place of a stream. */
 function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
   for (let tries = 1; ; tries += 1) {
     const head = yield* open(request);
     if (head.status === 200 && head.headers.get('content-type')?.startsWith('text/event-stream') === true) break;
-    const verdict = judgeAnswer(yield* collect(head));
-    if (verdict.kind === 'answer') return unusable();
+    const verdict = answers.judgeAnswer(yield* collect(head));
+    if (verdict.kind === 'answer') return answers.unusable();
     if (verdict.kind === 'end' || tries === TRIES) return endOf(verdict);
     yield* wait(TRY_AGAIN_MS);
   }
@@ -91,7 +80,7 @@ function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
   return { ...head, body: Buffer.concat(pieces) };
 }
 
-function endOf(verdict: Exclude<Verdict, { kind: 'answer' }>): TranslationEnd {
+function endOf(verdict: Exclude<answers.Verdict, { kind: 'answer' }>): TranslationEnd {
   if (verdict.kind === 'end') return verdict.end;
   const message = 'Too many requests wait for the NPU, which computes one after the other; try again later';
   const body = new TextEncoder().encode(JSON.stringify({ error: { message, type: 'server_error' } }));

@@ -5,9 +5,7 @@ import type { Bundle } from './decide/bundle.ts';
 type BundleReading =
   | {
       readonly ok: true;
-      /** Total of everything that is loaded. */
       readonly sizeBytes: number;
-      /** Metadata of all networks; later ones win. */
       readonly metadata: ReadonlyMap<string, string>;
       readonly sizes: ReadonlyMap<string, number>;
     }
@@ -79,22 +77,13 @@ async function readOnnx(files: ModelFiles, name: string): Promise<OnnxReading> {
 
 const damaged = (): OnnxReading => ({ ok: false, problem: `is damaged or not an ONNX file; ${GET_AGAIN}` });
 
-interface FieldHead {
-  readonly field: number;
-  readonly valueAt: number;
-  /** May reach beyond the bytes. */
-  readonly valueBytes: number;
-  /** The value is a string, bytes or a message. */
-  readonly hasLength: boolean;
-}
-
 /** Longest varint: 10 bytes. A head has at most two. */
 const LONGEST_HEAD_BYTES = 20;
 const LONGEST_NUMBER_BYTES = 10;
 const FIXED_BYTES: Readonly<Partial<Record<number, number>>> = { 1: 8, 5: 4 };
 
-/** Head of a field; undefined: none. https://protobuf.dev/programming-guides/encoding/ */
-function readFieldHead(bytes: Uint8Array, at: number): FieldHead | undefined {
+/** The value may reach beyond the bytes. https://protobuf.dev/programming-guides/encoding/ */
+function readFieldHead(bytes: Uint8Array, at: number) {
   const tag = readNumber(bytes, at);
   if (tag === undefined || tag.value < 8) return undefined;
   const wireType = tag.value % 8;
@@ -119,7 +108,6 @@ function readNumber(bytes: Uint8Array, at: number): { readonly value: number; re
   return undefined;
 }
 
-/** Strings of a message by field number; the last one of each counts. */
 function readTexts(message: Uint8Array): ReadonlyMap<number, string> {
   const texts = new Map<number, string>();
   for (let at = 0; at < message.length;) {

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { findProgram } from '../../platform/find-program.ts';
 import { programOrEngine } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
-import type { HostProgram, ProgramHost, Endpoint, Health, ProbeIo, ProbeResponse } from '../provider.ts';
-import { PROGRAMS, type SpeechTask } from './decide/speech-command.ts';
+import type { Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost, Provider } from '../provider.ts';
+import { PROGRAMS, SAFE_FLAGS, serverCommand, type SpeechTask } from './decide/speech-command.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
 
@@ -15,30 +15,23 @@ export const SPEECH_ENGINE: Engine = {
   instead: 'use containers',
 };
 
-/** Both tasks share one installation. */
-export function openSpeechServer(task: SpeechTask, host: ProgramHost): HostProgram {
-  return {
-    ...programOrEngine(PROGRAMS[task], SPEECH_ENGINE, 'speech-engine', host),
-    /** The prebuilt libraries compute on the CPU only. Another program of that name does not say. */
-    async reportBackends() {
-      const installed = await findProgram(PROGRAMS[task], host.env['PATH']);
-      return installed === undefined ? { name: SPEECH_ENGINE.name, backends: ['cpu'] } : undefined;
-    },
-  };
-}
-
-/** Health of the speech server: whether it responds, and does what its slot is for. */
+const openSpeechServer = (task: SpeechTask, host: ProgramHost): HostProgram => ({
+  ...programOrEngine(PROGRAMS[task], SPEECH_ENGINE, 'speech-engine', host),
+  /** The prebuilt libraries compute on the CPU only. Another program of that name does not say. */
+  async reportBackends() {
+    const installed = await findProgram(PROGRAMS[task], host.env['PATH']);
+    return installed === undefined ? { name: SPEECH_ENGINE.name, backends: ['cpu'] } : undefined;
+  },
+});
 
 /** The server responds within milliseconds, from another process than the one that computes. */
 const ALIVE_TIMEOUT_MS = 3_000;
 /** The first request may wait for hundreds of megabytes to be read from the disk. */
 const PROBE_TIMEOUT_MS = 30_000;
 
-/** A small request for the task of the slot, and the judgement of its response. */
 interface SpeechCheck {
   readonly path: string;
   readonly body: string | Uint8Array;
-  /** Default: JSON. */
   readonly contentType?: string;
   judge(response: ProbeResponse): Health;
 }
@@ -58,12 +51,8 @@ export async function askHealth(endpoint: Endpoint, io: ProbeIo, _slot: unknown,
 }
 
 /** The check must pass before the server gets requests. */
-export async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  { judge, ...request }: SpeechCheck,
-  signal: AbortSignal,
-): Promise<Health> {
+export async function askReadiness(endpoint: Endpoint, io: ProbeIo, check: SpeechCheck, signal: AbortSignal): Promise<Health> {
+  const { judge, ...request } = check;
   const alive = await askHealth(endpoint, io, undefined, signal);
   if (alive.kind !== 'passing') return alive;
   const response = await io.request(endpoint, { method: 'POST', ...request, timeoutMs: PROBE_TIMEOUT_MS, signal });
@@ -87,3 +76,17 @@ export function judgeSpeech({ body }: ProbeResponse): Health {
 
 const judgeBusy = ({ status, body }: ProbeResponse): Health | undefined =>
   status === 429 ? { kind: 'loading', message: `The server is busy: ${quoteError(body)}` } : undefined;
+
+export const speechProvider = <Task extends SpeechTask>(task: Task) =>
+  ({
+    kind: task,
+    program: PROGRAMS[task],
+    toolbox: { folder: 'speech', backends: ['cpu'] },
+    containerPort: 8093,
+    readyPath: '/health',
+    safeFlags: SAFE_FLAGS,
+    openProgram: (host) => openSpeechServer(task, host),
+    buildEnv: () => ({}),
+    startCmd: (slot) => serverCommand(task, slot),
+    health: askHealth,
+  }) satisfies Partial<Provider>;

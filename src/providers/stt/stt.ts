@@ -1,27 +1,13 @@
 /** Provider for speech-to-text, which computes with the CPU only. */
 import { z } from 'zod';
 import { rankBackends } from '../decide/rank-backends.ts';
-import type {
-  Provider,
-  Endpoint,
-  Health,
-  ProbeIo,
-  SlotContext,
-  InferPlan,
-  InferRequest,
-  ModelFiles,
-  ModelFormat,
-  ModelReading,
-  ModelFacts,
-} from '../provider.ts';
-import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
-import { openSpeechServer, askHealth, askReadiness as askSpeech, judgeTranscription } from '../speech/speech-server.ts';
+import type { AskHealth, ModelFacts, ModelFiles, ModelFormat, ModelReading, Provider } from '../provider.ts';
+import { serverMemory } from '../speech/decide/speech-command.ts';
+import { askReadiness as askSpeech, judgeTranscription, speechProvider } from '../speech/speech-server.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
-import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
+import { findBundle, network, TOKENS, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
-
-/** Format of speech-to-text models: a directory for sherpa-onnx, or a Whisper in one file for whisper.cpp. */
 
 /** Naming of whisper.cpp, e.g. `ggml-large-v3-turbo-q5_0.bin`. */
 const GGML_NAME = /^ggml-[^/]+\.bin$/;
@@ -64,8 +50,6 @@ async function readFile(id: string, name: string, files: ModelFiles): Promise<Mo
     };
   return { kind: 'model', sizeBytes, contents: { translates: head.model.translates }, family: 'whisper' };
 }
-
-const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
 
 const exactly = (name: string): RegExp => new RegExp(`^${name}(?:\\.int8|_quantized)?\\.(?:onnx|ort)$`);
 
@@ -120,24 +104,22 @@ export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
 
 const Contents = z.looseObject({ translates: z.boolean().optional().catch(undefined) });
 
-/** Contents may come from the catalogue or another version. A model of unknown contents at least transcribes. */
 export function sttCapabilities({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): readonly Capability[] {
   const known = provider === 'stt' ? Contents.safeParse(contents).data : undefined;
   return known?.translates === true ? ['transcription', 'translation'] : ['transcription'];
 }
 
-/** A second of sound must be transcribed without an error. */
-async function askReadiness(endpoint: Endpoint, io: ProbeIo, { spec }: Pick<SlotContext, 'spec'>, signal: AbortSignal): Promise<Health> {
+const askReadiness: AskHealth = async (endpoint, io, { spec }, signal) => {
   const form = { body: probeForm(spec.model.default), contentType: PROBE_FORM_TYPE };
   return await askSpeech(endpoint, io, { path: '/v1/audio/transcriptions', ...form, judge: judgeTranscription }, signal);
-}
+};
 
 const CAPABILITY_OF: Readonly<Partial<Record<string, Capability>>> = {
   '/v1/audio/transcriptions': 'transcription',
   '/v1/audio/translations': 'translation',
 };
 
-function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
+const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   const needed = Object.hasOwn(CAPABILITY_OF, path) ? CAPABILITY_OF[path] : undefined;
   if (needed === capability && capabilities.includes(capability)) return { kind: 'forward', path };
   const message =
@@ -145,24 +127,15 @@ function inferPath({ capability, path }: InferRequest, capabilities: readonly Ca
       ? 'The model of this slot only transcribes; use one that translates, such as a multilingual Whisper'
       : `A slot for speech-to-text does not serve "${path}"; send the request to another slot`;
   return { kind: 'refuse', message };
-}
+};
 
 export const stt: Provider = {
-  kind: 'stt',
-  program: PROGRAMS.stt,
-  toolbox: { folder: 'speech', backends: ['cpu'] },
-  containerPort: 8093,
-  readyPath: '/health',
-  safeFlags: SAFE_FLAGS,
+  ...speechProvider('stt'),
   models: sttFormat,
-  openProgram: (host) => openSpeechServer('stt', host),
   rankBackends: (hardware) => rankBackends('stt', hardware),
   devices: () => [],
-  buildEnv: () => ({}),
-  startCmd: (slot) => serverCommand('stt', slot),
   estimateMemory: (_name, _spec, { sizeBytes }) => serverMemory(sizeBytes, false),
   capabilities: (_name, _spec, model) => sttCapabilities(model),
-  health: askHealth,
   readiness: askReadiness,
   infer: inferPath,
 };

@@ -1,27 +1,14 @@
 /** Provider for text-to-speech. */
-import type {
-  Provider,
-  Endpoint,
-  Health,
-  ProbeIo,
-  SlotContext,
-  InferPlan,
-  InferRequest,
-  BackendVerdict,
-  ModelFormat,
-  ModelReading,
-} from '../provider.ts';
-import { PROGRAMS, SAFE_FLAGS, serverCommand, serverMemory } from '../speech/decide/speech-command.ts';
-import { openSpeechServer, askHealth, askReadiness as askSpeech, judgeSpeech } from '../speech/speech-server.ts';
+import type { AskHealth, BackendVerdict, ModelFormat, ModelReading, Provider } from '../provider.ts';
+import { serverMemory } from '../speech/decide/speech-command.ts';
+import { askHealth, askReadiness as askSpeech, judgeSpeech, speechProvider } from '../speech/speech-server.ts';
 import { needsSample, voicesOf, ttsContents, voicesProblem } from './decide/tts-model.ts';
-import type { Capability, Backend } from '../../schema/slot/provider-kinds.ts';
+import type { Backend } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { Machine } from '../../schema/status/hardware.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
-import { findBundle, network, type BundleShape } from '../speech/decide/bundle.ts';
+import { findBundle, network, TOKENS, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
-
-/** Format of text-to-speech models: a directory, unpacked as sherpa-onnx releases them. */
 
 const VOICES_FILE = 'voices.bin';
 
@@ -46,8 +33,6 @@ export const ttsFormat: ModelFormat = {
   },
 };
 
-const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
-
 const TTS_BUNDLES: readonly BundleShape[] = [
   { family: 'kokoro', networks: [/^model(?:\.[a-z0-9]+)?\.onnx$/], others: [/^voices\.bin$/, TOKENS] },
   { family: 'matcha', networks: [/^model-steps-\d+\.onnx$/, /^(?:vocos|hifigan).*\.onnx$/], others: [TOKENS] },
@@ -66,21 +51,16 @@ const TTS_BUNDLES: readonly BundleShape[] = [
 const TEXT = 'Hello.';
 
 /** A short text must not be silence. Models that imitate voices are only asked whether they are loaded. */
-async function askReadiness(
-  endpoint: Endpoint,
-  io: ProbeIo,
-  { spec, model }: Pick<SlotContext, 'spec' | 'model'>,
-  signal: AbortSignal,
-): Promise<Health> {
+const askReadiness: AskHealth = async (endpoint, io, { spec, model }, signal) => {
   if (needsSample(model)) return await askHealth(endpoint, io, undefined, signal);
   const body = JSON.stringify({ model: spec.model.default, input: TEXT, response_format: 'wav' });
   return await askSpeech(endpoint, io, { path: '/v1/audio/speech', body, judge: judgeSpeech }, signal);
-}
+};
 
-function inferPath({ capability, path }: InferRequest, capabilities: readonly Capability[]): InferPlan {
+const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   if (capability === 'speech' && capabilities.includes('speech') && path === '/v1/audio/speech') return { kind: 'forward', path };
   return { kind: 'refuse', message: `A slot for text-to-speech does not serve "${path}"; send the request to another slot` };
-}
+};
 
 const NO_VULKAN = 'the speech engine computes with the CPU only: sherpa-onnx is not built for Vulkan';
 
@@ -97,23 +77,14 @@ const devicesOf = (backend: Backend): readonly string[] => (backend === 'vulkan'
 const usesDevice = ({ backend, resources }: SlotSpec): boolean => backend !== 'cpu' && resources.gpus !== 0;
 
 export const tts: Provider = {
-  kind: 'tts',
-  program: PROGRAMS.tts,
-  toolbox: { folder: 'speech', backends: ['cpu'] },
-  containerPort: 8093,
-  readyPath: '/health',
-  safeFlags: SAFE_FLAGS,
+  ...speechProvider('tts'),
   models: ttsFormat,
-  openProgram: (host) => openSpeechServer('tts', host),
   rankBackends: rankTtsBackends,
   devices: devicesOf,
-  buildEnv: () => ({}),
-  startCmd: (slot) => serverCommand('tts', slot),
   estimateMemory: (_name, spec, { sizeBytes }) => serverMemory(sizeBytes, usesDevice(spec)),
   capabilities: () => ['speech'],
   voices: voicesOf,
   imitates: needsSample,
-  health: askHealth,
   readiness: askReadiness,
   infer: inferPath,
 };

@@ -23,11 +23,8 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
 }
 
 export interface ConnectionLimits {
-  /** Longest time without a request. */
   readonly keepAliveMs: number;
-  /** Longest silence of a new connection before Node's time limit applies. */
   readonly silentMs: number;
-  /** Longest time for a whole body. */
   readonly requestMs: number;
 }
 
@@ -39,14 +36,10 @@ export class FastConnection {
   readonly #socket: Socket;
   #request: FastRequest | undefined;
   #response: FastResponse | undefined;
-  /** Bytes after the body of the current request. */
   #rest: Buffer[] = [];
   #restBytes = 0;
   #hasServed = false;
-  /**
-   * When `checkTimeouts` first saw the current request or its absence: at most a second late, without a clock per
-   * request.
-   */
+  /** When `checkTimeouts` first saw the current request or its absence: at most a second late. */
   #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
   readonly #onDrain = (): void => this.#response?.onDrain();
@@ -68,7 +61,6 @@ export class FastConnection {
     return this.#request !== undefined;
   }
 
-  /** Call this about once a second. */
   checkTimeouts(now: number, limits: ConnectionLimits): void {
     this.#since ??= now;
     const ms = now - this.#since;

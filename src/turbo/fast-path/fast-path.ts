@@ -1,6 +1,6 @@
 /**
  * Reads ordinary inference requests without Node's HTTP server, whose parser, objects and streams cost more than the
- * gateway's work. It decides nothing: the listener is the same. `SVC_FAST_PATH=0` switches it off (docs/speed.md).
+ * gateway's work (docs/speed.md).
  */
 import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -75,7 +75,6 @@ export function createFastPath({ rules, listener, handOver, limits: all }: FastP
   };
 }
 
-/** The header `Date`, made once a second. */
 function createDate(): () => string {
   let until = 0;
   let text = '';
@@ -89,10 +88,7 @@ function createDate(): () => string {
   };
 }
 
-/**
- * The wing's part of the HTTP server: the fast path (`SVC_FAST_PATH`), and requests that free their memory once read.
- */
-
+/** The fast path (`SVC_FAST_PATH`), and requests that free their memory once read. */
 export function createAccelerator({ SVC_FAST_PATH: isFast }: Pick<Settings, 'SVC_FAST_PATH'>): Accelerator {
   return { Request: FreeingRequest, ...(isFast ? { readConnections: readFast } : {}) };
 }

@@ -1,7 +1,4 @@
-/**
- * A request of the fast path, with its body as it arrives. It implements `ClientRequest` as Node's `IncomingMessage`
- * does.
- */
+/** A request of the fast path, with its body as it arrives. Like Node's `IncomingMessage`. */
 import type { Socket } from 'node:net';
 import type { ClientRequest } from '../../gateway/client-exchange.ts';
 import type { ScannedRequest } from './decide/scan-request.ts';
@@ -19,14 +16,12 @@ export class FastRequest implements ClientRequest {
   readonly headers: ClientRequest['headers'];
   readonly socket: Socket;
   readableDidRead = false;
-  /** Bytes of the body that have not arrived yet. */
   #missing: number;
   #onData: ((bytes: Buffer) => void)[] = [];
   readonly #onEnd: ((nothing: Buffer) => void)[] = [];
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #flows = false;
-  /** The listener of requests has not returned yet. */
   #isDispatching = true;
   #isScheduled = false;
   #ended = false;
@@ -97,7 +92,6 @@ export class FastRequest implements ClientRequest {
     if (buffer instanceof ArrayBuffer && !buffer.detached && !this.#shared.includes(buffer)) buffer.transfer(0);
   }
 
-  /** Reads and discards the rest, because the answer is complete. */
   discard(): void {
     this.#onData = [];
     this.#waiting.length = 0;

@@ -1,7 +1,4 @@
-/**
- * The response of the fast path. It implements `ClientResponse` as Node's `ServerResponse` does, and sends the same
- * bytes.
- */
+/** The response of the fast path. Like Node's `ServerResponse`, and sends the same bytes. */
 import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -10,7 +7,6 @@ import { responseHead } from './decide/write-head.ts';
 
 export interface FastResponseDeps {
   readonly socket: Pick<Duplex, 'cork' | 'destroy' | 'uncork' | 'writable' | 'writableNeedDrain' | 'write'>;
-  /** Value of the `Date` header. */
   readonly date: () => string;
   readonly keepAliveSeconds: number;
   /** Called once, when the last byte has been handed to the kernel. `last`: the connection is to be closed. */
@@ -22,11 +18,9 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
   /** The fast path never frames a body itself. */
   chunkedEncoding = false;
   headersSent = false;
-  /** The answer is complete, or the connection is closed. */
   destroyed = false;
   readonly #deps: FastResponseDeps;
   readonly #own: string[] = [];
-  /** Waits for the first bytes of the body. */
   #head = '';
   #isLast = false;
   #hasBody = true;
@@ -94,7 +88,6 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
     this.onClose();
   }
 
-  /** Sends the head with the first bytes. */
   #send(data: Buffer | string, encoding: BufferEncoding, sent?: () => void): boolean {
     // Node would send a head of its own.
     if (!this.headersSent) throw new TypeError('Send the head of an answer before its body');

@@ -1,6 +1,6 @@
 /**
- * Returns memory to the system while the service is idle. V8 collects garbage only when it needs room, so 60 to 100 MB
- * of a burst would stay with 2,000 slots. The inspector's `collectGarbage` command frees them.
+ * Returns memory to the system while the service is idle: V8 collects garbage only when it needs room, so 60 to 100 MB
+ * of a burst would stay with 2,000 slots.
  */
 import { getHeapStatistics } from 'node:v8';
 import type { Traffic } from '../../reconciler/ports.ts';
@@ -15,7 +15,7 @@ interface CollectorOptions {
   readonly checkMs?: number;
 }
 
-/** Checks every `checkMs` until the signal aborts. Does not keep the process alive. */
+/** Does not keep the process alive. */
 export function collectWhenIdle({ activity, log, checkMs = CHECK_MS }: CollectorOptions, signal: AbortSignal): void {
   let state = NEVER_COLLECTED;
   let cpu = process.cpuUsage();
@@ -70,16 +70,12 @@ async function collect(): Promise<void> {
 export interface IdleSample {
   /** Share of one core, from 0 to 1. */
   readonly cpuShare: number;
-  /** Requests are in flight or parked, or were since the last check. */
   readonly hadRequests: boolean;
-  /** RAM that the heap and the buffers outside of it occupy. */
   readonly heapBytes: number;
 }
 
 interface IdleState {
-  /** Number of idle checks in a row. */
   readonly idleChecks: number;
-  /** Size of the heap after the last collection; undefined before the first. */
   readonly leftBytes: number | undefined;
 }
 
@@ -100,7 +96,6 @@ export function timeToCollect(
   return { collect: idleChecks >= IDLE_CHECKS && grown, state: { ...state, idleChecks } };
 }
 
-/** Returns whether a request is in flight or parked, or was within the last `withinMs`. */
 export function hadRequests({ workloads, demand }: ReturnType<Traffic['read']>, now: number, withinMs: number): boolean {
   const isUsed = [...workloads.values()].some(
     ({ inFlight, lastUsedAt = Number.NEGATIVE_INFINITY }) => inFlight > 0 || lastUsedAt > now - withinMs,

@@ -1,7 +1,6 @@
 /**
- * Controls how V8's heap grows; V8 reads these flags each time it considers growing. Without requests the young
- * generation stays small, which saves 20 MB; under load it must grow, or garbage collection costs an eighth of the
- * throughput. With many slots, the young generation has a limit in between, and the old one is collected earlier.
+ * V8 reads these flags each time it considers growing its heap. Without requests a small young generation saves 20 MB;
+ * under load it must grow, or garbage collection costs an eighth of the throughput.
  */
 import { executionAsyncResource } from 'node:async_hooks';
 import { PerformanceObserver } from 'node:perf_hooks';
@@ -24,16 +23,13 @@ export function createHeapLimits() {
   let traffic = false;
   let many = false;
   return {
-    /** Call this when requests arrive. Repeated calls cost nothing. */
+    /** When requests arrive. Repeated calls cost nothing. */
     growForTraffic(): void {
       if (traffic) return;
       traffic = true;
       setFlagsFromString(YOUNG_DOUBLES);
     },
-    /**
-     * Call this when there are many slots, whose garbage a small young generation collects at a higher cost. Repeated
-     * calls cost nothing.
-     */
+    /** A small young generation collects the garbage of many slots at a higher cost. Repeated calls cost nothing. */
     growForManySlots(): void {
       if (many) return;
       many = true;
@@ -48,16 +44,13 @@ export function createHeapLimits() {
   };
 }
 
-function youngBytes(): number {
-  return getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
-}
+const youngBytes = (): number => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
 
 const kept: object[] = [];
 
 /**
- * Keeps `process.nextTick` fast; call it first in each process that serves requests. Node makes an object per call. If
- * V8 collects garbage while none exists, it forgets their shape and makes each one six times as slowly from then on
- * (Node 24). One object that stays alive prevents that.
+ * Keeps `process.nextTick` fast; call it first in each process that serves requests. If V8 collects garbage while no
+ * object of `nextTick` exists, it makes each one six times as slowly from then on (Node 24).
  */
 export function keepTickShape(): void {
   process.nextTick(() => kept.push(executionAsyncResource()));

@@ -5,11 +5,9 @@ import type { BoardChange } from './decide/board-changes.ts';
 import type { RequestBatch } from './decide/request-batch.ts';
 
 export interface WorkerStart {
-  /** With the worker's share of each limit. */
   readonly settings: Settings;
   readonly host: string;
   readonly port: number;
-  /** Requests with larger bodies go to the controller. */
   readonly mostBodyBytes: number;
   readonly board: BoardChange | undefined;
 }
@@ -22,7 +20,6 @@ export type ToWorker =
   | { readonly kind: 'sync'; readonly number: number }
   /** Each connection is to be closed after its next answer. */
   | { readonly kind: 'leave' }
-  /** The worker stops listening, lets its requests finish, and ends. */
   | { readonly kind: 'close'; readonly graceMs: number; readonly parkedMs: number };
 
 export type FromWorker =
@@ -31,7 +28,6 @@ export type FromWorker =
   /** Comes with the socket. `bytes`: what was read of it already. */
   | { readonly kind: 'connection'; readonly bytes: Uint8Array }
   | { readonly kind: 'fault'; readonly requestId: string; readonly message: string; readonly stack: string | undefined }
-  /** Last message, after `close`. */
   | { readonly kind: 'ended' };
 
 /** Times are ages in milliseconds, because each process has a clock of its own. */
@@ -53,7 +49,6 @@ export interface TrafficRows {
 }
 
 export interface WorkerReport extends TrafficRows {
-  /** The number of the last `sync`. */
   readonly synced: number;
   /** A pass is needed: a request waits, the last one has left a workload that drains, or an upstream has failed. */
   readonly isUrgent: boolean;

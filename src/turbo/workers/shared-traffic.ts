@@ -1,6 +1,6 @@
 /**
- * The traffic of all processes that forward: the controller's gateway and its workers. A workload is stopped only if it
- * has no requests anywhere, so `settle` asks the workers: one may have sent a request before it got the new board.
+ * The traffic of the controller's gateway and its workers. `settle` asks the workers: one may have sent a request
+ * before it got the new board.
  */
 import { createActivityWatch, createSoonestWake } from '../../gateway/traffic/activity-watch.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
@@ -16,7 +16,7 @@ export interface SharedTrafficDeps {
   /** Monotonic milliseconds, as in `local`. */
   readonly now: () => number;
   readonly abort: (workload: WorkloadId) => void;
-  /** Resolves when each worker has reported, after it did all that it was sent before; or has ended. */
+  /** Resolves when each worker has done what it was sent before. */
   readonly sync: () => Promise<void>;
 }
 
@@ -39,7 +39,6 @@ const NOTHING: TrafficFacts = { workloads: new Map(), demand: new Map() };
 export function createSharedTraffic({ local, board, now, abort, sync }: SharedTrafficDeps): SharedTraffic {
   const workers = new Map<number, Reported>();
   const { wakeWithin, looked, changes } = createSoonestWake();
-  /** As `read` returned it last. */
   let known: TrafficFacts = NOTHING;
 
   const inFlight = (slot: SlotName): number =>

@@ -1,7 +1,6 @@
 /**
- * The workers of a service: processes that forward requests on the same port as the controller (docs/speed.md). They
- * get each change of the board and report their traffic. Workers decide nothing, so one that dies takes only its
- * connections along.
+ * Processes that forward requests on the same port as the controller (docs/speed.md). They decide nothing, so one that
+ * dies takes only its connections along.
  */
 import type { Socket } from 'node:net';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
@@ -9,15 +8,13 @@ import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
 import { sleep } from '../../platform/clock.ts';
 import type { Board, RoutedView } from '../../reconciler/board.ts';
-import type { Settings } from '../../schema/settings/settings.ts';
 import { compareBoards, NO_BOARD } from './decide/board-changes.ts';
 import { unpackRequests } from './decide/request-batch.ts';
-import type { ToWorker, WorkerReport } from './messages.ts';
-import { createSharedTraffic, type SharedTraffic } from './shared-traffic.ts';
+import type { ToWorker, WorkerReport, WorkerStart } from './messages.ts';
+import { createSharedTraffic } from './shared-traffic.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPoolDeps {
-  /** Number of workers. At least 1. */
   readonly count: number;
   readonly local: GatewayTraffic;
   readonly board: Board;
@@ -30,37 +27,17 @@ export interface WorkerPoolDeps {
   };
 }
 
-export interface WorkerPoolStart {
-  /** The file that a worker runs, and its environment. */
+interface WorkerPoolStart extends Omit<WorkerStart, 'board'> {
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly host: string;
-  readonly port: number;
-  readonly settings: Settings;
-  readonly mostBodyBytes: number;
 }
 
 export interface WorkerPoolListeners {
-  /** A request of the gateway of a worker has ended. */
   readonly finished: ReportRequest;
-  /** A request was refused before it reached the gateway. */
   readonly refused: ReportRequest;
   readonly onFault: (fault: unknown, requestId: string) => void;
   readonly tokenUsed: (id: string) => void;
   readonly takeOver: (socket: Socket, bytes: Uint8Array) => void;
-}
-
-export interface WorkerPool {
-  readonly traffic: SharedTraffic;
-  connections(): number;
-  /** Call this once, before `start`. */
-  listen(listeners: WorkerPoolListeners): void;
-  /** Resolves when all workers listen, or have failed to: then they are started again later. */
-  start(start: WorkerPoolStart): Promise<void>;
-  /** Resolves when each worker has reported, or has ended. */
-  sync(): Promise<void>;
-  leave(): void;
-  close(graceMs: number, parkedMs: number): Promise<void>;
 }
 
 /** A worker is asked for a sign of life so often, which also keeps what metrics show of it up to date. */
@@ -69,7 +46,6 @@ const SYNC_MS = 10_000;
 const HANGS_MS = 15_000;
 /** The same while it starts, on a machine that is busy. */
 const STARTS_MS = 60_000;
-/** Time for the last report after the grace period. */
 const END_MS = 2000;
 const START_MS = 30_000;
 
@@ -82,7 +58,9 @@ interface Member {
   connections: number;
 }
 
-export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps): WorkerPool {
+export type WorkerPool = ReturnType<typeof createWorkerPool>;
+
+export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps) {
   const members = new Map<number, Member>();
   const waiting = new Set<() => void>();
   let listeners: WorkerPoolListeners | undefined;
@@ -176,9 +154,10 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
   return {
     traffic,
     sync,
-    connections: () => members.values().reduce((sum, { connections }) => sum + connections, 0),
-    listen: (all) => void (listeners = all),
-    async start(start) {
+    connections: (): number => members.values().reduce((sum, { connections }) => sum + connections, 0),
+    listen: (all: WorkerPoolListeners): void => void (listeners = all),
+    /** Resolves when all workers listen, or have failed to: then they are started again later. */
+    async start(start: WorkerPoolStart): Promise<void> {
       for (let number = 1; number <= count; number += 1) members.set(number, add(number, start));
       timer = setInterval(endThoseThatHang, SYNC_MS).unref();
       const settled = Promise.all(members.values().map(({ process }) => process.settled));
@@ -190,8 +169,8 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
       if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
       else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },
-    leave: () => sendAll({ kind: 'leave' }),
-    async close(graceMs, parkedMs) {
+    leave: (): void => sendAll({ kind: 'leave' }),
+    async close(graceMs: number, parkedMs: number): Promise<void> {
       clearInterval(timer);
       const ended = Promise.all(members.values().map(({ process }) => process.retire()));
       sendAll({ kind: 'close', graceMs, parkedMs });

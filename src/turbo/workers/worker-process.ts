@@ -1,4 +1,4 @@
-/** One process of the pool, from its start to its end, as the controller sees it. It is started again when it ends. */
+/** One process of the pool. It is started again when it ends. */
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
@@ -6,7 +6,6 @@ import type { Log } from '../../platform/log.ts';
 import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
 interface WorkerProcessDeps {
-  /** The worker's number, from 1. */
   readonly number: number;
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
@@ -15,7 +14,6 @@ interface WorkerProcessDeps {
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
-  /** It has ended. Everything that it had is gone. */
   readonly onGone: () => void;
   readonly log: Pick<Log, 'warn' | 'error'>;
 }
@@ -43,12 +41,10 @@ export class WorkerProcess {
     return this.#listens;
   }
 
-  /** Resolves when it listens for the first time, or has failed. */
   get settled(): Promise<void> {
     return this.#settled.promise;
   }
 
-  /** Does nothing while there is no process. */
   send(message: ToWorker): void {
     // An error means that it has just ended.
     if (this.#child?.connected === true) this.#child.send(message, () => undefined);
@@ -125,9 +121,7 @@ export class WorkerProcess {
   }
 }
 
-function isSocket(handle: unknown): handle is Socket {
-  return typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
-}
+const isSocket = (handle: unknown): handle is Socket => typeof handle === 'object' && handle !== null && 'remoteAddress' in handle;
 
 const FIRST_MS = 100;
 /** Starting takes a third of a second of CPU, which is little in this time. */
@@ -135,7 +129,7 @@ const LONGEST_MS = 5000;
 /** A worker that lived this long starts again without delay. */
 const STABLE_MS = 10_000;
 
-/** `earlier`: how often it had ended before, each time soon. Returns the same number for the next call. */
+/** `earlier`: how often it had ended soon before. Returns the same number for the next call. */
 export function restartDelay(earlier: number, livedMs: number): { readonly delayMs: number; readonly earlier: number } {
   const before = livedMs >= STABLE_MS ? 0 : earlier;
   return { delayMs: Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(before, 10)), earlier: before + 1 };

@@ -1,7 +1,4 @@
-/**
- * A worker's server: the fast path alone. Connections with anything but an ordinary inference request go to the
- * controller, so there is one management API and one parser for unusual cases.
- */
+/** A worker's server: the fast path alone. Other connections go to the controller. */
 import { createServer, type Socket } from 'node:net';
 import type { Server } from 'node:http';
 import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
@@ -15,7 +12,6 @@ interface WorkerServerDeps extends Pick<FastPathDeps, 'listener' | 'rules'> {
 }
 
 export function createWorkerServer({ limits, rules, listener, send }: WorkerServerDeps) {
-  /** Connections that are on their way to the controller. */
   const leaving = new Set<Socket>();
   let onLeft: (() => void) | undefined;
 
@@ -57,13 +53,9 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
 }
 
 /**
- * Passes a connection and the bytes read from it to the controller.
- *
  * Node keeps reading a socket that it passes on, and discards the bytes. So reading is stopped first, which only the
  * internal handle of a socket can do.
  */
-
-/** As `process.send()`. */
 type SendSocket = (message: FromWorker, socket: Socket, callback: (error: Error | null) => void) => void;
 
 interface Handle {

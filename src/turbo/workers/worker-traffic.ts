@@ -1,7 +1,6 @@
 /** Holds and parking of one worker, and what it reports of them. The controller decides what that means. */
 import type { RoutedBoard } from '../../reconciler/board.ts';
 import type { Demand, WorkloadActivity } from '../../reconciler/ports.ts';
-import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import { createHolds } from '../../gateway/traffic/hold.ts';
 import { createParking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
@@ -9,19 +8,14 @@ import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { TrafficRows, WorkerReport } from './messages.ts';
 import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
-export interface WorkerTraffic extends Pick<GatewayTraffic, 'holds' | 'parking' | 'noteFailure'> {
-  facts(): TrafficFacts;
-  /** Changes since the last call. */
-  takeRows(): TrafficRows;
-}
-
 interface WorkerTrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
   readonly board: RoutedBoard;
-  /** Something has happened. `isUrgent`: a pass is needed. */
   readonly onChange: (isUrgent: boolean) => void;
 }
 
-export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps): WorkerTraffic {
+export type WorkerTraffic = ReturnType<typeof createWorkerTraffic>;
+
+export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps) {
   const holds = createHolds({ now, board, onActivity: ({ draining }) => onChange(draining) });
   const parking = createParking({ board, now, settings, onDemand: () => onChange(true) });
   let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
@@ -40,15 +34,15 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
     return { slot, inFlight: holds.inFlight(slot), waiting, waitingAgoMs, askedAgoMs: at - lastAskedAt };
   }
 
-  /** The number in flight on each slot, as it was sent. */
   let sentInFlight: ReadonlyMap<SlotName, number> = new Map();
 
   return {
     holds,
     parking,
-    noteFailure: () => onChange(true),
+    noteFailure: (): void => onChange(true),
     facts,
-    takeRows() {
+    /** Changes since the last call. */
+    takeRows(): TrafficRows {
       const at = now();
       const next = facts();
       const inFlight = new Map(next.demand.keys().map((slot) => [slot, holds.inFlight(slot)]));
@@ -82,11 +76,8 @@ interface WorkerReportSources {
   readonly send: (report: WorkerReport) => void;
 }
 
-/** Maximum age of a report. Urgent changes are reported at once. */
 const REPORT_MS = 100;
-/** Pause between two urgent reports. */
 const URGENT_MS = 5;
-/** Requests per report. */
 const MOST_REQUESTS = 2000;
 
 export class WorkerReports {
@@ -112,13 +103,11 @@ export class WorkerReports {
     this.#tokens.add(id);
   }
 
-  /** `isUrgent`: a pass is needed. */
   trafficChanged(isUrgent: boolean): void {
     this.#isUrgent ||= isUrgent;
     this.#reportWithin(isUrgent ? URGENT_MS : REPORT_MS);
   }
 
-  /** Reports at once that everything up to this number is done. */
   sync(number: number): void {
     this.#synced = number;
     this.#report();

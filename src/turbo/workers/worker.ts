@@ -1,6 +1,5 @@
 /**
- * One process that forwards requests: the gateway, the fast path and a copy of the board. It decides nothing about
- * slots, and reports its traffic.
+ * One process that forwards requests. It decides nothing about slots, and reports its traffic.
  *
  *   start ─► listens on the port of the service, which the kernel shares between all processes
  *   board ─► the copy follows; parked requests go on
@@ -14,7 +13,6 @@ import type { SiteGuard } from '../../api/server/site-guard.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
-import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { WorkerReports, createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
@@ -27,23 +25,15 @@ interface WorkerDeps {
   readonly start: WorkerStart;
   readonly providers: ProviderRegistry;
   readonly site: SiteGuard;
-  /** `onUse`: called with the id of each token that was accepted. */
   readonly authorizeWith: (onUse: (id: string) => void) => Authorize;
   readonly onRequest: () => void;
-  /** As `process.send()`. */
   readonly send: (message: FromWorker, socket?: Socket, callback?: (error: Error | null) => void) => void;
 }
 
-export interface Worker {
-  take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void;
-  /** For garbage collection while the worker is idle. */
-  readonly activity: () => TrafficFacts;
-  /** Resolves once the worker was closed, and all that it has to say was sent. */
-  readonly closed: Promise<void>;
-}
+export type Worker = Awaited<ReturnType<typeof startWorker>>;
 
 /** Listens before it returns. */
-export async function startWorker(deps: WorkerDeps): Promise<Worker> {
+export async function startWorker(deps: WorkerDeps) {
   const { start, send } = deps;
   const now = (): number => performance.now();
   const board = createBoardCopy(start.board);
@@ -70,7 +60,7 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   return {
     activity: traffic.facts,
     closed: closed.promise,
-    take(message) {
+    take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void {
       switch (message.kind) {
         case 'board':
           return board.change(message.change);
@@ -162,6 +152,4 @@ function createBoardCopy(first: BoardChange | undefined): BoardCopy {
  */
 const OF_TEXTS: ReadonlySet<Capability> = new Set(['chat', 'completion', 'embedding', 'rerank']);
 
-export function isForWorkers({ capability }: Pick<InferencePath, 'capability'>): boolean {
-  return OF_TEXTS.has(capability);
-}
+export const isForWorkers = ({ capability }: Pick<InferencePath, 'capability'>): boolean => OF_TEXTS.has(capability);

@@ -1,4 +1,4 @@
-/** Chooses one of an API server's three ways to read all objects of a type, and the next one after a failure. Pure. */
+/** How a reflector lists and watches: the way to read all objects, the delays, and the age of its copy. Pure. */
 import type { Reason } from '../../../schema/status/reasons.ts';
 import type { ListCause, WatchResult } from '../client-observer.ts';
 import type { WatchOutcome } from '../read-watch.ts';
@@ -17,9 +17,7 @@ export type ListWay =
 export interface ListNeeds {
   /** The resource version of the copy; empty if there is none yet. */
   readonly version: string;
-  /** The newest state is needed, not one from a cache that may lag behind. */
   readonly newest: boolean;
-  /** Whether the server can stream this type, as far as is known. */
   readonly streams: boolean;
 }
 
@@ -39,7 +37,6 @@ const ANSWERED: ReadonlySet<Reason> = new Set<Reason>(['Invalid', 'ApiFailed', '
 /** Whether the response contains everything that was written before the request. */
 export const isNewest = (way: ListWay): boolean => way.kind === 'newest' || (way.kind === 'streamed' && way.from === undefined);
 
-/** The version that the response must not be older than, if there is one. */
 export const oldestOf = (way: ListWay): string | undefined =>
   way.kind === 'newest' ? undefined : way.kind === 'cached' ? way.notOlderThan : way.from;
 
@@ -54,8 +51,6 @@ export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason):
   return way.kind === 'streamed' && ANSWERED.has(reason) ? { ...needs, streams: false } : undefined;
 }
 
-/** Delays before the next list or watch, and the duration of a watch. Pure: `random` is in [0, 1). */
-
 const FIRST_DELAY_MS = 500;
 /** Half of it on average, so that we reconnect soon after a long outage of the server. */
 const LONGEST_DELAY_MS = 15_000;
@@ -69,12 +64,11 @@ const SHORTEST_WATCH_S = 300;
 const LONGEST_WATCH_S = 600;
 
 interface WatchEnd {
-  /** The server ended the watch properly. */
   readonly orderly: boolean;
   readonly livedMs: number;
 }
 
-/** Returns the number of consecutive failures. A watch that did not last long counts as a failure, however it ended. */
+/** Consecutive failures. A watch that did not last long counts as a failure, however it ended. */
 export const failuresAfter = (failures: number, { livedMs }: WatchEnd): number => (livedMs >= GOOD_WATCH_MS ? 0 : failures + 1);
 
 /** Full jitter, so that many clients that fail together do not retry together. */
@@ -88,7 +82,6 @@ export function rewatchDelayMs(failures: number, end: WatchEnd, random: number):
   return end.orderly ? 0 : random * AFTER_BREAK_MS;
 }
 
-/** Delay before the list after an expired version. `failures`: consecutive ones before this one. */
 export function expiredDelayMs(failures: number, random: number): number {
   return failures > 0 ? retryDelayMs(failures, random) : random * AFTER_EXPIRY_MS;
 }
@@ -99,28 +92,21 @@ export const watchSeconds = (random: number): number => Math.round(SHORTEST_WATC
 export const relistDelayMs = (relistMs: number, random: number): number => relistMs * (0.9 + 0.2 * random);
 
 /**
- * The age of a local copy of objects. A watch is silent while nothing changes, so silence alone does not make a copy
- * old: it is current while its watch is proven to work, and ages from the last sign of the server otherwise. Pure;
- * times are monotonic milliseconds.
+ * A watch is silent while nothing changes, so silence alone does not make a copy old: it is current while its watch is
+ * proven to work, and ages from the last sign of the server otherwise. Times are monotonic milliseconds.
  *
  *     list ─▶ watch opened ─ unproven ─▶ proven: something was received, or it has lasted for 10 s ─▶ ended
  *      0 ────────────────── ages ─────▶ 0 ──────────────────────────────── ages since the last sign
- *
- * The reflector gives up a watch whose connection is dead, or which sends no more bookmarks (`read-watch.ts`). Then the
- * copy is at once as old as it really may be.
  */
-
 export interface CopyAge {
   /** The last time the copy was known to be current; before the first list, when the reflector started. */
   readonly confirmedAt: number;
-  /** The open watch, and whether anything was received on it. */
   readonly watch?: { readonly openedAt: number; readonly received: boolean };
 }
 
 /** A server or proxy that ends each watch at once must not make a copy look current. */
 const PROVEN_MS = 10_000;
 
-/** After a list has replaced the copy, and when the reflector starts. */
 export const confirmed = (now: number): CopyAge => ({ confirmedAt: now });
 
 export const afterWatchOpened = (age: CopyAge, now: number): CopyAge => ({ ...age, watch: { openedAt: now, received: false } });
@@ -134,12 +120,11 @@ export function afterWatchEnded(age: CopyAge, orderly: boolean, now: number): Co
   return { confirmedAt: orderly && isProven(age, now) ? now : age.confirmedAt };
 }
 
-/** Returns the upper bound of the time for which the copy may have been out of date, in milliseconds. */
+/** Upper bound of the time for which the copy may have been out of date. */
 export const copyAgeMs = (age: CopyAge, now: number): number => (isProven(age, now) ? 0 : Math.max(0, now - age.confirmedAt));
 
 const isProven = ({ watch }: CopyAge, now: number): boolean => watch !== undefined && (watch.received || now - watch.openedAt >= PROVEN_MS);
 
-/** The end of a watch in one word, for metrics. */
 export function watchResult(outcome: WatchOutcome): WatchResult {
   switch (outcome.kind) {
     case 'refused':
@@ -154,5 +139,4 @@ export function watchResult(outcome: WatchOutcome): WatchResult {
   }
 }
 
-/** Why the next list is read if one follows a watch with this result. */
 export const causeAfter = (result: WatchResult): ListCause => (result === 'lost' || result === 'expired' ? result : 'due');

@@ -13,9 +13,7 @@ interface Known {
 export type WatchStep =
   | { readonly kind: 'put'; readonly object: KubeObject; readonly resourceVersion: string | undefined }
   | { readonly kind: 'drop'; readonly name: string; readonly resourceVersion: string | undefined }
-  /** Only the resource version of the copy changes. */
   | { readonly kind: 'advance' | 'bookmark'; readonly resourceVersion: string | undefined }
-  /** The server no longer has this version: a complete list must be read. */
   | { readonly kind: 'expired' }
   | { readonly kind: 'failed'; readonly message: string };
 

@@ -19,10 +19,7 @@ export function isKubeObject(value: unknown): value is KubeObject {
 
 const DIGITS = /^[0-9]{1,30}$/;
 
-/**
- * Negative if the left version is older; undefined if the versions are not numbers, which the API permits. Compares
- * text, since versions may exceed the safe integers.
- */
+/** Compares texts, since versions may exceed safe integers. Undefined if one is no number, which the API permits. */
 export function compareVersions(left: string | undefined, right: string | undefined): number | undefined {
   if (left === undefined || right === undefined || !DIGITS.test(left) || !DIGITS.test(right)) return undefined;
   if (left === right) return 0;

@@ -6,9 +6,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 /** The request in terms of RBAC. */
 export interface RequestInfo {
-  /** `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`. */
   readonly verb: string;
-  /** `deployments.apps`, `pods/log`. */
   readonly resource: string;
   /** Empty for cluster-wide resources. */
   readonly namespace: string;
@@ -104,7 +102,6 @@ const failure = (kind: Failure['kind'], reason: Reason, message: string): Failur
   message: message.slice(0, LONGEST_MESSAGE),
 });
 
-/** The `Status` object of the server. A proxy responds with plain text or an HTML page. */
 function statusOf({ text }: Refusal): { readonly message: string; readonly reason: string } {
   const parsed = Status.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
@@ -114,11 +111,7 @@ function statusOf({ text }: Refusal): { readonly message: string; readonly reaso
 const HIGHEST_STATUS = 599;
 const WITHOUT_RESPONSE: Partial<Record<Reason, string>> = { Aborted: 'aborted', Unauthorized: 'no_credentials', ApiUntrusted: 'untrusted' };
 
-/**
- * The end of a request, for metrics: the HTTP status, `aborted` (this service stops, or no longer leads),
- * `no_credentials` (nothing was sent), `untrusted`, or `unreachable` (no connection, or no response in time). A bounded
- * number of values.
- */
+/** A bounded number of values, for metrics: the HTTP status, or a word for a request without a response. */
 export function requestCode(answer: Result<{ readonly status: number }>): string {
   if (answer.ok) return String(Math.min(answer.value.status, HIGHEST_STATUS));
   return WITHOUT_RESPONSE[answer.failure.reason] ?? 'unreachable';

@@ -5,7 +5,6 @@ import { SLOT_RESOURCE } from '../../../schema/slot/slot-resource.ts';
 
 export interface ResourceAddress {
   readonly type: ResourceType;
-  /** Ignored for cluster-wide resources. */
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
@@ -16,7 +15,6 @@ export interface ResourceAddress {
 const OBJECT_NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
 
-/** Returns an error message if this cannot be the name of an object. */
 export function badName(name: string): string | undefined {
   if (name.length <= LONGEST_NAME && OBJECT_NAME.test(name)) return undefined;
   return `"${name.slice(0, 80)}" is not the name of an object: use lower-case letters, digits, "-" and "."`;
@@ -30,7 +28,6 @@ export const apiVersionOf = (type: ResourceType): string => (type.group === '' ?
 export const groupPath = (type: ResourceType): string =>
   type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
 
-/** Returns the absolute path with the query. Fails with `Invalid` for an invalid name. */
 export function resourcePath({ type, namespace, name, subresource, query = {} }: ResourceAddress): Result<string> {
   const problem = name === undefined ? undefined : badName(name);
   if (problem !== undefined) return fail('stalled', 'Invalid', problem);

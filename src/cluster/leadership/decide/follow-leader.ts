@@ -1,7 +1,6 @@
 /**
- * The board of a replica that does not lead. It admits and routes requests itself, since it observes the same pods.
- * Attempts, failures and pending changes, which only the leader knows, come from the status that the leader published.
- * Pure.
+ * The board of a replica that does not lead: its own, with the attempts, failures and pending changes that the leader
+ * published. Pure.
  */
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -10,7 +9,6 @@ import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
 import { namesOf } from '../../../reconciler/decide/outcome/board-slot.ts';
 
-/** Ignores statuses for another generation of a slot. `followEach`: `followSlot` or a memo of it. */
 export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, SlotStatus>, followEach = followSlot): BoardView {
   const slots = new Map<SlotName, BoardSlot>();
   let followed = false;

@@ -1,12 +1,10 @@
 /**
- * Leader election: the knowledge of one candidate about the Lease, and its next step. Clocks of different replicas are
- * never compared: a holder counts from before it sent its last renewal, the others from when they observed it. So the
- * term of the holder has ended when others may acquire the lease, however long messages take and whatever the clocks
- * show. Pure.
+ * Leader election: what one candidate knows about the Lease, and its next step. Clocks are never compared: a holder
+ * counts from before it sent its last renewal, the others from when they observed it. So the term of the holder has
+ * ended when others may acquire the lease, whatever the clocks show. Pure.
  *
- * After a Lease was deleted, its holder is unknown. So the holder of a new Lease does not lead yet: it waits for
- * longer than the term of the deleted Lease's holder can last. A Lease and its successor never have a leader at the
- * same time.
+ * After a Lease was deleted, nobody can see who held it. So the holder of a new Lease waits for longer than the term of
+ * the deleted one can last.
  */
 import { isHeldBy, isReleased, isSameRecord, type LeaseRecord } from './lease-record.ts';
 
@@ -17,25 +15,18 @@ export interface Candidate {
   /** Identifies this process: an earlier process may have had the same name. */
   readonly instance: string;
   readonly times: LeaseTimes;
-  /** The Lease on the server, as far as this candidate knows. */
   readonly observed: LeaseRecord | 'absent' | 'unknown';
-  /** When that content was first observed. */
   readonly observedAt: number;
-  /** When anything was last received about the Lease. */
   readonly lastContactAt: number;
-  /**
-   * When the last successful renewal was sent. Undefined if this candidate holds no lease that it knows to be its own.
-   */
+  /** When the last successful renewal was sent; undefined without a lease that this candidate knows to be its own. */
   readonly renewedAt: number | undefined;
   readonly leadsFrom: number;
   /** The outcome of a write is unknown, or there was a conflict. */
   readonly mustObserve: boolean;
   readonly failures: number;
-  /** No request is sent before. */
   readonly retryAt: number;
 }
 
-/** `before`: the Lease to be replaced; undefined if it is to be created. */
 export type LeaseStep =
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'observe' }
@@ -47,25 +38,17 @@ export type LeaseWriteStep = Extract<LeaseStep, { kind: 'acquire' | 'renew' }>;
 /** A longer duration in a Lease is a mistake, unless it is our own. */
 const LONGEST_FOREIGN_DURATION_MS = 10 * 60_000;
 
-/** All times are in milliseconds, as fractions of the lease duration. */
 export function leaseTimes(durationMs: number) {
   return {
     durationMs,
-    /** Interval in which a holder renews. */
     renewMs: durationMs / 4,
-    /**
-     * A holder leads for this long after it sent a renewal. The rest of the duration is a margin for clock drift and
-     * for writes in flight.
-     */
+    /** The rest of the duration is a margin for clock drift and for writes in flight. */
     renewDeadlineMs: (durationMs * 2) / 3,
     /** The holder of a Lease that was just created leads after this delay. */
     createdDelayMs: (durationMs * 3) / 4,
     requestTimeoutMs: durationMs / 5,
-    /** First delay after a failure. */
     retryMs: durationMs / 20,
-    /** Longest delay after a failure, for replicas that do not lead. */
     longestRetryMs: durationMs / 4,
-    /** If a watch has been silent for this long, the Lease is requested. */
     watchSilenceMs: durationMs / 2,
   };
 }
@@ -106,7 +89,6 @@ export function holdsLease({ observed, holder, instance }: Candidate): boolean {
   return typeof observed === 'object' && isHeldBy(observed, { holder, instance });
 }
 
-/** Returns the period in which this candidate leads if nothing else happens, or undefined if it does not lead. */
 export function termOf(candidate: Candidate): { readonly from: number; readonly until: number } | undefined {
   const { renewedAt, leadsFrom, times } = candidate;
   if (renewedAt === undefined || !holdsLease(candidate)) return undefined;
@@ -118,7 +100,6 @@ export function leadsAt(candidate: Candidate, now: number): boolean {
   return term !== undefined && now >= term.from && now < term.until;
 }
 
-/** After the server returned the Lease. */
 export function afterObservation(candidate: Candidate, observed: LeaseRecord | 'absent', now: number): Candidate {
   const next = { ...candidate, lastContactAt: now, mustObserve: false, failures: 0, retryAt: 0 };
   const before = candidate.observed;
@@ -137,7 +118,6 @@ export function afterWatchEvent(candidate: Candidate, observed: LeaseRecord | 'a
   return { ...afterObservation(candidate, observed, now), mustObserve, failures, retryAt };
 }
 
-/** After the server accepted a write that was sent at `sentAt`. */
 export function afterWrite(
   candidate: Candidate,
   step: LeaseWriteStep,
@@ -169,7 +149,6 @@ export function leaseToRelease(candidate: Candidate, now: number): LeaseRecord |
   return typeof observed === 'object' && holdsLease(candidate) && renewedAt !== undefined && now >= leadsFrom ? observed : undefined;
 }
 
-/** When a lease of another holder expires unless it is renewed. */
 function expiryOf({ observedAt, times }: Candidate, observed: LeaseRecord): number {
   if (isReleased(observed)) return observedAt;
   return observedAt + Math.max(times.durationMs, Math.min(observed.durationMs ?? 0, LONGEST_FOREIGN_DURATION_MS));

@@ -7,11 +7,9 @@ import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
 export interface LeaseRecord {
   readonly uid: string;
-  /** Empty if the Lease is not held. */
   readonly holder: string;
   /** Distinguishes two processes with the same name. Empty if another program wrote the Lease. */
   readonly instance: string;
-  /** Undefined if the Lease contains no valid duration. */
   readonly durationMs: number | undefined;
   readonly acquiredAt: string;
   readonly renewedAt: string;
@@ -20,7 +18,6 @@ export interface LeaseRecord {
   readonly object: KubeObject;
 }
 
-/** The values that a replica writes into the Lease. */
 export interface LeaseWrite {
   readonly name: string;
   readonly holder: string;
@@ -71,7 +68,6 @@ export const isHeldBy = (record: LeaseRecord, { holder, instance }: Pick<LeaseRe
 
 export const isSameRecord = (one: LeaseRecord, other: LeaseRecord): boolean => isSameValue({ ...one, object: other.object }, other);
 
-/** Returns the Lease as held by the writer. If `before` is undefined, the Lease is to be created. */
 export function composeLease(before: LeaseRecord | undefined, write: LeaseWrite): KubeManifest {
   const isRenewal = before !== undefined && isHeldBy(before, write);
   const renewTime = nextRenewTime(before, write);
@@ -84,7 +80,6 @@ export function composeLease(before: LeaseRecord | undefined, write: LeaseWrite)
   });
 }
 
-/** Returns the Lease as released by its holder. */
 export function composeRelease(before: LeaseRecord, write: LeaseWrite): KubeManifest {
   return manifest(before, write, {
     holderIdentity: '',
@@ -98,7 +93,7 @@ export function composeRelease(before: LeaseRecord, write: LeaseWrite): KubeMani
 /** Formats a time as `metav1.MicroTime`, with exactly six decimal places. */
 export const microTime = (unixMs: number): string => new Date(unixMs).toISOString().replace('Z', '000Z');
 
-/** Returns Unix milliseconds by the clock of the writer, or 0 if the time is missing or implausible. */
+/** Unix milliseconds by the clock of the writer; 0 if missing or implausible. */
 export function renewTimeMs({ renewedAt }: LeaseRecord): number {
   const parsed = Date.parse(renewedAt);
   return Number.isNaN(parsed) || parsed > LATEST_RENEWAL_MS ? 0 : parsed;

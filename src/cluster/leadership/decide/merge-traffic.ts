@@ -5,9 +5,7 @@ import { demandBegan, type ReportedActivity, type TrafficReport } from './traffi
 
 export interface ReceivedReport {
   readonly report: TrafficReport;
-  /** When it was first seen, in milliseconds of this replica's monotonic clock. Its ages count from there. */
   readonly seenAt: number;
-  /** Whether the replica that wrote it is alive: only then do its counts matter. */
   readonly fresh: boolean;
 }
 

@@ -1,8 +1,7 @@
 /**
- * The report of a replica about its traffic, as text in the annotation of its Lease, and when it is due. Times are
- * ages, since the clocks of replicas differ. Demand that begins is urgent: a request waits for a slot to start. Other
- * changes only determine idle slots, where ten seconds do not matter; a busy service must not write to etcd for each
- * request. Pure.
+ * The report of a replica about its traffic, in an annotation of its Lease. Times are ages, since clocks differ. New
+ * demand is urgent: a request waits for a slot. Other changes only decide about idle slots, and a busy service must not
+ * write to etcd for each request. Pure.
  */
 import { z } from 'zod';
 import type { TrafficFacts } from '../../../platform/decide/sum-traffic.ts';
@@ -13,7 +12,6 @@ import { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 export const TRAFFIC_ANNOTATION = `${LABEL_PREFIX}/traffic`;
 
 export interface ReportedActivity {
-  /** Requests that wait for the slot, or that are in flight on the workload. */
   readonly count: number;
   /** Milliseconds since the last request, when the report was written. */
   readonly agoMs: number;
@@ -37,13 +35,9 @@ const Annotation = z
   .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId) })
   .transform(({ demand, use }) => ({ demand, use }));
 
-/** Demand by slot, and use by workload. */
 export type TrafficReport = Readonly<z.output<typeof Annotation>>;
 
-/** Returns undefined if the text is not a report. */
-export function parseTraffic(text: string | undefined): TrafficReport | undefined {
-  return Annotation.safeParse(parseJson(text ?? '')).data;
-}
+export const parseTraffic = (text: string | undefined): TrafficReport | undefined => Annotation.safeParse(parseJson(text ?? '')).data;
 
 export function formatTraffic({ demand, use }: TrafficReport): string {
   return JSON.stringify({ version: 1, demand: pairsOf(demand), use: pairsOf(use) });
@@ -53,14 +47,12 @@ const pairsOf = (activity: ReadonlyMap<string, ReportedActivity>): Readonly<Reco
   Object.fromEntries([...activity].map(([key, { count, agoMs }]) => [key, [count, agoMs]]));
 
 export interface LastReport {
-  /** When it was written. */
   readonly at: number;
   readonly report: TrafficReport;
 }
 
 /** Minimum time between two reports, unless there is new demand. */
 export const COARSE_MS = 10_000;
-/** Minimum time between two reports. */
 export const LEAST_MS = 1000;
 /** A report without any requests only shows that the replica exists, which no decision needs. */
 const QUIET_RENEW_MS = 120_000;
@@ -86,7 +78,6 @@ export function reportDueAt(last: LastReport | undefined, next: TrafficReport, n
   return last.at + (hasNews(last, next, now) ? Math.min(COARSE_MS, renewMs) : renewalMs(last.report, renewMs));
 }
 
-/** Whether requests are pending for a slot that had none before. */
 export const demandBegan = (before: TrafficReport | undefined, next: TrafficReport): boolean =>
   next.demand.entries().some(([slot, { count }]) => count > 0 && (before?.demand.get(slot)?.count ?? 0) === 0);
 

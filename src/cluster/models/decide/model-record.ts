@@ -1,6 +1,6 @@
 /**
- * The record of a model that pods fetch: the pin, from which every pod takes the same files, and the text of these
- * files, from which every gateway replica derives the same facts. One immutable ConfigMap for each model. Pure.
+ * The record of a model: the pin, from which every pod takes the same files, and the text of these files, from which
+ * every replica derives the same facts. One immutable ConfigMap for each model. Pure.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,7 +20,6 @@ const ModelText = z.object({
   family: z.string().optional(),
   contents: z.record(z.string(), z.unknown()).optional(),
 });
-/** The facts in the files of a model, in the terms of its provider. */
 export type ModelText = Readonly<z.output<typeof ModelText>>;
 
 export interface ModelRecord {
@@ -41,7 +40,6 @@ const keyOf = (text: string): string => createHash('sha256').update(text).digest
 /** Names of models may be longer than names of objects, and have other characters. */
 export const recordName = (id: ModelId): string => `svc-model-${keyOf(id)}`;
 
-/** Fails if the object would be larger than the cluster and the pods allow. */
 export function recordManifest({ pin, text }: ModelRecord): Result<KubeManifest> {
   const data = { [PIN_KEY]: JSON.stringify(pin), [TEXT_KEY]: JSON.stringify(text) };
   if (Buffer.byteLength(data[PIN_KEY]) > MAX_PIN_BYTES || Buffer.byteLength(data[TEXT_KEY]) > MAX_TEXT_BYTES) {
@@ -54,7 +52,7 @@ export function recordManifest({ pin, text }: ModelRecord): Result<KubeManifest>
 
 const RecordObject = z.object({ data: z.object({ [PIN_KEY]: z.string(), [TEXT_KEY]: z.string() }) });
 
-/** Undefined if the object is something else, or was altered so that it cannot be read. */
+/** Undefined if the object is something else, or was altered. */
 export function parseRecordObject({ metadata, ...object }: KubeObject): ModelRecord | undefined {
   const parsed = RecordObject.safeParse(object).data;
   if (parsed === undefined) return undefined;
@@ -63,7 +61,6 @@ export function parseRecordObject({ metadata, ...object }: KubeObject): ModelRec
   return pin === undefined || text === undefined || recordName(pin.id) !== metadata.name ? undefined : { pin, text };
 }
 
-/** `root`: where the gateway would have the files. */
 export function factsOfRecord(root: string, { pin, text }: ModelRecord): ModelFacts {
   const digest = createHash('sha256').update(JSON.stringify(pin)).digest('hex').slice(0, 12);
   return {
@@ -75,7 +72,7 @@ export function factsOfRecord(root: string, { pin, text }: ModelRecord): ModelFa
   };
 }
 
-/** The pin of an entry of the catalogue. Undefined if it has files that are generated instead of downloaded. */
+/** Undefined for an entry with generated files. */
 export function pinOfEntry(id: ModelId, entry: CatalogueEntry): Pin | undefined {
   const files = entry.files.flatMap(({ path, from, archive }) => {
     if (from.kind !== 'url') return [];
@@ -108,7 +105,7 @@ const LicenseObject = z.object({
   data: z.object({ license: z.string() }),
 });
 
-/** Returns the licence in lower case; undefined if the object is something else. */
+/** The licence in lower case; undefined if the object is something else. */
 export function parseLicenseObject(object: KubeObject): string | undefined {
   return LicenseObject.safeParse(object).data?.data.license.toLowerCase();
 }

@@ -11,10 +11,7 @@ export function storedSlot(name: SlotName, object: KubeObject): StoredSlot {
   return { name, document: isTable(spec) ? spec : undefined, resourceVersion: versionOf(object), defaultsFilled: true };
 }
 
-/**
- * Changes with the spec only. The server's resource version also changes with each published status, so that an edit
- * that takes a minute would always conflict.
- */
+/** Changes with the spec only: one that changes with each published status would make every long edit conflict. */
 export function versionOf({ metadata }: KubeObject): string {
   const { uid = '', generation, resourceVersion = '' } = metadata;
   return generation === undefined ? resourceVersion : `${generation}-${uid.slice(0, 8)}`;
@@ -32,7 +29,6 @@ export function patchBetween(before: unknown, after: unknown): unknown {
   return changed.size === 0 ? undefined : Object.fromEntries(changed);
 }
 
-/** `spec.model.default`, `spec.tolerations[2].effect`, or `<nil>` for the whole object. */
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;
 const FIRST_FIELD = new RegExp(`^(${FIELD}): `);
 /** The beginning of the next field in a list: `, spec.priority: `. */
@@ -55,7 +51,6 @@ function parseProblem(text: string): SpecProblem {
   return { path: pathOf(field), message: text.slice(prefix.length), style: 'camelCase' };
 }
 
-/** Returns the path in the schema of a slot, which has no `spec`. */
 function pathOf(field: string): readonly (string | number)[] {
   if (field === '<nil>') return [];
   const parts = [...field.matchAll(/([\w-]+)|\[([^\]]*)\]/g)].map(([, name, key = '']) => name ?? (/^\d+$/.test(key) ? Number(key) : key));

@@ -1,7 +1,6 @@
 /**
  * Selects the timeline entries that become Events, and limits their number: equal ones become one with a count, ones
- * that differ only in their messages are combined, and token buckets limit the rest. Servers keep Events for an hour.
- * Pure.
+ * that differ only in their messages are combined, and token buckets limit the rest. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
@@ -17,12 +16,11 @@ export interface EventRecord {
   readonly owner: OwnerReference;
   readonly event: SlotEvent;
   readonly count: number;
-  /** Unix milliseconds, both. */
+  /** Unix milliseconds. */
   readonly firstAt: number;
   readonly lastAt: number;
 }
 
-/** The distinct messages of similar Events lately. */
 export interface RecentMessages {
   readonly messages: readonly string[];
   readonly lastAt: number;
@@ -31,7 +29,7 @@ export interface RecentMessages {
 /** More distinct messages than this within the time are combined into one Event. */
 const MOST_MESSAGES = 10;
 const MESSAGES_MS = 600_000;
-/** An older Event may have been deleted by the server. */
+/** Servers keep Events for an hour. */
 const RECORD_MS = 3_000_000;
 
 /** The key of the Event that counts this one, and the event to write. `similar`: its `similarKey`. */
@@ -46,7 +44,6 @@ export function correlate(event: SlotEvent, similar: string, recent: RecentMessa
 /** The same for events that differ only in their messages. */
 export const similarKey = (event: SlotEvent, owner: OwnerReference): string => `${owner.uid}/${event.type}/${event.reason}`;
 
-/** Counts one more occurrence, in the Event of `before` if the server still has it. */
 export function countOccurrence(key: string, event: SlotEvent, owner: OwnerReference, before: EventRecord | undefined): EventRecord {
   if (before === undefined || event.at - before.lastAt > RECORD_MS) return newRecord(key, event, owner);
   return { ...before, event, count: before.count + 1, lastAt: Math.max(before.lastAt, event.at) };
@@ -73,7 +70,6 @@ export function eventManifest(record: EventRecord, instance: string, namespace: 
   };
 }
 
-/** The fields that change with another occurrence. */
 export function eventPatch({ event, count, lastAt }: EventRecord): Readonly<Record<string, unknown>> {
   return { message: event.message, count, lastTimestamp: kubeTime(lastAt) };
 }
@@ -101,7 +97,6 @@ export function takeToken(
   return { bucket: { tokens, at: now }, taken: false, nextAt: Math.ceil(now + ((1 - tokens) / perSecond) * 1000) };
 }
 
-/** A change of state has the new state as its reason. */
 type EventReason = Reason | Capitalize<SlotState>;
 
 export interface SlotEvent {
@@ -109,7 +104,6 @@ export interface SlotEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: EventReason;
   readonly message: string;
-  /** Unix milliseconds. */
   readonly at: number;
 }
 
@@ -164,7 +158,6 @@ function conditionEvent(entry: TimelineEntry): SlotEvent {
   return eventWith(entry, bad ? 'Warning' : 'Normal', parseReason(entry.cause) ?? 'Unknown', message);
 }
 
-/** Splits `Stalled is True: It needs …` into the condition and the message. */
 function withoutCondition(text: string): { readonly condition: string | undefined; readonly message: string } {
   const [whole, type, status] = /^([A-Z]\w*) is (True|False|Unknown): /.exec(text) ?? [];
   return whole === undefined

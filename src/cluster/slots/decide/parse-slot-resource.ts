@@ -13,13 +13,11 @@ export interface ParsedResource {
   readonly generation: number;
   readonly document: unknown;
   readonly problems: readonly SpecProblem[];
-  /** The newest valid text of this object that is known; undefined if there is none. */
   readonly lastGood: LastGood | undefined;
-  /** The slot with the last good spec. */
   readonly slot: DesiredSlot | undefined;
 }
 
-/** A valid text. The document is kept too, since a later version of the program may have other defaults. */
+/** The document is kept too, since a later version of the program may have other defaults. */
 export interface LastGood {
   readonly generation: number;
   readonly document: unknown;
@@ -29,7 +27,7 @@ export interface LastGood {
 /** Further problems are counted, since nobody reads that many. */
 const MOST_PROBLEMS = 50;
 
-/** Whether the desired state may have changed: another object, an edited spec, or a deletion; not a new status. */
+/** A new status is no change of the desired state. */
 export function isDesiredChange(before: KubeObject | undefined, { metadata }: KubeObject): boolean {
   const { uid, generation, deletionTimestamp } = before?.metadata ?? {};
   // The server increments the generation with each change of the spec, and only then.
@@ -38,8 +36,8 @@ export function isDesiredChange(before: KubeObject | undefined, { metadata }: Ku
 }
 
 /**
- * Returns `before` itself if the desired state is unchanged. While the present text has a mistake, the last good one
- * stays in force: from `before`, or from the status of the object, for a replica that did not see it itself.
+ * Returns `before` itself if the desired state is unchanged. The last good text comes from `before`, or from the status
+ * of the object, for a replica that did not see it itself.
  */
 export function parseSlotResource(name: SlotName, object: KubeObject, before: ParsedResource | undefined): ParsedResource {
   const known = before?.uid === object.metadata.uid ? before : undefined;
@@ -51,7 +49,6 @@ export function parseSlotResource(name: SlotName, object: KubeObject, before: Pa
   return { name, uid, generation, document, problems, lastGood, slot: lastGood && { name, spec: lastGood.spec, generation, problems } };
 }
 
-/** The present text and its problems; without problems, it is the last good one. */
 function readText(name: SlotName, { metadata, spec: document }: KubeObject, known: ParsedResource | undefined) {
   const { generation = 1 } = metadata;
   if (known?.generation === generation && metadata.generation !== undefined) return known;
@@ -96,7 +93,6 @@ function chooseLastGood(own: LastGood | undefined, recorded: RecordedLastGood | 
   return lastGood;
 }
 
-/** The last good text in the form of the object's status. */
 export interface LastGoodRecord {
   readonly generation: number;
   readonly spec: Readonly<Record<string, unknown>>;

@@ -1,6 +1,5 @@
 /**
- * Converts a slot's status to the `status` of its resource, and back. Fields with the same name and meaning are passed
- * through. Pure.
+ * Converts a slot's status to the `status` of its resource, and back. Pure.
  *
  * kstatus judges it: in progress while `observedGeneration` lags behind or `Reconciling` is true; failed while
  * `Stalled` is true; in progress while `Ready` is present and not true; otherwise current. So a slot that is off has no
@@ -29,7 +28,6 @@ import type { Failure } from '../../../schema/words/failure.ts';
 
 type ResourceCondition = NonNullable<SlotResourceStatus['conditions']>[number];
 
-/** Limits in the schema of the resource. */
 const LONGEST_MESSAGE = 32_768;
 const MOST_RESTARTS = 2_147_483_647;
 
@@ -71,7 +69,6 @@ export function refusedResourceStatus(
   };
 }
 
-/** Whether the server has exactly this status. The order of conditions does not matter. */
 export const isSameStatus = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
   present !== undefined && isSameValue(comparable(next), comparable(present));
 
@@ -79,7 +76,6 @@ export const isSameStatus = (next: SlotResourceStatus, present: SlotResourceStat
 export const isUrgent = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
   present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 
-/** Whether another status will follow soon. */
 export const isTransitional = (next: SlotResourceStatus): boolean => conditionOf(next, 'Reconciling')?.status === 'True';
 
 /** Whether a slot that was ready is being started again, although its spec did not change. */
@@ -170,7 +166,6 @@ function withoutReadyAtRest(conditions: readonly Condition[]): readonly Conditio
     .map((condition) => (condition.type === 'Reconciling' && condition.status === 'False' ? { ...condition, reason, message } : condition));
 }
 
-/** The inverse of `withoutReadyAtRest`. */
 function withReadyAtRest(conditions: readonly Condition[]): readonly Condition[] {
   const reconciling = conditions.find(({ type }) => type === 'Reconciling');
   if (reconciling === undefined || conditions.some(({ type }) => type === 'Ready')) return conditions;
@@ -192,7 +187,7 @@ function toResourceCondition({ lastTransitionAt, ...same }: Condition, present: 
 const conditionOf = (status: SlotResourceStatus | undefined, type: ConditionType): ResourceCondition | undefined =>
   status?.conditions?.find((condition) => condition.type === type);
 
-/** URL of the Service of the slot; the endpoint in the status is the address of one pod. */
+/** The endpoint in the status is the address of one pod. */
 function serviceUrl({ name, endpoint }: SlotStatus, namespace: string): string | undefined {
   const port = endpoint === undefined ? undefined : /:(\d+)\/?$/.exec(endpoint)?.[1];
   return port === undefined ? undefined : `http://${slotObjectName(name)}.${namespace}.svc:${port}`;
@@ -207,15 +202,13 @@ const keepSince = (present: SlotResourceStatus | undefined, state: SlotStatus['s
 const UNDECLARED = /\.status\.(\w+)[^:\s]*: field not declared in schema/g;
 
 /**
- * Fields that the CustomResourceDefinition on the server lacks, because it is older than this program: Helm never
- * upgrades one. A server-side apply with such a field is rejected as a whole, so that not even the conditions would be
- * published.
+ * Fields that an older definition on the server lacks: Helm never upgrades one. A server-side apply with such a field
+ * is rejected as a whole, so that not even the conditions would be published.
  */
 export const findUndeclared = ({ message }: Failure): readonly string[] => [
   ...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? [])),
 ];
 
-/** Returns the same object if it has none of the fields. */
 export function withoutFields<Status extends object>(status: Status, fields: ReadonlySet<string>): Partial<Status> {
   if (!Object.keys(status).some((field) => fields.has(field))) return status;
   const kept: Partial<Status> = { ...status };

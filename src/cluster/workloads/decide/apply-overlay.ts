@@ -1,7 +1,6 @@
 /**
- * Merges the overlay of a slot (`spec.pod`) into the parts of its pods. The controller's values win wherever the
- * overlay's schema cannot exclude a conflict. Values keep the form in which servers store them: no `readOnly: false`.
- * Pure.
+ * Merges the overlay of a slot (`spec.pod`) into the parts of its pods. The controller's values win. Values keep the
+ * form in which servers store them: no `readOnly: false`. Pure.
  */
 import { defined, tableAt, tablesAt } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
@@ -47,7 +46,6 @@ export function podFields(pod: PodOverlay, own: Amounts): Part {
   return defined({ priorityClassName, runtimeClassName, schedulerName, topologySpreadConstraints });
 }
 
-/** Each name once, names of the installation first. */
 export function pullSecrets({ imagePullSecrets = [] }: PodOverlay, ofInstallation: readonly string[]): Part {
   const names = new Set([...ofInstallation, ...imagePullSecrets.map(({ name }) => name)]);
   return filled({ imagePullSecrets: [...names].map((name) => ({ name })) });
@@ -73,7 +71,7 @@ export function mergeAffinity({ affinity }: PodOverlay, own: Part): Part {
   return { affinity: { ...affinity, ...filled({ nodeAffinity }) } };
 }
 
-/** Adds the overlay's environment, mounts and resources. `env`: entries that the overlay may replace. */
+/** `env`: entries that the overlay may replace. */
 export function overlayContainer(container: Part, overlay: ContainerOverlay = {}, demand: DeviceDemand = { kind: 'none' }): Part {
   const named = new Set(overlay.env?.map(({ name }) => name));
   const own = tablesAt(container, 'env').filter(({ name }) => !named.has(String(name)));
@@ -108,7 +106,6 @@ function amounts(table: Readonly<Record<string, string | number>> = {}, except: 
   return Object.fromEntries(entries.map(([name, amount]) => [name, String(amount)]));
 }
 
-/** Drops empty tables and lists. */
 const filled = (part: Readonly<Record<string, object>>): Part =>
   Object.fromEntries(Object.entries(part).filter(([, value]) => Object.keys(value).length > 0));
 
@@ -130,7 +127,6 @@ const UNITS: Readonly<Record<string, number>> = { ...DECIMAL_UNITS, ...BINARY_UN
 /** Servers round to a billionth. Nobody changes a quantity by less. */
 const PRECISION = 1e-9;
 
-/** Undefined if the value is no quantity. */
 export function parseQuantity(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
   const match = typeof value === 'string' ? /^([+-]?[0-9.]+)(?:([eE][+-]?[0-9]+)|([A-Za-z]*))$/.exec(value) : null;

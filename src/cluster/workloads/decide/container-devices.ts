@@ -7,10 +7,8 @@ export type GpuAllocation = 'device-plugin' | 'dra';
 
 export type DeviceDemand =
   | { readonly kind: 'none' }
-  /** `count` of an extended resource. */
   | { readonly kind: 'resource'; readonly resource: string; readonly count: number }
   | { readonly kind: 'claim'; readonly deviceClass: string; readonly count: number; readonly template: string }
-  /** Device files of the node, mounted into a privileged container. */
   | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
 
 export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {
@@ -58,5 +56,4 @@ export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Re
   return { affinity: { nodeAffinity: rule } };
 }
 
-/** Whether a Deployment with this `spec` requests its GPUs through DRA. */
 export const usesDra = (spec: Readonly<Record<string, unknown>>): boolean => JSON.stringify(spec).includes('"resourceClaimTemplateName"');

@@ -1,7 +1,4 @@
-/**
- * Crashes of model servers in pods. The kubelet restarts a crashed server, with a growing delay; the controller
- * replaces a crashed pod only when it applies another spec (`apply-workload.ts`). Pure.
- */
+/** Crashes of model servers, which the kubelet restarts with a growing delay. Pure. */
 import type { WaitingReason, WorkloadExit } from '../../../reconciler/ports.ts';
 import { isOver, isReady, isTerminating, parseTime, serverStatus, type ContainerExit, type PodFacts } from './pod-facts.ts';
 
@@ -9,10 +6,8 @@ import { isOver, isReady, isTerminating, parseTime, serverStatus, type Container
 const LOG_TAIL_LINES = 2;
 const LOG_TAIL_LENGTH = 300;
 
-/** Whether the server of this pod crashed and has not come back. */
 export const isCrashed = (pod: PodFacts): boolean => !isTerminating(pod) && !isOver(pod) && !isReady(pod) && crashOf(pod) !== undefined;
 
-/** The reason of a pod whose server has exited and not come back. Undefined otherwise. */
 export function crashReason(pod: PodFacts): WaitingReason | undefined {
   const end = crashOf(pod);
   if (end === undefined) return undefined;

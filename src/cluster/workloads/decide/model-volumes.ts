@@ -1,26 +1,17 @@
-/** The volumes of a workload's pods: models, a scratch directory, and device files. Pure. */
+/** The volumes of a workload's pods. Pure. */
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { isInWorkflowsMount, WORKFLOWS_MOUNT } from '../../../models/decide/workflows-mount.ts';
 import type { DeviceDemand } from './container-devices.ts';
 import { MODELS_TARGET, slotObjectName, type KubeSettings, type KubeWorkload } from './object-names.ts';
 
-export interface PodVolumes {
-  readonly volumes: readonly Readonly<Record<string, unknown>>[];
-  readonly mounts: readonly Readonly<Record<string, unknown>>[];
-  /** Mounts of the container that fetches the model. Undefined if the workload reads no models. */
-  readonly modelMounts: readonly Readonly<Record<string, unknown>>[] | undefined;
-  /** Name of the ConfigMap from which the fetching container reads a workflow. Undefined if the model is none. */
-  readonly workflows: string | undefined;
-  /** The models are in a directory of the node, which the kubelet creates for root only. */
-  readonly modelsOnNode: boolean;
-}
+export type PodVolumes = Readonly<ReturnType<typeof podVolumes>>;
 
 export const MODELS_VOLUME = 'models';
 const SCRATCH_VOLUME = 'tmp';
 /** The same size as on a single machine. */
 const SCRATCH_LIMIT = '1Gi';
 
-export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: KubeSettings): PodVolumes {
+export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, settings: KubeSettings) {
   const readsModels = workload.mounts.some(({ target }) => target === MODELS_TARGET);
   const models = modelsVolume(workload, settings);
   const workflows = readsModels && isInWorkflowsMount(workload.cluster.model) ? settings.SVC_WORKFLOWS_CONFIG_MAP : undefined;
@@ -35,14 +26,16 @@ export function podVolumes(workload: KubeWorkload, demand: DeviceDemand, setting
   return {
     volumes: [...all.map(({ name, volume }) => ({ name, ...volume })), ...workflowsVolume(workload, workflows)],
     mounts: all.map(({ volume: _volume, ...mount }) => mount),
-    // The first two; the container that fetches the model may write it.
+    /** The container that fetches the model may write the first two; undefined if the workload reads no models. */
     modelMounts: readsModels
       ? [
           ...all.slice(0, 2).map(({ name, mountPath }) => ({ name, mountPath })),
           ...workflowsVolume(workload, workflows).map(({ name }) => ({ name, mountPath: WORKFLOWS_MOUNT.directory, readOnly: true })),
         ]
       : undefined,
+    /** The ConfigMap that contains the model, if it is a workflow. */
     workflows,
+    /** The kubelet creates a directory of the node for root only. */
     modelsOnNode: readsModels && 'hostPath' in models,
   };
 }

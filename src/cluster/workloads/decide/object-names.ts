@@ -9,10 +9,8 @@ import type { Settings } from '../../../schema/settings/settings.ts';
 type Labels = Readonly<Record<string, string>>;
 
 export const SERVER_CONTAINER = 'server';
-/** The init container that fetches and verifies the model. */
 export const MODEL_CONTAINER = 'model';
 export const PORT_NAME = 'http';
-/** Directory of the model store in pods. */
 export const MODELS_TARGET = '/models';
 
 /** Annotation of the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change. */
@@ -22,18 +20,14 @@ export const INSTANCE_LABEL = 'app.kubernetes.io/instance';
 /** Label of nodes: `true` where a backend runs well. */
 export const backendLabel = (backend: string): string => `${LABEL_PREFIX}/backend-${backend}`;
 
-/** Name of the slot's Service and of the claim for its models. */
 export const slotObjectName = (slot: SlotName): string => `svc-slot-${slot}`;
 /** Name of the ConfigMap with the environment and of the ResourceClaimTemplate. Neither is ever updated. */
 export const revisionedName = ({ name, revision }: Pick<Workload, 'name' | 'revision'>): string => `${name}-${revision}`;
 
-/** Labels of objects that all revisions of a slot share. */
 export const slotLabels = (slot: SlotName): Labels => ({ [LABELS.slot]: slot, [LABELS.managedBy]: MANAGER });
 export const revisionLabels = ({ slot, revision }: Workload): Labels => ({ ...slotLabels(slot), [LABELS.revision]: revision });
-/** Selects the pods of one Deployment, and none of another one of the slot. */
 export const podSelector = ({ name, slot, revision }: Pick<Workload, 'name' | 'slot' | 'revision'>): string =>
   `${INSTANCE_LABEL}=${name},${LABELS.revision}=${revision},${LABELS.slot}=${slot}`;
-/** Labels of the Deployment and its pods, and its selector. */
 export const podLabels = (workload: Workload): Labels => ({ ...revisionLabels(workload), [INSTANCE_LABEL]: workload.name });
 
 export interface KubeSettings extends Pick<
@@ -56,7 +50,6 @@ export interface KubeSettings extends Pick<
   readonly hubEndpoint?: string;
 }
 
-/** A workload that can run in a cluster. */
 export interface KubeWorkload extends Workload {
   readonly cluster: ClusterWorkload;
   readonly image: ImageReference;

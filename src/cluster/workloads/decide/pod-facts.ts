@@ -16,7 +16,6 @@ const State = z.object({
 const ContainerStatus = z.object({
   name: z.string(),
   image: Text,
-  /** Whether its startup probe has passed. */
   started: z.boolean().nullish(),
   restartCount: z.int().min(0).optional(),
   state: State.optional(),
@@ -112,7 +111,6 @@ const ManagedFields = z.array(
   z.object({ manager: z.string().default('unknown'), time: z.string().nullish(), fieldsV1: Fields.default({}) }),
 );
 
-/** Metadata in the server's form or in the stored one. */
 const DeploymentMeta = OwnedMeta.extend({
   annotations: Annotations.default({}),
   managedFields: ManagedFields.catch([]).default([]),
@@ -127,7 +125,6 @@ const DeploymentShape = z.object({
     .transform(({ conditions }) => ({ conditions: conditions.filter(({ type }) => type === 'ReplicaFailure') })),
 });
 
-/** Undefined if the object does not have the shape of a pod. */
 export const parsePod = (object: KubeObject): PodFacts | undefined => PodShape.safeParse(object).data;
 
 export type DeploymentFacts = Readonly<NonNullable<ReturnType<typeof parseDeployment>>>;
@@ -145,7 +142,6 @@ export function parseDeployment(object: KubeObject) {
     name,
     generation: Number.isSafeInteger(generation) ? generation : 0,
     deleting: deletionTimestamp !== undefined,
-    /** Unix milliseconds. */
     createdAt: parseTime(creationTimestamp) ?? 0,
     labels,
     annotations,
@@ -168,7 +164,6 @@ function keysOf(fields: unknown): readonly string[] {
   return Object.keys(table).flatMap((key) => (key.startsWith('f:') ? [key.slice(2)] : []));
 }
 
-/** The program that wrote a field last, if known. */
 export function writerOf(writers: readonly Writer[], [first]: readonly string[]): string | undefined {
   const candidates = writers.filter(({ fields }) => first !== undefined && fields.includes(first));
   return candidates.toSorted((a, b) => (a.at < b.at ? 1 : -1))[0]?.manager;
@@ -178,7 +173,6 @@ const Identity = z
   .object({ [LABELS.slot]: SlotName, [LABELS.revision]: Revision })
   .transform((labels) => ({ slot: labels[LABELS.slot], revision: labels[LABELS.revision] }));
 
-/** Returns which workload the labels name; undefined if they name none. */
 export const parseIdentity = (labels: unknown): z.output<typeof Identity> | undefined => Identity.safeParse(labels).data;
 
 const TemplateShape = z.object({ template: z.object({ spec: z.object({ containers: z.array(Container) }) }) });
@@ -202,10 +196,8 @@ export const hasEnded = (pod: PodFacts): boolean => {
 export const isOver = (pod: PodFacts): boolean => pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded';
 export const serverStatus = (pod: PodFacts): ContainerStatus | undefined =>
   pod.status.containerStatuses.find(({ name }) => name === SERVER_CONTAINER);
-/** Name of the Deployment that created the pod. */
 export const instanceOf = (pod: PodFacts): string => pod.metadata.labels[INSTANCE_LABEL] ?? '';
 
-/** Unix milliseconds; undefined if the text is not a time. */
 export function parseTime(text: string | null | undefined): number | undefined {
   const at = Date.parse(text ?? '');
   return Number.isFinite(at) ? at : undefined;
@@ -216,7 +208,6 @@ export const prunePod = (object: KubeObject): KubeObject => PodShape.safeParse(o
 
 export const pruneDeployment = (object: KubeObject): KubeObject => DeploymentShape.safeParse(object).data ?? object;
 
-/** ConfigMaps and Services, without managed fields and status. */
 export function prunePlain(object: KubeObject): KubeObject {
   const metadata = OwnedMeta.safeParse(object.metadata).data;
   return metadata === undefined ? object : { ...object, metadata, status: undefined };

@@ -4,7 +4,7 @@ import { backendLabel, SERVER_CONTAINER } from './object-names.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
 
 interface Cause {
-  /** Number of nodes. The scheduler counts each node once. */
+  /** The scheduler counts each node once. */
   readonly nodes: number;
   readonly text: string;
 }
@@ -14,10 +14,9 @@ interface Explanation {
   readonly advice?: string;
 }
 
-/** Several causes must fit into one message. */
 const LONGEST_CAUSE = 300;
 
-/** `message` is the one of the pod's condition `PodScheduled`. Unknown causes are quoted unchanged. */
+/** `message`: the one of the condition `PodScheduled`. Unknown causes are quoted unchanged. */
 export function placementMessage(message: string, pod: PodFacts): string {
   const { total, causes } = parseCauses(message);
   if (causes.length === 0) return `No node fits the pod yet${message === '' ? '' : `: ${truncate(message, LONGEST_CAUSE)}`}`;
@@ -113,7 +112,6 @@ function explain(text: string, pod: PodFacts): Explanation {
   return { why: truncate(text, LONGEST_CAUSE) };
 }
 
-/** Prefix of the label of nodes that have the device files of a backend. */
 const BACKEND_LABEL = backendLabel('');
 
 /** `selected`: the first label is one of the slot's `nodeSelector`. */
@@ -128,14 +126,12 @@ function explainLabels(labels: readonly string[], selected: boolean): Explanatio
   };
 }
 
-/** Empty if the pod requests no such resource. */
 function requested(pod: PodFacts, resource: string): string {
   const resources = pod.spec.containers.find(({ name }) => name === SERVER_CONTAINER)?.resources;
   const amount = resources?.requests?.[resource] ?? resources?.limits?.[resource];
   return amount === undefined ? '' : ` (${amount} requested)`;
 }
 
-/** The labels that a node must have, as `key=value`. */
 function requiredLabels({ spec }: PodFacts): readonly string[] {
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
   // Other operators require no label with a certain value.

@@ -4,7 +4,7 @@ export type ProxyVariables = Readonly<Partial<Record<'HTTP_PROXY' | 'HTTPS_PROXY
 
 export interface PodProxy {
   readonly variables: ProxyVariables;
-  /** Problems with variables that are not passed on, without their values. */
+  /** Messages without the values of the variables. */
   readonly problems: readonly string[];
 }
 
@@ -14,10 +14,7 @@ type Part = Readonly<Record<string, unknown>>;
 /** Reached without a proxy: the pod itself, and Services. */
 const DIRECT = ['localhost', '127.0.0.1', '::1', '.svc', '.cluster.local'] as const;
 
-/**
- * Reads the variables in either case. A URL with credentials is not passed on, since everyone who may read Deployments
- * and pods would see it; `SVC_POD_PROXY_SECRET` can name a Secret with it.
- */
+/** Accepts either case. A URL with credentials is not passed on: everyone who may read pods would see it. */
 export function parsePodProxy(env: Env, secret: string | undefined): PodProxy {
   const valueOf = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
   const urls = (['HTTP_PROXY', 'HTTPS_PROXY'] as const).flatMap((name) => {

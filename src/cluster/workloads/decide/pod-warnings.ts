@@ -12,7 +12,6 @@ export interface PodWarning {
   readonly message: string;
 }
 
-/** Warnings by the pod's uid; undefined if there are none. */
 export type PodWarnings = ReadonlyMap<string, PodWarning> | undefined;
 
 /** Two requests, since running pods have many Events. */
@@ -38,7 +37,6 @@ const isUnstarted = ({ state, lastState }: ContainerStatus): boolean =>
   state?.terminated === undefined &&
   ['ContainerCreating', 'PodInitializing', undefined].includes(state?.waiting?.reason);
 
-/** Whether the Events of the pod are worth a request. */
 export const isStuck = (pod: PodFacts, now: number): boolean =>
   hasNotStarted(pod) && now - (parseTime(pod.metadata.creationTimestamp) ?? now) > STUCK_AFTER_MS;
 
@@ -53,10 +51,7 @@ const EventShape = z.object({
 });
 type EventFacts = z.output<typeof EventShape>;
 
-/**
- * Selects the most helpful warning for each pod in `uids`. After the Event with the cause, kubelets repeat one that
- * only reports a timeout: the cause wins. Returns `previous` itself if nothing changed.
- */
+/** After the Event with the cause, kubelets repeat one that only reports a timeout: the cause wins. */
 export function selectWarnings(events: readonly KubeObject[], uids: ReadonlySet<string>, previous: PodWarnings): PodWarnings {
   const byPod = new Map<string, EventFacts & PodWarning>();
   for (const object of events) {

@@ -1,4 +1,4 @@
-/** Renders the workload of a slot as a Deployment and the objects beside it; `workload-phase.ts` reads them. Pure. */
+/** Renders the workload of a slot as a Deployment and the objects beside it. Pure. */
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
@@ -54,8 +54,7 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
     replicas: workload.cluster.replicas,
     // Old ReplicaSets are not needed for rollbacks: another revision is another Deployment.
     revisionHistoryLimit: 1,
-    // The controller judges starts, by `startTimeout` and by the reasons of pending pods. Kubernetes would report a
-    // failure after ten minutes.
+    // Kubernetes would report a failure after ten minutes; the controller judges starts itself.
     progressDeadlineSeconds: NO_DEADLINE,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     selector: { matchLabels: podLabels(workload) },
@@ -63,13 +62,12 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
   };
 }
 
-/** The Deployment with this `spec`, which is also recorded in an annotation. */
 export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference | undefined, spec: DeploymentSpec): KubeManifest {
   const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) };
   return { metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) }, spec };
 }
 
-/** Immutable, since its content belongs to the revision: nobody can change it, and kubelets need not watch it. */
+/** Immutable, since its content belongs to the revision: kubelets need not watch it. */
 export function configMapManifest(workload: KubeWorkload, owner: OwnerReference | undefined): KubeManifest {
   return {
     metadata: { name: revisionedName(workload), labels: revisionLabels(workload), ...ownedBy(owner) },
@@ -78,7 +76,6 @@ export function configMapManifest(workload: KubeWorkload, owner: OwnerReference 
   };
 }
 
-/** Metadata of an object that each slot has once. */
 const slotMetadata = ({ slot }: KubeWorkload, owner: OwnerReference | undefined) => ({
   name: slotObjectName(slot),
   labels: slotLabels(slot),
@@ -92,8 +89,8 @@ export function serviceManifest(workload: KubeWorkload, owner: OwnerReference | 
 }
 
 /**
- * A drain evicts the next pod of a slot only after the replacement of the last one is ready. A pod that does not answer
- * may always be evicted. A single pod gets no budget: one that forbids its eviction would block the drain.
+ * A drain evicts the next pod only after the replacement of the last one is ready. A pod that does not answer may
+ * always be evicted. A single pod gets no budget: it would block the drain.
  */
 function disruptionBudgetManifest(workload: KubeWorkload, { owner, settings }: KubeContext): KubeManifest | undefined {
   if (workload.cluster.replicas < 2 || !settings.SVC_DISRUPTION_BUDGETS) return undefined;

@@ -123,7 +123,6 @@ function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
   return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
 }
 
-/** The container's own variables for proxies. */
 function proxies({ podProxy, SVC_POD_PROXY_SECRET }: KubeSettings, overlay: PodOverlay['server'], taken: readonly string[]) {
   const names = [...taken, ...(overlay?.env ?? []).map(({ name }) => name)];
   return proxyEntries(podProxy ?? {}, SVC_POD_PROXY_SECRET, names);
@@ -140,7 +139,7 @@ function probes({ readyPath, startTimeoutMs }: ClusterWorkload): Part {
   };
 }
 
-/** Variables to fetch the chosen files. The token comes only from a Secret. A slot may set those of the Hub itself. */
+/** The token comes only from a Secret. A slot may set the variables of the Hub itself. */
 function modelSource({ pinnedBy, pod }: ClusterWorkload, { hubEndpoint, SVC_HF_TOKEN_SECRET: secret }: KubeSettings): readonly Part[] {
   if (pinnedBy === undefined) return [];
   const own = new Set((pod?.model?.env ?? []).map(({ name }) => name));
@@ -188,9 +187,8 @@ export const isImmediate = (graceMs: number): boolean => graceMs < SHUTDOWN_S * 
 const graceSeconds = (drainTimeoutMs: number): number => Math.ceil(drainTimeoutMs / 1000) + ENDPOINT_LAG_S + SHUTDOWN_S;
 
 /**
- * Waits for the requests in flight: while connections to the port are established (state 01 in `/proc/net/tcp`, the
- * port in hexadecimal). Needs only shell built-ins and `sleep`; in an image without a shell the server is stopped at
- * once.
+ * Waits while connections to the port are established (state 01 in `/proc/net/tcp`, the port in hexadecimal). Needs
+ * only shell built-ins and `sleep`; in an image without a shell the server is stopped at once.
  */
 function preStopHook(port: number): Readonly<Record<string, unknown>> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');

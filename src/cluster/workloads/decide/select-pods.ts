@@ -34,13 +34,11 @@ function waitingOf(pod: PodFacts, hints: WaitingHints) {
 }
 
 /**
- * Finds objects that belong to no slot and to no running server. Kubernetes deletes them with their owner, the
- * SlotSpec, except after `--cascade=orphan`. Deployments are not among them: the planner stops them when their requests
- * have ended. Claims are not, because they contain models. Pure.
+ * Objects of slots that were deleted with `--cascade=orphan`. Not Deployments, which the planner stops when their
+ * requests have ended, and not claims, which contain models.
  */
-
 interface SlotObjects {
-  /** The names of all SlotSpecs, even invalid ones and those that are being deleted. */
+  /** Also invalid ones and those that are being deleted. */
   readonly slots: { has(name: string): boolean };
   readonly deployments: Iterable<KubeObject>;
   readonly pods: Iterable<KubeObject>;

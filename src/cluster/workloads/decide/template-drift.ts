@@ -1,7 +1,6 @@
 /**
- * Finds outside changes to the objects of a workload, and what to apply to revert them. Compares the Deployment's
- * `spec` with the last applied one in an annotation: a newer version of the program or other settings render a
- * different spec, and must not restart running pods. Pure.
+ * Finds outside changes to the objects of a workload. Compares the Deployment's `spec` with the last applied one in an
+ * annotation: a newer version of the program renders a different spec, and must not restart running pods. Pure.
  */
 import type { KubeManifest, KubeObject, OwnerReference } from '../../client/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
@@ -16,7 +15,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { isSameQuantity } from './apply-overlay.ts';
 import type { KubeRecord } from './workload-phase.ts';
 
-/** Returns the last applied `spec`; undefined if the annotation is missing or damaged. */
+/** Undefined if somebody removed or damaged the annotation. */
 export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
   const spec = parseJson(annotations[APPLIED_ANNOTATION] ?? '');
   return isDeploymentSpec(spec) ? spec : undefined;
@@ -25,7 +24,7 @@ export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | 
 const isDeploymentSpec = (value: unknown): value is DeploymentSpec =>
   isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 
-/** A phrase for each changed field, with the program that changed it if known. `owner` undefined: not compared. */
+/** A phrase for each changed field. `owner` undefined: not compared. */
 export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
   const { deployment } = record;
   if (deployment.deleting) return [];
@@ -50,13 +49,9 @@ export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, own
   ];
 }
 
-/** Whether writing the manifest would change nothing. */
 export const isUpToDate = (manifest: KubeManifest, live: KubeObject | undefined): boolean => findAltered('', manifest, live).length === 0;
 
-/**
- * Returns our variables that entries of other clients in the server container's own list override. Server-side apply
- * keeps such entries, so `withEnv` must set ours in the same list.
- */
+/** Server-side apply keeps overriding entries of other clients, so `withEnv` must set ours in the same list. */
 export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts): Readonly<Record<string, string>> {
   const server = tablesAt(deployment.spec, 'template', 'spec', 'containers').find(({ name }) => name === SERVER_CONTAINER);
   // The overlay's variables replace those of the provider.
@@ -70,7 +65,6 @@ export function overriddenEnv(wanted: KubeWorkload, deployment: DeploymentFacts)
   return Object.fromEntries(Object.entries(wanted.env).filter(([name]) => overridden.has(name)));
 }
 
-/** Returns `spec` with these variables set in the server container's own list. */
 export function withEnv(spec: DeploymentSpec, env: Readonly<Record<string, string>>): DeploymentSpec {
   const template = spec['template'];
   const podSpec = valueAt(template, 'spec');
@@ -96,7 +90,6 @@ function findAltered(kind: string, manifest: KubeManifest, live: KubeObject | un
   ];
 }
 
-/** Parts of a path that would only lengthen the phrase. */
 const OMITTED: ReadonlySet<string> = new Set(['spec', 'template', 'metadata', 'containers', `[${SERVER_CONTAINER}]`]);
 /** A phrase names a value in full only if it is short. */
 const LONGEST_VALUE = 160;
@@ -113,15 +106,13 @@ function phraseOf({ path, wanted, found }: Difference): string {
 const textOf = (value: unknown): string => truncate(JSON.stringify(value ?? '') ?? '', LONGEST_VALUE);
 
 interface Difference {
-  /**
-   * Keys of objects, and keys of list elements in brackets: `['spec', 'template', 'containers', '[server]', 'image']`.
-   */
+  /** Elements of lists are in brackets: `['spec', 'template', 'containers', '[server]', 'image']`. */
   readonly path: readonly string[];
   readonly wanted: unknown;
   readonly found: unknown;
 }
 
-/** The keys by which server-side apply merges lists. Other lists are compared as one value. */
+/** Lists that server-side apply merges by a key. Others are compared as one value. */
 const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   containers: [['name']],
   initContainers: [['name']],
@@ -136,10 +127,7 @@ const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ownerReferences: [['uid']],
 };
 
-/**
- * Finds where a live object differs from the applied one. Fields that the server or another client added do not count;
- * an empty value counts as absent, since servers drop empty values.
- */
+/** Fields that the server or another client added do not count, and an empty value counts as absent. */
 export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
   if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];
   if (isTable(wanted)) {

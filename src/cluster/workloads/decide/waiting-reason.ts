@@ -19,9 +19,8 @@ import { truncate } from '../../client/decide/object-fields.ts';
 import { MODELS_VOLUME } from './model-volumes.ts';
 import { placementMessage } from './pod-placement.ts';
 
-/** Facts that are not in the objects themselves. */
 export interface WaitingHints {
-  /** The last published reason: kubelets alternate between the cause of a failed pull and a message without one. */
+  /** Kubelets alternate between the cause of a failed pull and a message without one. */
   readonly previous?: WaitingReason | undefined;
   readonly warnings?: PodWarnings;
   readonly fetched?: FetchProgress;
@@ -42,7 +41,6 @@ export function deriveWaitingReason(
   return notCreated(deployment, living) ?? (failed === undefined ? undefined : endReason(failed));
 }
 
-/** Why this pod does not run. Undefined if nothing says so. */
 export function podWaitingReason(pod: PodFacts, { previous, warnings }: WaitingHints): WaitingReason | undefined {
   return unscheduled(pod) ?? stuckContainer(pod, previous) ?? warningReason(pod, warnings?.get(pod.metadata.uid));
 }
@@ -207,7 +205,7 @@ function notCreated({ conditions }: DeploymentFacts, living: readonly PodFacts[]
   };
 }
 
-/** Why a pod is over; its replacement may not exist yet. */
+/** Its replacement may not exist yet. */
 export function endReason(pod: PodFacts): WaitingReason {
   const reason = parseReason(pod.status.reason) ?? 'Failed';
   const cause = truncate((pod.status.message ?? '').trim().replace(/\.$/, ''));
@@ -226,19 +224,16 @@ function imageOf(pod: PodFacts, status: ContainerStatus): string {
   return all.find(({ name }) => name === status.name)?.image ?? status.image ?? '';
 }
 
-/** The last two links of a chain of causes, which name the actual error. */
 const lastPart = (cause: string): string => truncate(cause.split(': ').slice(-2).join(': '));
 
-/** The end of a container's output, on one line and short enough for a condition. */
 function logTail(message: string): string {
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' / ');
   return line.length > 500 ? `…${line.slice(-500)}` : line;
 }
 
-/** Progress of each pod, by uid: `1.2 GiB of 6.1 GiB (20 %)`. Undefined if no pod has any. */
+/** Progress of pods by uid: `1.2 GiB of 6.1 GiB (20 %)`. */
 export type FetchProgress = ReadonlyMap<string, string> | undefined;
 
-/** Whether the pod's init container runs, which fetches and verifies the model. */
 export const isFetching = (pod: PodFacts): boolean =>
   !isTerminating(pod) &&
   !isOver(pod) &&

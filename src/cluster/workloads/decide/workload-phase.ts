@@ -1,6 +1,5 @@
 /**
- * Derives the reconciler's facts about a workload from its Deployment and its pods. Pure. Which objects belong together
- * is decided in `../observe-workloads.ts`; `render-deployment.ts` is the other direction.
+ * Derives the reconciler's facts about a workload from its Deployment and its pods. Pure.
  *
  *     Deployment is being deleted               stopping
  *     a server runs in some pod                 running, and `missing` says why other replicas do not answer
@@ -35,12 +34,11 @@ import {
 } from './pod-facts.ts';
 import { fetchingText, deriveWaitingReason, type WaitingHints } from './waiting-reason.ts';
 
-/** The objects of a workload beside its pods; drift is looked for in them. */
 export interface KubeRecord {
   readonly deployment: DeploymentFacts;
   readonly service: KubeObject | undefined;
   readonly configMap: KubeObject | undefined;
-  /** Service and ConfigMap are not known, because this replica does not lead. */
+  /** This replica does not lead. */
   readonly isPartial: boolean;
 }
 
@@ -58,7 +56,6 @@ export function observeWorkload(record: KubeRecord, pods: readonly PodFacts[], h
   return { id, name, slot, revision, generation, ...phase, ...replicas, container, record };
 }
 
-/** Pods whose Deployment is gone. Undefined if none of them runs. */
 export function observeOrphanedPods(id: WorkloadId, pods: readonly PodFacts[]): ObservedWorkload | undefined {
   const [newest] = pods;
   const identity = parseIdentity(newest?.metadata.labels);
@@ -102,7 +99,7 @@ export function derivePhase(deployment: DeploymentFacts, pods: readonly PodFacts
   return { ...facts, ...crash, phase: 'created', ...defined({ fetching: fetchingText(living, hints.fetched) }) };
 }
 
-/** Returns why some replicas do not answer while others run. Undefined if they are only slow to start. */
+/** Undefined if the replicas are only slow to start. */
 function deriveMissing(deployment: DeploymentFacts, pods: readonly PodFacts[], hints: WaitingHints): WaitingReason | undefined {
   const unready = pods.filter((pod) => !isTerminating(pod) && !isReady(pod));
   const crashed = unready.find(isCrashed);

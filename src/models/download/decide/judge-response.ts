@@ -1,16 +1,10 @@
-/**
- * Judges by status and headers whether a response is the requested part of a file. The checksum has the last word.
- * Pure.
- */
+/** Judges whether a response is the requested part of a file. The checksum has the last word. Pure. */
 
 export interface ExpectedBytes {
   readonly url: string;
-  /** Hexadecimal. */
   readonly sha256: string;
   readonly sizeBytes: number;
-  /** Offset of the first requested byte. */
   readonly from: number;
-  /** The `ETag` of an earlier response for the same file. */
   readonly etag?: string | undefined;
 }
 
@@ -25,9 +19,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 export type ResponseVerdict =
   /** `whole`: the response is the complete file, whatever was requested. */
   | { readonly kind: 'accept'; readonly whole: boolean; readonly etag: string | undefined }
-  /** The part cannot be resumed. */
   | { readonly kind: 'restart'; readonly message: string }
-  /** The checksum of the file differs. */
   | { readonly kind: 'other-file'; readonly message: string }
   /** The response is useless; a later one may not be. */
   | { readonly kind: 'broken'; readonly message: string }
@@ -67,9 +59,7 @@ function wrongSize({ url, sizeBytes }: ExpectedBytes, size: string): ResponseVer
   return { kind: 'broken', message: `The server has ${size} bytes at "${url}" instead of ${sizeBytes}` };
 }
 
-function cannotResume(url: string): ResponseVerdict {
-  return { kind: 'restart', message: `The server cannot resume the download of "${url}"` };
-}
+const cannotResume = (url: string): ResponseVerdict => ({ kind: 'restart', message: `The server cannot resume the download of "${url}"` });
 
 function header(headers: Headers, name: string): string | undefined {
   const value = headers[name];

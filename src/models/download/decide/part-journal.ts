@@ -9,16 +9,13 @@ export const BLOCK_BYTES = 2 * 2 ** 20;
 export interface BlockRecord {
   /** Valid bytes from the beginning of the block. */
   readonly bytes: number;
-  /** CRC-32 of these bytes; undefined if it was not recorded. */
   readonly crc: number | undefined;
 }
 
 export type BlockRecords = ReadonlyMap<number, BlockRecord>;
 
-/** The file that a journal belongs to. */
 export interface PartOf {
   readonly sizeBytes: number;
-  /** Hexadecimal. */
   readonly sha256: string;
 }
 
@@ -31,9 +28,7 @@ export function journalHead({ sizeBytes, sha256 }: PartOf): string {
   return `${JSON.stringify({ version: 1, block: BLOCK_BYTES, size: sizeBytes, sha256: sha256.toLowerCase() })}\n`;
 }
 
-export function journalLine(block: number, { bytes, crc = 0 }: BlockRecord): string {
-  return `${block} ${bytes} ${crc.toString(16)}\n`;
-}
+export const journalLine = (block: number, { bytes, crc = 0 }: BlockRecord): string => `${block} ${bytes} ${crc.toString(16)}\n`;
 
 /** Ignores incomplete lines and impossible records. Undefined if the journal belongs to another file. */
 export function parseJournal(text: string, part: PartOf): BlockRecords | undefined {
@@ -51,7 +46,7 @@ export function parseJournal(text: string, part: PartOf): BlockRecords | undefin
   return records;
 }
 
-/** Returns the records of a part without a journal, which was written from beginning to end. */
+/** The records of a part without a journal, which was written from beginning to end. */
 export function recordsOfPrefix(prefixBytes: number, sizeBytes: number): BlockRecords {
   const bytes = Math.min(prefixBytes, sizeBytes);
   return new Map(

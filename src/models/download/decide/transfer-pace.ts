@@ -10,9 +10,7 @@ export interface Stretch {
 /** `closed`: complete or in flight. `begun`: partly present. */
 export type BlockState = 'closed' | 'begun' | 'empty';
 
-/**
- * Returns the first open block and the empty ones after it, at most `maxBlocks`. Only the first may be a begun block.
- */
+/** The first open block, which alone may be begun, and the empty ones after it. */
 export function nextStretch(stateOf: (block: number) => BlockState, count: number, maxBlocks: number): Stretch | undefined {
   let first = 0;
   while (first < count && stateOf(first) === 'closed') first += 1;
@@ -38,9 +36,7 @@ export function connectionsFor(remainingBytes: number, allowed: number): number 
   return remainingBytes < SEVERAL_FROM_BYTES ? 1 : Math.max(1, Math.min(allowed, Math.floor(remainingBytes / STRETCH_BYTES.least)));
 }
 
-/**
- * Above this speed, more connections do not help: blocks only arrive out of order and are read again for the checksum.
- */
+/** More connections do not help above this speed: blocks arrive out of order and are read again for the checksum. */
 export const FAST_BYTES_PER_SECOND = 200_000_000;
 
 export function isFast(bytes: number, elapsedMs: number, fastBytesPerSecond: number): boolean {
@@ -48,7 +44,6 @@ export function isFast(bytes: number, elapsedMs: number, fastBytesPerSecond: num
 }
 
 export interface RateSample {
-  /** Milliseconds of a monotonic clock. */
   readonly at: number;
   readonly bytes: number;
 }
@@ -58,12 +53,10 @@ const WINDOW_MS = 10_000;
 /** Shorter samples mostly measure buffers. */
 const LEAST_MS = 500;
 
-/** Adds a sample and drops expired ones. */
 export function addSample(samples: readonly RateSample[], sample: RateSample): readonly RateSample[] {
   return [...samples.filter(({ at }) => sample.at - at <= WINDOW_MS), sample];
 }
 
-/** Undefined if too little time has passed. */
 export function bytesPerSecond(samples: readonly RateSample[]): number | undefined {
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined || last.at - first.at < LEAST_MS) return undefined;

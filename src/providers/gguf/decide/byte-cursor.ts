@@ -1,7 +1,6 @@
 /** Reads GGUF values from a window of the file. Throws for the header parser. Pure except for its position. */
 export type Scalar = number | string | boolean;
 
-/** The value goes on beyond the window. */
 export class EndOfBytes extends Error {}
 /** Damaged file. The message is a clause about "it" or "its". */
 export class CorruptHeader extends Error {}
@@ -31,7 +30,6 @@ const SCALARS: Readonly<Record<number, readonly [size: number, get: (view: DataV
 export class ByteCursor {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
-  /** Offset of the window in the file. */
   readonly #start: number;
   /** Offset in the file; after a skip maybe behind the window. */
   position: number;
@@ -51,7 +49,7 @@ export class ByteCursor {
     return this.#view.getUint32(this.#take(4), true);
   }
 
-  /** Reads a count of up to `max`. `what` names the counted things in the message. */
+  /** `what` names the counted things in the message. */
   u64(what: string, max: number): number {
     const at = this.#take(8);
     const value = this.#view.getUint32(at + 4, true) * HIGH + this.#view.getUint32(at, true);
@@ -65,7 +63,6 @@ export class ByteCursor {
     return new TextDecoder().decode(this.#bytes.subarray(at, at + length));
   }
 
-  /** Peeks at the length of the next string. */
   textBytes(): number {
     const before = this.position;
     const length = this.u64('characters in one text', MAX_TEXT_BYTES);
@@ -103,12 +100,10 @@ export class ByteCursor {
     return get(this.#view, this.#take(size));
   }
 
-  /** Moves on, maybe beyond the window. */
   skip(bytes: number): void {
     this.position += bytes;
   }
 
-  /** Moves on and returns the offset of the first byte in the window. */
   #take(bytes: number): number {
     const at = this.position - this.#start;
     if (at + bytes > this.#bytes.length) throw new EndOfBytes();
@@ -139,7 +134,7 @@ const BLOCKS: ReadonlyMap<number, readonly [elements: number, bytes: number]> = 
     .map(([type, , elements, bytes]) => [Number(type), [Number(elements), Number(bytes)]] as const),
 );
 
-/** Size of a tensor in bytes; 0 for an unknown format, as sums are lower bounds. */
+/** 0 for an unknown format, as sums are lower bounds. */
 export function tensorBytes(type: number, elements: number): number {
   const block = BLOCKS.get(type);
   return block === undefined ? 0 : Math.ceil(elements / block[0]) * block[1];

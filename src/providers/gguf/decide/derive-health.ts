@@ -10,7 +10,6 @@ export type Check = 'completion' | 'embedding' | 'rerank';
 
 const TOP_TOKENS = 10;
 
-/** Quoted length of a token. */
 const QUOTED_CHARACTERS = 40;
 
 const probability = z.object({ logprob: z.number().nullable() });
@@ -29,9 +28,7 @@ const Rerank = z.object({ results: z.array(z.object({ relevance_score: z.number(
  *     rerank       a score is not a number, or the query itself and another text get exactly the same score
  *
  * Fine are: no text, the end of the text as first token, half of a character, any language, a document ranked above
- * the query itself, and results without probabilities, as from servers other than llama-server. llama-server writes
- * NaN and infinity as `null` (seen with 0.7.0, upstream b11669). Returns the end of a sentence about the model.
- * `dimension`: the length of its vectors, if known.
+ * the query itself, and results without probabilities. llama-server writes NaN and infinity as `null`.
  */
 function findNonsense(check: Check, body: unknown, dimension: number | undefined): string | undefined {
   if (check === 'completion') return inCompletion(Completion.safeParse(body).data);
@@ -70,14 +67,13 @@ const quote = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHAR
 
 export type ProbeRequest = { readonly path: string; readonly body: string };
 
-/** Cheapest requests that prove that the model answers. Base64 takes a quarter of the bytes of numbers. */
+/** Base64 takes a quarter of the bytes of numbers. */
 export const PROBES: Readonly<Record<Check, ProbeRequest>> = {
   completion: { path: '/v1/completions', body: JSON.stringify({ prompt: 'Hi', max_tokens: 1, temperature: 0, cache_prompt: false }) },
   embedding: { path: '/v1/embeddings', body: JSON.stringify({ input: 'Hi', encoding_format: 'base64' }) },
   rerank: { path: '/v1/rerank', body: JSON.stringify({ query: 'Hi', documents: ['Hello'] }) },
 };
 
-/** Requests of about the same cost that also show whether the results make sense. */
 export const READINESS_CHECKS: Readonly<Record<Check, ProbeRequest>> = {
   completion: {
     path: '/v1/completions',
@@ -102,10 +98,8 @@ const EXPECTED: Readonly<Record<Check, { readonly schema: z.ZodType; readonly wh
   rerank: { schema: z.object({ results: first(z.object({ relevance_score: z.number() })) }), what: 'a score in "results"' },
 };
 const isZero = (embedding: unknown): boolean => decodeVector(embedding)?.every((value) => value === 0) === true;
-/** Damaged models compute zeros. */
 const ZeroEmbedding = z.object({ data: first(z.object({ embedding: z.unknown().refine(isZero) })) });
 
-/** Checks before a server with these capabilities takes requests; `probe` if it has none. */
 export function checksFor(capabilities: readonly Capability[], probe: Check): readonly Check[] {
   const checks = new Set<Check>();
   for (const capability of capabilities) {
@@ -124,7 +118,6 @@ export function deriveReadiness(check: Check, response: ProbeResponse, model: Gg
 
 const WORST_FIRST = ['nonsense', 'failing', 'silent', 'loading'] as const;
 
-/** Every capability of a slot has to work. */
 export const worstOf = (answers: readonly Health[]): Health =>
   WORST_FIRST.map((kind) => answers.find((answer) => answer.kind === kind)).find((answer) => answer !== undefined) ?? PASSING;
 
@@ -138,7 +131,7 @@ export function deriveHealth(probe: Check, response: ProbeResponse): Health {
   return { kind: 'failing', message: 'The response to a health probe is a vector of zeros: the model file may be damaged' };
 }
 
-/** Decodes numbers, or little-endian floats in base64. `null`, a number that JSON cannot express, becomes NaN. */
+/** `null`, a number that JSON cannot express, becomes NaN. */
 function decodeVector(embedding: unknown): readonly number[] | undefined {
   if (typeof embedding !== 'string') return Vector.safeParse(embedding).data?.map((value) => value ?? Number.NaN);
   const bytes = Buffer.from(embedding, 'base64');

@@ -11,7 +11,6 @@ import type { ServerLayout } from './gguf-memory.ts';
 
 export const PROGRAM = 'llama-server';
 
-/** Input of the command line, with the contents of the model's files. */
 export type GgufSlot = Omit<SlotContext, 'model'> & { readonly model: GgufModel };
 
 /** Smaller models use one thread: synchronising several made such a model a hundred times slower. */
@@ -28,7 +27,6 @@ const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
   npu: [],
 };
 
-/** Environment variables that select GPUs. */
 const VISIBLE_DEVICES: Readonly<Partial<Record<Backend, string>>> = {
   vulkan: 'GGML_VK_VISIBLE_DEVICES',
   rocm: 'ROCR_VISIBLE_DEVICES',
@@ -75,7 +73,6 @@ export function serverEnvironment(slot: GgufSlot): Readonly<Record<string, strin
   };
 }
 
-/** Limits of checkpoints that the memory of the slot was computed with. */
 const checkpointLimits = ({ checkpoints, checkpointSpacing }: ServerLayout): Readonly<Record<string, string>> => ({
   LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints),
   LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing),
@@ -83,7 +80,7 @@ const checkpointLimits = ({ checkpoints, checkpointSpacing }: ServerLayout): Rea
 
 export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 
-/** Embedding servers process their longest input as one batch, so their context is always set. */
+/** Embedding servers process their longest input as one batch. */
 function contextArguments(slot: GgufSlot): readonly string[] {
   const { start } = roleOf(slot.name, slot.spec, slot.model);
   const { context, parallel } = chooseLayout(slot.name, slot.spec, slot.model);
@@ -102,7 +99,6 @@ function roleArguments(slot: GgufSlot): readonly string[] {
   return projector === undefined || isEncoder(slot.model) ? [] : ['--mmproj', join(dirname(slot.modelPath), projector)];
 }
 
-/** Only the first GPUs are visible if the slot sets their number. */
 function visibleDevices(spec: SlotSpec): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const variable = VISIBLE_DEVICES[spec.backend];

@@ -1,9 +1,6 @@
 /**
- * Memory demand of llama-server before its start. The parts are those of llama.cpp: weights as in the file; the cache
- * of keys and values (`llama_kv_cache`), with a second one for layers with a window, and states of layers without
- * attention; the compute buffer of one batch; and copies of earlier prompts. Cache sizes are exact; compute buffers are
- * upper bounds of what llama-server 0.7.0 logs for generated models of each kind; docs/models.md compares them with
- * processes. Pure.
+ * Memory demand of llama-server before its start, in the parts of llama.cpp. Cache sizes are exact; compute buffers are
+ * upper bounds of what llama-server 0.7.0 logs for generated models of each kind (docs/models.md). Pure.
  */
 import type { MemoryDemand } from '../../provider.ts';
 import type { GgufModel } from './gguf-model.ts';
@@ -13,21 +10,16 @@ import type { ServerOptions } from './server-options.ts';
 export const MIB = 2 ** 20;
 
 export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost' | 'expertsOnHost'> {
-  /** Tokens of all sequences. */
   readonly context: number;
-  /** Concurrent sequences. */
   readonly parallel: number;
   /** All sequences share the context; otherwise each has an equal part. */
   readonly unified: boolean;
-  /** Tokens computed at once. */
   readonly physicalBatch: number;
   readonly cacheRamMiB: number;
-  /** Maximum per sequence. */
   readonly checkpoints: number;
   /** Minimum tokens between checkpoints of earlier requests; 0: none. */
   readonly checkpointSpacing: number;
   readonly flashAttention: boolean;
-  /** Encoders have no cache of keys and values. */
   readonly encoder: boolean;
   readonly gpu: boolean;
 }
@@ -44,31 +36,19 @@ const FLOAT_BYTES = 4;
 /** Mask of a batch: 16-bit numbers with flash attention, otherwise also 32-bit ones. */
 const MASK_BYTES = 2;
 const WIDE_MASK_BYTES = 4;
-/** 32-bit rows per token of a feed-forward layer: multiples of its inner length, and of the embedding length. */
+/** 32-bit rows per token: multiples of the inner length of a feed-forward layer, and of the embedding length. */
 const INNER_ROWS = 3;
 const OUTER_ROWS = 5;
 /** Additional rows of the embedding length in a layer with a state. */
 const STATE_ROWS = 11;
-/** Fallbacks for missing header values. */
 const UNKNOWN_WIDTH = 4096;
 const UNKNOWN_INNER = 4;
 /** Buffers for one image beside the projector's weights; not measured with real ones. */
 const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
-export interface ServerParts {
-  readonly weights: number;
-  /** Keys, values and states of all sequences. */
-  readonly cache: number;
-  readonly compute: number;
-  /** Part of `compute` that the host prepares. */
-  readonly inputs: number;
-  readonly projector: number;
-  readonly checkpoints: number;
-  readonly promptCache: number;
-  readonly base: number;
-}
+export type ServerParts = Readonly<ReturnType<typeof serverParts>>;
 
-export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts {
+export function serverParts(model: GgufModel, layout: ServerLayout) {
   const layers = layersOf(model);
   const { cells, windowCells, streams } = cellsOf(layers, layout);
   const keptCells = layout.encoder ? 0 : cells * streams;
@@ -78,8 +58,10 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   const inputs = inputBytes(model, layout, cells + windowCells);
   return {
     weights: model.sizeBytes,
+    /** Keys, values and states of all sequences. */
     cache: keptCells * numberBytes(layers.whole, layout) + keptWindow * windowBytes + states,
     compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
+    /** Part of `compute` that the host prepares. */
     inputs,
     projector: model.projector === undefined ? 0 : (model.projectorBytes ?? 0) + PROJECTOR_BUFFER_BYTES,
     checkpoints: keptCheckpoints(layers.window?.tokens ?? 0, layout) * checkpointBytes(model, layout),
@@ -88,7 +70,6 @@ export function serverParts(model: GgufModel, layout: ServerLayout): ServerParts
   };
 }
 
-/** GPUs hold layers, cache and batch buffers; the host holds process, prompts and embedding table. */
 export function splitMemory(parts: ServerParts, model: GgufModel, layout: ServerLayout): MemoryDemand {
   const { weights, cache, compute, inputs, projector, checkpoints, promptCache, base } = parts;
   const ofProcess = base + promptCache + checkpoints;
@@ -104,13 +85,12 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   };
 }
 
-/** Size of a saved conversation of the whole context. */
 export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
-/** Possible checkpoints of one sequence, whatever the limit. Close checkpoints of earlier requests are replaced. */
+/** Possible checkpoints of one sequence. Close ones of earlier requests are replaced. */
 export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>
   NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);
 
-/** Over all sequences, which cannot all be as long as a shared context. */
+/** Not all sequences can be as long as a shared context. */
 function keptCheckpoints(windowTokens: number, layout: ServerLayout): number {
   const { context, parallel, checkpoints, checkpointSpacing } = layout;
   const each = parallel * Math.min(checkpoints, mostCheckpoints(layout));
@@ -127,7 +107,7 @@ function nearCheckpoints(windowTokens: number, { context, parallel, physicalBatc
 
 const spacedCheckpoints = (tokens: number, spacing: number): number => (spacing === 0 ? Infinity : Math.floor(tokens / spacing));
 
-/** Size of one checkpoint: windows and states of a sequence, averaged over all sequences. */
+/** Averaged over all sequences. */
 export function checkpointBytes(model: GgufModel, layout: ServerLayout): number {
   const layers = layersOf(model);
   if (layout.encoder) return 0;
@@ -149,7 +129,6 @@ function layersOf(model: GgufModel): LayerMemory {
   return { whole, window: undefined, stateBytes: 0 };
 }
 
-/** Cells per stream: a cache of one sequence, or the one that all share. */
 function cellsOf(
   layers: LayerMemory,
   layout: ServerLayout,
@@ -206,5 +185,5 @@ const BLOCK_BYTES: Readonly<Record<string, number>> = {
 const BLOCK_NUMBERS = 32;
 const DEFAULT_TYPE = 'f16';
 
-/** Bytes per number. Unknown types count as the default. */
+/** Unknown types count as the default. */
 const cacheNumberBytes = (type: string = DEFAULT_TYPE): number => (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;

@@ -12,9 +12,7 @@ const Contents = z.object({
   architecture: z.string().optional(),
   /** `<arch>.pooling_type`: 0 none, 1 mean, 2 cls, 3 last, 4 rank. */
   poolingType: Count,
-  /** The file has a classifier head (`cls*` tensors). */
   hasClassifier: Flag,
-  /** `<arch>.context_length`, in tokens. */
   trainedContext: Count,
   blockCount: Count,
   embeddingLength: Count,
@@ -23,7 +21,6 @@ const Contents = z.object({
   /** The largest of all layers, or the sum of the experts of one token. */
   feedForwardLength: Count,
   headCount: Count,
-  /** Mean over all layers. */
   headCountKv: Count,
   /** `<arch>.attention.key_length` and `value_length`. Default: embedding length divided by heads. */
   keyLength: Count,
@@ -40,21 +37,17 @@ const Contents = z.object({
   inputBytes: Count,
   hasOutput: Flag,
   parameters: Count,
-  /** E.g. `Q4_K_M`. */
   quantization: z.string().optional(),
-  /** The file has a chat template, and that template knows tools and thinking. */
   chatTemplate: Flag,
   tools: Flag,
   thinking: Flag,
-  /** Vision projector, relative to the directory of the model. */
   projector: z.string().optional(),
   projectorBytes: Count,
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
-/** Model as this provider sees it. Absent: unknown. */
+/** Absent: unknown. */
 export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & GgufContents;
 
-/** Models of other providers, and contents of other versions, have no known properties. */
 export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
   const known = provider === 'gguf' ? parseContents(contents) : undefined;
   return { ...known, id, hostPath, sizeBytes };
@@ -63,7 +56,6 @@ export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: Model
 export const parseContents = (contents: ModelContents | undefined): GgufContents | undefined =>
   Contents.safeParse(withoutOddValues(contents)).data;
 
-/** Headers may state impossible numbers. A projector outside the directory of the model is ignored. */
 function withoutOddValues(contents: ModelContents | undefined): ModelContents {
   const isOdd = (key: string, value: unknown): boolean => {
     if (key === 'projector') return typeof value !== 'string' || value.startsWith('/') || value.split('/').includes('..');
@@ -85,12 +77,10 @@ const QUANTIZATIONS: ReadonlyMap<number, string> = new Map(
     .map(([type, name = '']) => [Number(type), name] as const),
 );
 
-/** Architecture of vision projectors, which are not models of their own. */
 const PROJECTOR = 'clip';
 
 export const isProjector = (header: GgufHeader): boolean => header.values.get('general.architecture') === PROJECTOR;
 
-/** `headers` of all shards in order: the first has the metadata. */
 export function ggufContents(
   headers: readonly GgufHeader[],
   projector?: { readonly name: string; readonly sizeBytes: number },

@@ -1,19 +1,15 @@
 /**
- * Memory per token and per sequence, from the header of a model: which layers keep keys and values of the whole
- * context, which of a window, and which a state. Rules of llama.cpp: `load_hparams` of each architecture,
- * `llama_hparams` and `llama_kv_cache`; compared with what llama-server logs for generated models. Pure.
+ * Memory per token and per sequence, from the header of a model. Rules of llama.cpp: `load_hparams` of each
+ * architecture, `llama_hparams` and `llama_kv_cache`. Pure.
  */
 import type { GgufHeader } from './parse-gguf-header.ts';
 
-/** Numbers in the cache per token. Their size depends on the type of the cache. */
 type KeysAndValues = { readonly keys: number; readonly values: number };
 
 export interface LayerMemory {
-  /** Layers that attend to the whole context. */
   readonly whole: KeysAndValues;
-  /** Layers that attend to a window. */
   readonly window: (KeysAndValues & { readonly tokens: number }) | undefined;
-  /** Layers without attention, per sequence of any length. */
+  /** Bytes per sequence of any length. */
   readonly stateBytes: number;
 }
 
@@ -31,10 +27,8 @@ const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   plamo3: 8,
 };
 const STATE_NUMBER_BYTES = 4;
-/** Bounds the work that a file can cause. */
 const MAX_LAYERS = 1024;
 
-/** Undefined if the header does not say enough. */
 export function layerMemory(header: HeaderValues): LayerMemory | undefined {
   const layers = header.count('block_count');
   const width = header.count('embedding_length');
@@ -106,26 +100,13 @@ function stateOf(header: HeaderValues): number {
   return (Math.max(0, kernel - 1) * inputs + state * inner) * STATE_NUMBER_BYTES;
 }
 
-/** Plausible values of a GGUF header, which may claim anything. */
-export interface HeaderValues {
-  readonly architecture: string;
-  text(key: string): string | undefined;
-  /** Non-negative integer below the architecture. */
-  count(key: string): number | undefined;
-  /** Array below the architecture; undefined if empty. */
-  list(key: string): readonly number[] | undefined;
-  /** Value of all layers, or of this one. */
-  atLayer(key: string, layer: number): number | undefined;
-  /** Mean over the layers. */
-  mean(key: string): number | undefined;
-  /** Maximum over the layers. */
-  largest(key: string): number | undefined;
-}
-
 /** No count in a model is larger, and sums and products of a few stay exact enough. */
 const MAX_COUNT = 2 ** 32;
 
-export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lists'>): HeaderValues {
+export type HeaderValues = ReturnType<typeof headerValues>;
+
+/** Plausible values of a GGUF header, which may claim anything. Counts and lists are below the architecture. */
+export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lists'>) {
   const text = (key: string): string | undefined => {
     const value = values.get(key);
     return typeof value === 'string' ? value : undefined;
@@ -141,12 +122,12 @@ export function headerValues({ values, lists }: Pick<GgufHeader, 'values' | 'lis
     text,
     count,
     list,
-    atLayer: (key, layer) => count(key) ?? list(key)?.[layer],
-    mean(key) {
+    atLayer: (key: string, layer: number): number | undefined => count(key) ?? list(key)?.[layer],
+    mean(key: string): number | undefined {
       const items = list(key);
       return count(key) ?? (items === undefined ? undefined : items.reduce((sum, item) => sum + item) / items.length);
     },
-    largest(key) {
+    largest(key: string): number | undefined {
       const items = list(key);
       return count(key) ?? (items === undefined ? undefined : Math.max(...items));
     },

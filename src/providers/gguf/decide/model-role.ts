@@ -1,4 +1,4 @@
-/** Role of llama-server. It accepts any request, even if the model then returns garbage or crashes. Pure. */
+/** Role of llama-server, which accepts any request, even if the model then returns garbage or crashes. Pure. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
@@ -36,7 +36,6 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
 
 const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' || pooling === 'rank' ? [] : ['embedding']);
 
-/** Problem of settings that llama-server accepts, and then returns garbage or exits with the first request. */
 export function objectionTo(spec: Pick<SlotSpec, 'model' | 'env'>, model: GgufModel): string | undefined {
   const { rerank, embeddings, pooling } = serverOptions(spec);
   const ranks = isReranker(model);

@@ -1,24 +1,18 @@
 /**
- * Parses the header of a GGUF file: facts about the model, and the minimum length of the file. Each window of the file
- * begins where the parser got to, so memory is bound to one window and the values that are kept; the vocabulary is
- * skipped. For any bytes it ends, throws nothing, and keeps at most `MAX_KEPT_BYTES`.
+ * Parses the header of a GGUF file, window by window: memory is bound to one window and the values that are kept, at
+ * most `MAX_KEPT_BYTES`. For any bytes it ends, and throws nothing.
  */
 import { ByteCursor, CorruptHeader, EndOfBytes, isText, sizeOf, tensorBytes, type Scalar } from './byte-cursor.ts';
 
 export interface GgufHeader {
-  /** Single values; of the tokenizer, only chat templates. */
   readonly values: ReadonlyMap<string, Scalar>;
-  /** Short arrays of numbers, one per layer; booleans are 0 or 1. */
   readonly lists: ReadonlyMap<string, readonly number[]>;
   readonly vocabularySize: number | undefined;
   readonly tensors: TensorTotals;
-  /** Minimum length of the file. */
   readonly fileBytes: number;
 }
 
-/** Sums over the tensors of one file. */
 export interface TensorTotals {
-  /** Tensors of a classifier head (`cls*`) exist. */
   readonly hasClassifier: boolean;
   /** Without an output matrix, the server uses the one that embeds tokens. */
   readonly hasOutput: boolean;
@@ -39,14 +33,12 @@ export const WINDOW_BYTES = 2 ** 20 + 2 ** 17;
 
 const MAGIC = 0x46554747;
 const DEFAULT_ALIGNMENT = 32;
-/** Far more than in any known model. A larger count is damage, and a loop over it would take too long. */
+/** A larger count is damage, and a loop over it would take too long. */
 const MAX_TENSORS = 1_000_000;
 const MAX_VALUES = 65_536;
 const MAX_KEY_BYTES = 65_535;
 const MAX_DIMENSIONS = 8;
-/** More than the layers of any known model: longer arrays do not hold one value per layer. */
 const MAX_LIST_ITEMS = 1024;
-/** Chat templates have some ten thousand characters; longer strings are not needed. */
 const MAX_KEPT_TEXT_BYTES = 2 ** 20;
 const MAX_KEPT_BYTES = 8 * 2 ** 20;
 /** A vocabulary of 260,000 tokens with its merges takes 15 MiB. */
@@ -56,7 +48,6 @@ const MAX_SHOWN_CHARACTERS = 60;
 
 const ARRAY = 9;
 
-/** Parses a file in memory. */
 export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
   for (let progress = NO_PROGRESS; ;) {
     const at = progress.position;
@@ -76,11 +67,9 @@ type Phase = 'start' | 'values' | 'texts' | 'tensors' | 'done';
 // Mutable while one window is parsed.
 interface Progress {
   phase: Phase;
-  /** Offset of the next window in the file. */
   position: number;
   valuesLeft: number;
   tensorsLeft: number;
-  /** Strings of the present array that are still to be skipped. */
   textsLeft: number;
   keptBytes: number;
   vocabularySize: number | undefined;
@@ -106,7 +95,6 @@ export const NO_PROGRESS: HeaderProgress = {
   dataBytes: 0,
 };
 
-/** `window`: bytes from the position of `before` on, `WINDOW_BYTES` or the rest of the file. */
 export function parseHeaderWindow(before: HeaderProgress, window: Uint8Array): ParsedHeader {
   try {
     const progress = { ...before, values: new Map(before.values), lists: new Map(before.lists) };
@@ -182,7 +170,6 @@ function parseValue(progress: Progress, cursor: ByteCursor, { key, type }: { rea
   return 0;
 }
 
-/** Returns the number of strings to be skipped; other items are read or skipped here. */
 function parseArray(progress: Progress, cursor: ByteCursor, key: string): number {
   const type = cursor.u32();
   const length = cursor.u64('array items', MAX_HEADER_BYTES);
@@ -199,7 +186,6 @@ function parseArray(progress: Progress, cursor: ByteCursor, key: string): number
   return 0;
 }
 
-/** The tokenizer has the longest values. */
 const isNeeded = (key: string): boolean => !key.startsWith('tokenizer.') || key.startsWith('tokenizer.chat_template');
 
 function keepValue(progress: Progress, key: string, value: Scalar): void {

@@ -6,7 +6,6 @@ import { isEncoder, roleOf } from './model-role.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
 import { serverOptions } from './server-options.ts';
 
-/** Values for the command line that the slot leaves open. */
 interface ChosenLayout {
   readonly layout: ServerLayout;
   /** Undefined: the trained context. */
@@ -15,18 +14,15 @@ interface ChosenLayout {
   readonly parallel: number | undefined;
 }
 
-/** Fallback for the trained context. */
 const UNKNOWN_CONTEXT = 4096;
 /** Longest input of OpenAI's embeddings. The memory of an embedding batch grows with the square of the context. */
 const MAX_DEFAULT_EMBEDDING_CONTEXT = 8192;
-/** Conversations with tools need this much; only a slot can set less. */
 const MIN_DEFAULT_CONTEXT = 4096;
 const CONTEXT_STEP = 256;
 /** Default of llama-server 0.7.0 for `--parallel`. */
 const AUTOMATIC_PARALLEL = 4;
 /** More sequences slow each other down. */
 const MAX_PARALLEL = 8;
-/** Default physical batch of llama-server for text, in tokens. */
 const TEXT_BATCH = 512;
 /** Default of llama-server; for large windows it would take tens of GiB. */
 const MAX_CHECKPOINTS = 32;
@@ -34,7 +30,6 @@ const MAX_CHECKPOINTS = 32;
 const CHECKPOINT_SPACING = 8192;
 /** Limit over all sequences, as long as each has one. */
 const MAX_CHECKPOINT_BYTES = 512 * MIB;
-/** Limits for a prompt cache of about one conversation besides the active one. */
 const MIN_CACHE_RAM_MIB = 64;
 const MAX_CACHE_RAM_MIB = 2048;
 
@@ -119,7 +114,7 @@ function totalBytes(model: GgufModel, layout: ServerLayout): number {
   return hostBytes + deviceBytes;
 }
 
-/** Last of `from`, `from + step`, …, `to` that fits; everything smaller than a fitting value fits. */
+/** The last value of the range that fits; everything smaller than a fitting value fits. */
 function largestFitting(
   { from, to, step }: Readonly<Record<'from' | 'to' | 'step', number>>,
   fits: (value: number) => boolean,
@@ -136,5 +131,4 @@ function largestFitting(
   return from + low * step;
 }
 
-/** llama-server computes with a GPU for this slot. */
 export const usesGpu = (spec: SlotSpec): boolean => spec.backend !== 'cpu' && spec.resources.gpus !== 0;

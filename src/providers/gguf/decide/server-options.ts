@@ -1,7 +1,6 @@
 /** Options of llama-server in the arguments of a slot, or else in its environment. Pure. */
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 
-/** Order of the values of `<arch>.pooling_type` in a GGUF file. */
 export const POOLINGS = ['none', 'mean', 'cls', 'last', 'rank'] as const;
 export type Pooling = (typeof POOLINGS)[number];
 export type ServerOptions = ReturnType<typeof serverOptions>;
@@ -16,7 +15,6 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
     const value = text(flags, variable);
     return value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined;
   };
-  /** Undefined: neither is set. The last one wins. */
   const choice = (on: readonly string[], off: readonly string[], variable: string): boolean | undefined => {
     const last = args.findLast((argument) => on.includes(argument) || off.includes(argument));
     if (last !== undefined) return on.includes(last);
@@ -27,20 +25,15 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
   return {
     /** Tokens; 0 stands for the trained context. */
     context: number(['-c', '--ctx-size'], 'LLAMA_ARG_CTX_SIZE'),
-    /** Concurrent sequences. */
     parallel: number(['-np', '--parallel'], 'LLAMA_ARG_N_PARALLEL'),
-    /** All sequences share one context. */
     unified: choice(['-kvu', '--kv-unified'], ['-no-kvu', '--no-kv-unified'], 'LLAMA_ARG_KV_UNIFIED'),
     physicalBatch: number(['-ub', '--ubatch-size'], 'LLAMA_ARG_UBATCH'),
     cacheRamMiB: number(['-cram', '--cache-ram'], 'LLAMA_ARG_CACHE_RAM'),
     checkpoints: number(['-ctxcp', '--ctx-checkpoints', '--swa-checkpoints'], 'LLAMA_ARG_CTX_CHECKPOINTS'),
-    /** Minimum tokens between checkpoints of windows and states; 0: none. */
     checkpointSpacing: number(['-cms', '--checkpoint-min-step'], 'LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT'),
-    /** Types of the cache, e.g. `q8_0`. */
     keyType: text(['-ctk', '--cache-type-k'], 'LLAMA_ARG_CACHE_TYPE_K'),
     valueType: text(['-ctv', '--cache-type-v'], 'LLAMA_ARG_CACHE_TYPE_V'),
     flashAttention: flash === undefined || flash === 'auto' ? undefined : flash === 'on' || isTrue(flash),
-    /** Layers with a window keep the whole context all the same. */
     fullWindows: choice(['--swa-full'], [], 'LLAMA_ARG_SWA_FULL') ?? false,
     cacheOnHost: choice(['-nkvo', '--no-kv-offload'], ['-kvo', '--kv-offload'], 'LLAMA_ARG_NO_KV_OFFLOAD') ?? false,
     expertsOnHost: choice(['-cmoe', '--cpu-moe'], [], 'LLAMA_ARG_CPU_MOE') ?? false,
@@ -50,6 +43,5 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
   };
 }
 
-/** Like llama-server reads its environment. */
 const isTrue = (value: string | undefined): boolean | undefined =>
   value === undefined ? undefined : ['true', '1', 'on', 'enabled'].includes(value);

@@ -6,29 +6,24 @@ import { node, type Link, type Workflow } from './workflow-parameters.ts';
 
 export interface WorkflowRequest {
   readonly model: ImageModel;
-  /** Name in the lists of the server, e.g. `sdxl-turbo/sd_xl_turbo_1.0_fp16.safetensors`. */
   readonly checkpoint: string;
   readonly parameters: Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'size' | 'steps' | 'cfg'>;
   readonly seed: bigint;
   /** Unique per request: an existing name would belong to an earlier image. */
   readonly filenamePrefix: string;
-  /** Image of an edit. */
   readonly source?: ImageSource | undefined;
 }
 
-/** Files in the input directory of the server. */
 export interface ImageSource {
   readonly image: string;
   /** Its transparent parts change; undefined: the whole image. */
   readonly mask: string | undefined;
-  /** Denoising strength, up to 1. */
   readonly strength: number;
 }
 
 export interface BuiltWorkflow {
   readonly name: string;
   readonly workflow: Workflow;
-  /** Node of the resulting images. */
   readonly saveNode: string;
 }
 
@@ -39,7 +34,6 @@ type TemplateInputs = Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 
     readonly height: number;
   };
 
-/** Samples to be decoded and saved, and their decoder. */
 type Drawn = { readonly nodes: Workflow; readonly samples: Link; readonly vae: Link };
 
 const SAVE_NODE = '9';
@@ -82,7 +76,6 @@ const TEMPLATES: Readonly<Record<WorkflowName, (inputs: TemplateInputs) => Drawn
   'flux-dev-split': (inputs) => fluxSplit(inputs, true),
 };
 
-/** Common nodes of templates: a checkpoint and both prompts. */
 function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs): Workflow {
   return {
     '4': node('CheckpointLoaderSimple', { ckpt_name: checkpoint }),
@@ -91,7 +84,6 @@ function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs)
   };
 }
 
-/** Start of the sampler in node `5`: an empty latent, or the image of an edit. */
 function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'EmptySD3LatentImage', vae: Link): Workflow {
   const { width, height, n, source } = inputs;
   if (source === undefined) return { '5': node(className, { width, height, batch_size: n }) };
@@ -138,7 +130,6 @@ function sampleCheckpoint(inputs: TemplateInputs, sampler: Sampler, nodes: Workf
   return { nodes: { ...checkpointNodes(inputs), ...nodes, '3': sample }, samples: ['3', 0], vae: ['4', 2] };
 }
 
-/** Turbo models have a node for their schedule. */
 function turbo(inputs: TemplateInputs): Drawn {
   const { seed, steps, cfg } = inputs;
   const links = { positive: ['6', 0], negative: ['7', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;

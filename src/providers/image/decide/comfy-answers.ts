@@ -10,25 +10,19 @@ export type JobOutcome =
   | { readonly kind: 'done'; readonly images: readonly SavedImage[] }
   | { readonly kind: 'interrupted' }
   | { readonly kind: 'failed'; readonly error: ExecutionError }
-  /** Waiting, running, or not known. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'broken' };
 
-/** Message of a failed node. */
 export type ExecutionError = { readonly nodeType: string; readonly exceptionType: string; readonly message: string };
 
-/** Reason for refusing a workflow. */
 export interface ValidationError {
-  /** E.g. `value_not_in_list`, `invalid_prompt`. */
   readonly type: string;
   readonly message: string;
-  /** Input at fault, if any. */
   readonly input: string | undefined;
   readonly nodeType: string | undefined;
   readonly node?: string | undefined;
 }
 
-/** Length of quoted strings. */
 const SHOWN = 300;
 
 const Text = z.string().catch('');
@@ -53,7 +47,6 @@ const Refusal = z.object({
 });
 const InputInfo = z.object({ input_name: z.string() });
 
-/** Parses `GET /history/<id>`. `saveNode`: the node whose images are wanted. */
 export function parseHistory({ status, body }: UpstreamAnswer, id: string, saveNode: string): JobOutcome {
   const history = status === 200 ? History.safeParse(jsonOf(body)).data : undefined;
   if (history === undefined) return { kind: 'broken' };
@@ -74,7 +67,7 @@ function executionErrorOf(value: unknown): ExecutionError {
   return { nodeType: shown(node), exceptionType: shown(type), message: shown(text) };
 }
 
-/** The job waits or runs; undefined if the response to `GET /queue` does not say. */
+/** Undefined if the response to `GET /queue` does not say. */
 export function isQueued({ status, body }: UpstreamAnswer, id: string): boolean | undefined {
   const queue = status === 200 ? Queue.safeParse(jsonOf(body)).data : undefined;
   return queue === undefined
@@ -82,7 +75,6 @@ export function isQueued({ status, body }: UpstreamAnswer, id: string): boolean 
     : [...queue.queue_running, ...queue.queue_pending].some((item) => Item.safeParse(item).data?.[1] === id);
 }
 
-/** The most telling problem of a refusal, if it names one. */
 export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefined {
   const refusal = Refusal.safeParse(jsonOf(body)).data;
   if (refusal === undefined) return undefined;
@@ -100,7 +92,6 @@ export function parseRefusal({ body }: UpstreamAnswer): ValidationError | undefi
 
 export const parseQueued = ({ status, body }: UpstreamAnswer): boolean =>
   status === 200 && z.object({ prompt_id: z.string() }).safeParse(jsonOf(body)).success;
-/** Name and place of an uploaded file. */
 export const parseUploaded = ({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined =>
   status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
 const jsonOf = (body: Uint8Array): unknown => parseJson(new TextDecoder().decode(body));
@@ -110,23 +101,16 @@ const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0
 type ComfyEvent =
   | { readonly kind: 'progress'; readonly progress: RequestProgress }
   | { readonly kind: 'preview'; readonly preview: Preview }
-  /** The job is in history. */
   | { readonly kind: 'ended' }
-  /** The server is about to end the job. */
   | { readonly kind: 'ending' }
-  /** Anything else. */
   | { readonly kind: 'other' };
 
-/**
- * Preview of at most 512 pixels per side; of several images, only the first. Clients that have not announced their
- * features get two 32-bit numbers, event and image format, then the image (`server.py` of ComfyUI 0.3.64).
- */
+/** An image of at most 512 pixels per side, behind two 32-bit numbers (`server.py`). Of several images, the first. */
 export type Preview = { readonly format: 'jpeg' | 'png'; readonly bytes: Uint8Array };
 
 const PREVIEW_IMAGE = 1;
 const PREVIEW_FORMATS: Readonly<Record<number, Preview['format']>> = { 1: 'jpeg', 2: 'png' };
 const HEAD_BYTES = 8;
-/** More steps than any sampler has. */
 const MOST_STEPS = 1_000_000;
 
 const Event = z.object({ type: z.string(), data: z.looseObject({ prompt_id: z.string() }) });
@@ -136,7 +120,7 @@ const ENDINGS: ReadonlySet<string> = new Set(['execution_success', 'execution_er
 
 const OTHER: ComfyEvent = { kind: 'other' };
 
-/** Events of jobs other than `id` are `other`. Only history decides about the outcome of a job. */
+/** Events of other jobs are `other`. */
 export const parseEvent = (message: Extract<SocketMessage, { kind: 'text' | 'binary' }>, id: string): ComfyEvent =>
   message.kind === 'binary' ? parsePreview(message.bytes) : parseText(message.text, id);
 
@@ -162,6 +146,5 @@ function parsePreview(bytes: Uint8Array): ComfyEvent {
   return beginsAs(format, image) && endsAs(format, image) ? { kind: 'preview', preview: { format, bytes: image } } : OTHER;
 }
 
-/** A preview is due: `wanted` previews are spread evenly over the steps, none for the last step. */
 export const isPartialDue = ({ done, total }: RequestProgress, wanted: number, sent: number): boolean =>
   sent < wanted && done < total && done * (wanted + 1) >= (sent + 1) * total;

@@ -2,16 +2,16 @@
 import type { TranslationEnd } from '../../translation.ts';
 import type { ExecutionError, ValidationError } from './comfy-answers.ts';
 import { SIDES } from './image-families.ts';
+import type { ImageSize } from './image-parameters.ts';
 import type { UserWorkflow } from './user-workflow.ts';
 import { isFileInput } from './workflow-parameters.ts';
 
 export interface Drawing {
   readonly model: string;
   /** Undefined: the workflow decides. */
-  readonly size: { readonly width: number; readonly height: number } | undefined;
+  readonly size: ImageSize | undefined;
   readonly multiple: number;
   readonly n: number;
-  /** Workflow of a user; undefined: a template. */
   readonly workflow?: Pick<UserWorkflow, 'name' | 'parameters'> | undefined;
 }
 
@@ -33,7 +33,6 @@ export function describeRefusal(error: ValidationError | undefined, { model, wor
   return imageFailed(`Node "${nodeType}" of the image server refused the workflow: ${message}; read the log of the slot`);
 }
 
-/** Advice for the author of a workflow, or the client that has set a parameter of it. */
 function describeForWorkflow(
   { type, input, nodeType, node, message }: ValidationError,
   { name, parameters }: Pick<UserWorkflow, 'name' | 'parameters'>,

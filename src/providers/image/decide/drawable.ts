@@ -14,6 +14,7 @@ import {
   textOf,
   type Field,
   type ImageParameters,
+  type ImageSize,
   type ParameterProblem,
   type RequestRules,
 } from './image-parameters.ts';
@@ -28,8 +29,6 @@ import {
   type WorkflowNode,
 } from './workflow-parameters.ts';
 
-export type ImageSize = { readonly width: number; readonly height: number };
-
 interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
   readonly parameters: ImageParameters;
 }
@@ -40,11 +39,9 @@ type DrawableRead =
 
 export interface Drawable {
   readonly rules: RequestRules;
-  /** File that the server loads first; may be empty. */
   readonly checkpoint: string;
   readonly workflow: UserWorkflow | undefined;
   read(body: TranslatableBody): DrawableRead;
-  /** Undefined: the workflow decides, and requests cannot set it. */
   sizeOf(parameters: ImageParameters): ImageSize | undefined;
   readonly image: FileUse;
   readonly mask: FileUse;
@@ -94,7 +91,6 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
   };
 }
 
-/** Problem of a path that does not fit; undefined: it fits. */
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
@@ -102,7 +98,6 @@ export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): Param
   return !isEdit && image === 'always' ? refuse('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
 }
 
-/** Problem of an unused or missing mask. */
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
@@ -113,17 +108,14 @@ export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): Param
 const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
 const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
-/** `values` are set by the request; other parameters stay as saved. */
 type ReadForWorkflow =
   | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
   | { readonly ok: false; readonly problem: ParameterProblem };
 
-/** Rules for models of no known family. */
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
 const rulesOf = ({ family }: Pick<UserWorkflow, 'family'>): RequestRules => (family === undefined ? ANY_FAMILY : FAMILIES[family]);
 
-/** Fields without a parameter are refused: they would be ignored otherwise. */
 function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
   const { field, names } = requestFields(body);
   try {
@@ -176,8 +168,7 @@ function ownValue(name: string, saved: unknown, field: Field): Scalar {
   throw invalid(name, `Set "${name}" to a number`);
 }
 
-/** Saved size of the images; undefined if requests cannot set it. */
-function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly width: number; readonly height: number } | undefined {
+function savedSize({ parameters }: UserWorkflow, graph: Workflow): ImageSize | undefined {
   const [width, height] = ['width', 'height'].map((side) => {
     const [at] = hasParameter(parameters, side) ? (parameters[side] ?? []) : [];
     return at === undefined ? undefined : graph[at.node]?.inputs[at.input];
@@ -185,7 +176,6 @@ function savedSize({ parameters }: UserWorkflow, graph: Workflow): { readonly wi
   return typeof width === 'number' && typeof height === 'number' ? { width, height } : undefined;
 }
 
-/** Undefined if it is not a workflow, which its reading excludes. */
 function graphOf({ graph }: UserWorkflow): Workflow | undefined {
   const parsed = parseExactJson(graph);
   return isWorkflow(parsed) ? parsed : undefined;

@@ -1,7 +1,6 @@
 /** Recognises image formats, and writes images as base64 in pieces. Pure. */
 import type { ImageParameters } from './image-parameters.ts';
 
-/** Enough to tell the formats apart. */
 export const MAGIC_BYTES = 12;
 
 type Format = ImageParameters['outputFormat'];
@@ -22,7 +21,6 @@ export function endsAs(format: Format, bytes: Uint8Array): boolean {
 
 const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes);
 
-/** Bytes that do not fill a group of three wait for the next piece. */
 type Base64Piece = { readonly text: string; readonly rest: Uint8Array };
 
 export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
@@ -36,7 +34,7 @@ export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, b
 /** A multiple of three, so that the pieces join to one base64 string. */
 const PIECE_BYTES = 768 * 1024;
 
-/** Lazy pieces of a string with an image in base64. As one string, a large image would be in memory several times. */
+/** As one string, a large image would be in memory several times. */
 export function* textAround(before: string, image: Uint8Array, after: string): Generator<string> {
   for (let from = 0; from === 0 || from < image.length; from += PIECE_BYTES) {
     const end = from + PIECE_BYTES;

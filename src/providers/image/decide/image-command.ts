@@ -10,7 +10,6 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 /** A program that starts ComfyUI's `main.py` with its arguments. */
 export const PROGRAM = 'comfyui';
 
-/** Directory in which the server searches models. */
 const MODELS_VARIABLE = 'COMFYUI_MODELS';
 /** Model of the slot at the start of the server. The server loads the model of each request. */
 const MODEL_VARIABLE = 'COMFYUI_MODEL';
@@ -50,7 +49,6 @@ export function serverEnvironment({ modelPath, spec }: SlotContext): Readonly<Re
   return { [MODELS_VARIABLE]: placeOf(modelPath).directory, [MODEL_VARIABLE]: modelPath, ...visible };
 }
 
-/** Flags that only decide how it computes. Compared with `main.py --help` of ComfyUI 0.3.64. */
 const COMPUTING =
   '--cpu --gpu-only --highvram --normalvram --lowvram --novram --reserve-vram --async-offload --disable-smart-memory --deterministic --disable-mmap ' +
   '--cache-classic --cache-lru --cache-none --force-fp32 --force-fp16 --fp32-unet --fp16-unet --bf16-unet --fp8_e4m3fn-unet --fp8_e5m2-unet --fp16-vae --fp32-vae --bf16-vae --cpu-vae ' +
@@ -62,7 +60,6 @@ export const SAFE_FLAGS: ReadonlySet<string> = new Set(COMPUTING.split(' '));
 export const capabilitiesOf = (model: ModelFacts): readonly Capability[] =>
   imageModel(model) === undefined && userWorkflow(model) === undefined ? [] : ['image'];
 
-/** Reason why the model must not be served, and the fix. */
 export function objectionTo(model: ModelFacts): string | undefined {
   if (userWorkflow(model) !== undefined) return undefined;
   const known = imageModel(model);
@@ -75,7 +72,7 @@ export function objectionTo(model: ModelFacts): string | undefined {
   return `The file of "${model.id}" has no text encoders and no decoder; put ${missing.join(' and ')} into its directory`;
 }
 
-/** Node class that loads the model; its input lists all files of the server. Undefined: the workflow loads no model. */
+/** The input of the node class lists all files of the server. Undefined: the workflow loads no model. */
 export function loaderOf({ model }: Pick<SlotContext, 'model'>): { readonly className: string; readonly checkpoint: string } | undefined {
   const workflow = userWorkflow(model);
   if (workflow !== undefined)
@@ -84,13 +81,12 @@ export function loaderOf({ model }: Pick<SlotContext, 'model'>): { readonly clas
   return { className: isSplit ? 'UNETLoader' : 'CheckpointLoaderSimple', checkpoint: placeOf(model.hostPath).name };
 }
 
-/** Whether the response to `/object_info/<class>` lists a file. ComfyUI escapes everything beyond ASCII. */
+/** ComfyUI escapes everything beyond ASCII. */
 export function listsFile(body: string, name: string): boolean {
   const escaped = JSON.stringify(name).replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return body.includes(escaped) || body.includes(JSON.stringify(name));
 }
 
-/** Unknown classes have an empty object. */
 export function describesClass(body: string, className: string): boolean {
   const parsed = parseJson(body);
   return typeof parsed === 'object' && parsed !== null && Object.hasOwn(parsed, className);
@@ -98,7 +94,6 @@ export function describesClass(body: string, className: string): boolean {
 
 /** Python and PyTorch, measured with ComfyUI 0.3.64 (0.8 to 1.3 GB), and room for images. */
 const PROGRAM_BYTES = 2e9;
-/** Usable share of a device: driver and screen need the rest. */
 const SHARE_OF_DEVICE = 0.93;
 
 /** ComfyUI keeps the overflow of the device in host memory: the minimum of the family is enough. */
@@ -110,11 +105,9 @@ export function imageMemory(spec: SlotSpec, model: ModelFacts): MemoryDemand {
   return { hostBytes: PROGRAM_BYTES + drawing - deviceBytes, deviceBytes };
 }
 
-/** Least memory of a discrete GPU for the family of the model. */
 export function leastDeviceBytes(spec: SlotSpec, model: ModelFacts): number | undefined {
   const family = familyOf(model);
   return family === undefined || spec.resources.gpus === 0 ? undefined : FAMILIES[family].minDeviceBytes;
 }
 
-/** Family of the model, or of the largest model of a workflow. */
 const familyOf = (model: ModelFacts): FamilyName | undefined => imageModel(model)?.family ?? userWorkflow(model)?.family;

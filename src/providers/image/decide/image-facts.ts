@@ -1,14 +1,13 @@
 /**
- * Reads the size of an image from its first bytes, before anything decodes it: a small file may claim billions of
- * pixels. PNG (ISO/IEC 15948), JPEG (ISO/IEC 10918-1, with the orientation of Exif) and WebP (RFC 9649). Pure.
+ * Reads the size of an image before anything decodes it: a small file may claim billions of pixels. PNG (ISO/IEC
+ * 15948), JPEG (ISO/IEC 10918-1, with the orientation of Exif) and WebP (RFC 9649). Pure.
  */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
-import type { ParameterProblem } from './image-parameters.ts';
+import type { ImageSize, ParameterProblem } from './image-parameters.ts';
 
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
-  /** Pixels as shown. */
   readonly width: number;
   readonly height: number;
   /** Alpha channel; only known of PNG. */
@@ -19,7 +18,6 @@ export interface ImageFacts {
 /** Enough for the metadata of cameras. */
 export const FACTS_BYTES = 1024 * 1024;
 
-/** Undefined: not the beginning of such an image. */
 export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
@@ -36,7 +34,6 @@ const nameAt = (view: DataView, at: number): string =>
   String.fromCharCode(view.getUint8(at), view.getUint8(at + 1), view.getUint8(at + 2), view.getUint8(at + 3));
 
 const PNG_SIGNATURE = 0x89504e470d0a1a0an;
-/** Colour types with an alpha channel. */
 const WITH_ALPHA: ReadonlySet<number> = new Set([4, 6]);
 
 function readPng(view: DataView): ImageFacts | undefined {
@@ -45,7 +42,6 @@ function readPng(view: DataView): ImageFacts | undefined {
   return { format: 'png', ...sides, hasAlpha: WITH_ALPHA.has(view.getUint8(25)), isAnimated: hasChunkBeforePixels(view, 'acTL') };
 }
 
-/** True if the pixels begin beyond the bytes. */
 function hasChunkBeforePixels(view: DataView, wanted: string): boolean {
   for (let at = 8; at + 8 <= view.byteLength; at += 12 + view.getUint32(at)) {
     const name = nameAt(view, at + 4);
@@ -74,7 +70,6 @@ function readJpeg(view: DataView): ImageFacts | undefined {
 }
 
 const ORIENTATION_TAG = 0x01_12;
-/** Orientations from here on swap width and height. */
 const TURNED_FROM = 5;
 
 function isTurnedBy(view: DataView, from: number): boolean {
@@ -137,7 +132,7 @@ export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles 
   return { ok: true, files: { image, mask } };
 }
 
-/** Undefined facts: not an image. `isWhole`: the file ends like its format. */
+/** `isWhole`: the file ends like its format. */
 export function judgeImage(facts: ImageFacts | undefined, isWhole: boolean, param = 'image'): ParameterProblem | undefined {
   if (facts === undefined) return problem(param, `Send a PNG, JPEG or WebP image as "${param}"`);
   const { width, height, isAnimated } = facts;
@@ -157,11 +152,7 @@ export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image:
   return problem('mask', message);
 }
 
-/** Default size of an edit: the size of the image, reduced if too large, in multiples of the family. */
-export function editSize(
-  { width, height }: ImageFacts,
-  { multiple }: Pick<ImageFamily, 'multiple'>,
-): { readonly width: number; readonly height: number } {
+export function editSize({ width, height }: ImageFacts, { multiple }: Pick<ImageFamily, 'multiple'>): ImageSize {
   const scale = Math.min(1, SIDES.most / Math.max(width, height));
   const side = (pixels: number): number => Math.max(SIDES.least, Math.floor((pixels * scale) / multiple) * multiple);
   return { width: side(width), height: side(height) };

@@ -4,12 +4,9 @@ export type FamilyName = (typeof FAMILY_NAMES)[number];
 
 export interface ImageFamily {
   readonly title: string;
-  /** Default width and height in pixels. */
   readonly side: number;
-  /** Divisor of width and height. */
   readonly multiple: number;
   readonly steps: number;
-  /** Limit of the sampler. */
   readonly mostSteps: number;
   readonly cfg: number;
   /** Least memory of a discrete GPU in bytes, as specified; for other families, the value of the larger relative. */
@@ -21,7 +18,6 @@ export interface ImageFamily {
 const GB = 1e9;
 /** Limit of the API: more steps make no visible difference. */
 const MOST_STEPS = 150;
-/** Limit of `SDTurboScheduler`. */
 const MOST_TURBO_STEPS = 10;
 
 const SDXL = { side: 1024, multiple: 8, steps: 25, mostSteps: MOST_STEPS, cfg: 7, minDeviceBytes: 8 * GB, workBytes: 2 * GB };
@@ -35,5 +31,4 @@ export const FAMILIES: Readonly<Record<FamilyName, ImageFamily>> = {
   'flux-dev': { ...FLUX, title: 'FLUX.1 dev', steps: 20, cfg: 3.5 },
 };
 
-/** Limits of the sides of an image in pixels. */
 export const SIDES = { least: 64, most: 2048 } as const;

@@ -21,7 +21,6 @@ const Contents = z.object({
   companions: z.object({ t5: FileName.exactOptional(), clip: FileName.exactOptional(), vae: FileName.exactOptional() }).optional(),
 });
 
-/** Undefined: not known to be one of these families. */
 export function imageModel({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): ImageModel | undefined {
   if (provider !== 'image') return undefined;
   const parsed = Contents.safeParse(contents).data;
@@ -41,14 +40,12 @@ const PARTS = {
 
 export const isCompanionName = (name: string): boolean => Object.values(PARTS).some((pattern) => pattern.test(name));
 
-/** The first of each kind by name. */
 function companionsAmong(names: readonly string[]): Partial<Companions> {
   const first = (pattern: RegExp) => names.filter((name) => pattern.test(name) && FileName.safeParse(name).success).toSorted()[0];
   const found = { t5: first(PARTS.t5), clip: first(PARTS.clip), vae: first(PARTS.vae) };
   return Object.fromEntries(Object.entries(found).filter(([, name]) => name !== undefined));
 }
 
-/** Missing companions, for messages. */
 export function missingCompanions({ companions }: ImageModel): readonly string[] {
   if (companions === undefined) return [];
   return [
@@ -58,14 +55,12 @@ export function missingCompanions({ companions }: ImageModel): readonly string[]
   ];
 }
 
-/** Prefix in whole checkpoints of ComfyUI. */
 const PREFIX = 'model.diffusion_model.';
 const SD_ATTENTION = 'input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight';
 const SDXL_ATTENTION = 'input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight';
 const FLUX_BLOCK = 'double_blocks.0.img_attn.qkv.weight';
 /** Only in FLUX.1 dev: schnell was distilled without guidance. */
 const FLUX_GUIDANCE = 'guidance_in.in_layer.weight';
-/** Embedding length of a token in each family. */
 const SD15_CONTEXT = 768;
 const SDXL_CONTEXT = 2048;
 
@@ -97,16 +92,14 @@ export function imageModelNamed(files: readonly string[]): ImageModel | undefine
   return /sd[-_.]?1[-_.]?5|v1[-_.]5/i.test(first) ? { family: 'sd-1.5', companions: undefined } : undefined;
 }
 
-/** Name of a file for ComfyUI, relative to a directory that it searches. */
+/** Relative to a directory that ComfyUI searches. */
 type CheckpointPlace = { readonly directory: string; readonly name: string };
 
-/** The directory `models/checkpoints` above the file, otherwise its own directory. */
 export function placeOf(path: string): CheckpointPlace {
   const match = /^(.*\/models\/checkpoints)\/(.+)$/s.exec(path);
   return { directory: match?.[1] ?? dirname(path), name: match?.[2] ?? basename(path) };
 }
 
-/** Name of a file in the directory of the checkpoint. */
 export function besideCheckpoint(checkpoint: string, name: string): string {
   const directory = dirname(checkpoint);
   return directory === '.' ? name : `${directory}/${name}`;
@@ -119,7 +112,6 @@ const MOST_HEADER_BYTES = 16 * 2 ** 20;
 
 export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, { readonly shape: readonly number[] }>;
-  /** Expected size of the whole file. */
   readonly fileBytes: number;
 }
 
@@ -128,14 +120,12 @@ const Tensor = z.object({ shape: z.array(Whole).max(16), data_offsets: z.tuple([
 const Header = z.record(z.string(), z.unknown());
 const NOTES = '__metadata__';
 
-/** Length of the JSON text; undefined if impossible. */
 export function headerBytesOf(first: Uint8Array): number | undefined {
   if (first.length < LENGTH_BYTES) return undefined;
   const length = new DataView(first.buffer, first.byteOffset, LENGTH_BYTES).getBigUint64(0, true);
   return length < 2n || length > BigInt(MOST_HEADER_BYTES) ? undefined : Number(length);
 }
 
-/** Undefined: not a header. */
 export function parseHeader(text: Uint8Array): SafetensorsHeader | undefined {
   const parsed = Header.safeParse(parseJson(new TextDecoder().decode(text))).data;
   if (parsed === undefined) return undefined;

@@ -7,28 +7,7 @@ import { parseExactJson } from './workflow-parameters.ts';
 
 const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 
-export interface ImageParameters {
-  readonly prompt: string;
-  readonly negativePrompt: string;
-  readonly n: number;
-  /** Undefined: the default of the family. */
-  readonly size: { readonly width: number; readonly height: number } | undefined;
-  /** Undefined: random. */
-  readonly seed: bigint | undefined;
-  readonly steps: number;
-  readonly cfg: number;
-  readonly responseFormat: 'url' | 'b64_json';
-  /** Format of `b64_json`. */
-  readonly outputFormat: (typeof OUTPUT_FORMATS)[number];
-  /** Responds with events. Images are in base64. */
-  readonly stream: boolean;
-  /** Number of previews while the image is drawn. */
-  readonly partialImages: number;
-  /** Denoising strength, up to 1; undefined: the default of the request. */
-  readonly strength: number | undefined;
-  /** JPEG and WebP, 1 to 100. */
-  readonly quality: number;
-}
+export type ImageSize = { readonly width: number; readonly height: number };
 
 type ReadParameters =
   | { readonly ok: true; readonly parameters: ImageParameters }
@@ -42,7 +21,6 @@ const MOST_PROMPT_BYTES = 32 * 1024;
 const MOST_SEED = 2n ** 64n - 1n;
 const DEFAULT_QUALITY = 95;
 
-/** Rules of a family for requests. */
 export type RequestRules = Pick<ImageFamily, 'title' | 'side' | 'multiple' | 'steps' | 'mostSteps' | 'cfg'>;
 
 export function readParameters(body: TranslatableBody, rules: RequestRules): ReadParameters {
@@ -53,8 +31,9 @@ export function readParameters(body: TranslatableBody, rules: RequestRules): Rea
   }
 }
 
-/** Throws a `BadField` for the first invalid field. */
-export function parametersOf(field: Field, rules: RequestRules): ImageParameters {
+export type ImageParameters = Readonly<ReturnType<typeof parametersOf>>;
+
+export function parametersOf(field: Field, rules: RequestRules) {
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
@@ -68,9 +47,12 @@ export function parametersOf(field: Field, rules: RequestRules): ImageParameters
     steps: wholeOf(field, 'steps', { least: 1, most: mostSteps, otherwise: steps, because: ` for models of ${title}` }),
     cfg: numberOf(field, 'cfg', { least: 0, most: MOST_CFG, otherwise: cfg }),
     responseFormat: choiceOf(field, 'response_format', ['url', 'b64_json']),
+    /** Format of `b64_json`. */
     outputFormat: choiceOf(field, 'output_format', OUTPUT_FORMATS),
+    /** Responds with events. Images are in base64. */
     stream,
     partialImages: wholeOf(field, 'partial_images', { least: 0, most: MOST_PARTIAL_IMAGES, otherwise: 0 }),
+    /** Denoising strength. */
     strength: field('strength') === undefined ? undefined : numberOf(field, 'strength', { least: 0.05, most: 1, otherwise: 1 }),
     quality: Math.max(1, wholeOf(field, 'output_compression', { least: 0, most: 100, otherwise: DEFAULT_QUALITY })),
   };
@@ -85,7 +67,6 @@ export function textOf(field: Field, name: string, otherwise?: string): string {
   return value;
 }
 
-/** Forms have strings only. */
 export function flagOf(field: Field, name: string): boolean {
   const value = field(name) ?? false;
   if (value === true || value === 'true') return true;
@@ -108,7 +89,6 @@ function numberOf(field: Field, name: string, { least, most, otherwise }: Range)
   return value;
 }
 
-/** Forms have strings only. */
 function plainNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
@@ -131,8 +111,7 @@ function choiceOf<const Choice extends string>(field: Field, name: string, choic
   return chosen;
 }
 
-/** Undefined: the size of the family. */
-function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageParameters['size'] {
+function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageSize | undefined {
   if (value === undefined || value === 'auto') return undefined;
   const match = typeof value === 'string' ? /^(\d{1,9})x(\d{1,9})$/.exec(value) : null;
   if (match === null) throw invalid('size', `Set "size" to a width and a height in pixels, such as "${side}x${side}"`);
@@ -144,10 +123,8 @@ function sizeOf(value: unknown, { multiple, side, title }: RequestRules): ImageP
   throw new BadField({ code: 'image.size_unsupported', message, param: 'size' });
 }
 
-/** Reason for refusing a request. */
 export type ParameterProblem = { readonly code: ErrorCode; readonly message: string; readonly param: string };
 
-/** Ends the parsing at the first invalid field. */
 class BadField extends Error {
   readonly problem: ParameterProblem;
 
@@ -159,13 +136,12 @@ class BadField extends Error {
 
 export const invalid = (param: string, message: string): BadField => new BadField({ code: 'request.invalid', message, param });
 
-/** Rethrows other errors. */
 export function problemOfField(error: unknown): ParameterProblem {
   if (error instanceof BadField) return error.problem;
   throw error;
 }
 
-/** Value of a field; undefined: not set. Integers beyond 2^53 are `bigint`. */
+/** Undefined: not set. Integers beyond 2^53 are `bigint`. */
 export type Field = (name: string) => unknown;
 
 const AnyObject = z.record(z.string(), z.unknown());

@@ -1,17 +1,7 @@
 /** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
 import type { ModelFacts } from '../../provider.ts';
-import {
-  exactJson,
-  isFileInput,
-  isLink,
-  nodeInCycle,
-  parseExactJson,
-  readTitles,
-  type Workflow,
-  type WorkflowNode,
-  type WorkflowParameters,
-} from './workflow-parameters.ts';
+import * as graphs from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
 
 /** Other programs keep their own JSON files beside models. */
@@ -21,16 +11,12 @@ export const MOST_WORKFLOW_BYTES = 2 ** 20;
 const MOST_NODES = 1000;
 
 const Kept = z.object({
-  /** File name without its ending. */
   name: z.string(),
   /** JSON with exact integers, without titles, and with file names of the server. */
   graph: z.string(),
-  /** Node that saves the results. */
   output: z.string(),
   parameters: z.record(z.string(), z.array(z.object({ node: z.string(), input: z.string() }))),
-  /** Node classes, each once. */
   classes: z.array(z.string()),
-  /** The first model file that it loads. */
   file: z.object({ className: z.string(), name: z.string() }).optional(),
   /** Family of the model file that needs the most memory; absent: none is known. */
   family: z.enum(FAMILY_NAMES).optional(),
@@ -39,23 +25,19 @@ const Kept = z.object({
 type Immutable<Value> = { readonly [Key in keyof Value]: Value[Key] extends object ? Immutable<Value[Key]> : Value[Key] };
 export type UserWorkflow = Immutable<z.output<typeof Kept>>;
 
-/** Undefined: not a workflow. */
 export const userWorkflow = ({ provider, contents }: Pick<ModelFacts, 'provider' | 'contents'>): UserWorkflow | undefined =>
   provider === 'image' && contents !== undefined ? Kept.safeParse(contents['workflow']).data : undefined;
 
-/** Model file that a workflow names. */
 export interface NamedFile {
   readonly node: string;
   readonly input: string;
-  /** With `/` between directories. */
   readonly name: string;
 }
 
-/** Contents of a file, before its model files are looked for. */
 export interface ReadWorkflow {
-  readonly workflow: Workflow;
+  readonly workflow: graphs.Workflow;
   readonly output: string;
-  readonly parameters: WorkflowParameters;
+  readonly parameters: graphs.WorkflowParameters;
   readonly files: readonly NamedFile[];
 }
 
@@ -72,10 +54,10 @@ const Node = z.object({
 const NodeId = /^[\w:.-]{1,100}$/;
 
 export function readUserWorkflow(text: string): ReadingOfWorkflow {
-  const parsed = z.record(z.string(), z.unknown()).safeParse(parseExactJson(text)).data;
+  const parsed = z.record(z.string(), z.unknown()).safeParse(graphs.parseExactJson(text)).data;
   if (parsed === undefined) return refuse('is no JSON object: save it again in ComfyUI with "Export (API)"');
   if (Array.isArray(parsed['nodes'])) return refuse('has the format of ComfyUI’s editor: save it in ComfyUI with "Export (API)" instead');
-  const nodes: [string, WorkflowNode][] = [];
+  const nodes: [string, graphs.WorkflowNode][] = [];
   const titles = new Map<string, string>();
   for (const [id, value] of Object.entries(parsed)) {
     const node = NodeId.test(id) ? Node.safeParse(value).data : undefined;
@@ -88,12 +70,12 @@ export function readUserWorkflow(text: string): ReadingOfWorkflow {
   const workflow = Object.fromEntries(nodes);
   const problem = problemOfLinks(workflow);
   if (problem !== undefined) return refuse(problem);
-  const titled = readTitles(workflow, titles);
+  const titled = graphs.readTitles(workflow, titles);
   if (!titled.ok) return titled;
   return readTitled(workflow, titled.parameters, titled.output);
 }
 
-function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: string | undefined): ReadingOfWorkflow {
+function readTitled(workflow: graphs.Workflow, parameters: graphs.WorkflowParameters, titled: string | undefined): ReadingOfWorkflow {
   if (!parameters.has('prompt')) return refuse('has no prompt: give the title "svc: prompt" to the node that takes it, and save it again');
   const savers = Object.keys(workflow).filter((id) => workflow[id]?.class_type === 'SaveImage');
   const output = titled ?? savers[0];
@@ -111,7 +93,7 @@ function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: 
     );
   const files = Object.entries(workflow).flatMap(([node, { inputs }]) =>
     Object.entries(inputs).flatMap(([input, value]) =>
-      isFileInput(input, value) ? [{ node, input, name: value.replaceAll('\\', '/') }] : [],
+      graphs.isFileInput(input, value) ? [{ node, input, name: value.replaceAll('\\', '/') }] : [],
     ),
   );
   const [unsafe] = files.filter(({ name }) => !/\.(?:safetensors|sft)$/i.test(name));
@@ -122,15 +104,14 @@ function readTitled(workflow: Workflow, parameters: WorkflowParameters, titled: 
   return { ok: true, read: { workflow, output, parameters, files } };
 }
 
-/** Problem of a link to nothing, or of a cycle. */
-function problemOfLinks(workflow: Workflow): string | undefined {
+function problemOfLinks(workflow: graphs.Workflow): string | undefined {
   for (const [id, { class_type: className, inputs }] of Object.entries(workflow)) {
     for (const [input, value] of Object.entries(inputs)) {
-      if (isLink(value) && !Object.hasOwn(workflow, value[0]))
+      if (graphs.isLink(value) && !Object.hasOwn(workflow, value[0]))
         return `lacks the node "${value[0].slice(0, 50)}", which the node "${id}" (${className}) takes "${input.slice(0, 50)}" from: connect it in ComfyUI, and save it again`;
     }
   }
-  const id = nodeInCycle(workflow);
+  const id = graphs.nodeInCycle(workflow);
   return id === undefined
     ? undefined
     : `goes in a circle: the node "${id}" (${workflow[id]?.class_type ?? ''}) needs its own output; connect it differently in ComfyUI, and save it again`;
@@ -147,14 +128,13 @@ function isDeeper(value: unknown, levels: number): boolean {
 const refuse = (problem: string): { readonly ok: false; readonly problem: string } => ({ ok: false, problem });
 const shown = (text: string): string => text.slice(0, 100);
 
-/** `nameOf`: the name of a file in the lists of the server. */
 export function keepWorkflow(
   name: string,
   { workflow, output, parameters, files }: ReadWorkflow,
   nameOf: (file: NamedFile) => string,
   family: UserWorkflow['family'],
 ): UserWorkflow {
-  const renamed = Object.entries(workflow).map(([id, node]): [string, WorkflowNode] => {
+  const renamed = Object.entries(workflow).map(([id, node]): [string, graphs.WorkflowNode] => {
     const own = files.filter((file) => file.node === id).map((file) => [file.input, nameOf(file)] as const);
     return [id, { ...node, inputs: { ...node.inputs, ...Object.fromEntries(own) } }];
   });
@@ -162,7 +142,7 @@ export function keepWorkflow(
   const className = first === undefined ? undefined : workflow[first.node]?.class_type;
   return {
     name,
-    graph: exactJson(Object.fromEntries(renamed)),
+    graph: graphs.exactJson(Object.fromEntries(renamed)),
     output,
     parameters: Object.fromEntries(parameters),
     classes: [...new Set(Object.values(workflow).map((node) => node.class_type))],

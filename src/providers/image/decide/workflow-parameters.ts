@@ -5,7 +5,6 @@
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 
 export type WorkflowInput = { readonly node: string; readonly input: string };
-/** Inputs by parameter, at least one each. */
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;
 
 type TitledNodes =
@@ -15,7 +14,6 @@ type TitledNodes =
 
 const MARK = /^\s*svc:(.*)$/s;
 const PART = /^([a-z][a-z0-9_]{0,39})(?:\s*=\s*(\w{1,100}))?$/;
-/** Title of the node that saves the results. */
 const OUTPUT = 'output';
 /** `size` sets both. */
 const SIDES = ['width', 'height'] as const;
@@ -35,7 +33,6 @@ const INPUTS_OF: ReadonlyMap<string, { readonly type: 'text' | 'number'; readonl
   ['mask', { type: 'text', inputs: ['image'] }],
 ]);
 
-/** Fields of requests with other meanings. */
 const TAKEN: ReadonlySet<string> = new Set(
   (
     'size model response_format extra_body stream partial_images output_format output_compression quality style background moderation user ' +
@@ -43,12 +40,9 @@ const TAKEN: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** All others belong to the author. */
 export const isStandardParameter = (name: string): boolean => INPUTS_OF.has(name);
-/** Fields of any request, whatever the workflow. */
 export const isFieldOfApi = (name: string): boolean => TAKEN.has(name) && name !== 'size';
 
-/** `titles` by node id. */
 export function readTitles(workflow: Workflow, titles: ReadonlyMap<string, string>): TitledNodes {
   const parameters = new Map<string, WorkflowInput[]>();
   let output: string | undefined;
@@ -73,7 +67,6 @@ export function readTitles(workflow: Workflow, titles: ReadonlyMap<string, strin
   return { ok: true, parameters, output };
 }
 
-/** Titles without the mark have no parts. */
 function partsOf(title: string): readonly string[] {
   const marked = MARK.exec(title)?.[1];
   return marked === undefined ? [] : marked.split(',').map((part) => part.trim());
@@ -107,7 +100,6 @@ function inputOf(
     : { problem: `name another input for "${name}": "${input}" has the value ${JSON.stringify(String(value).slice(0, 50))}` };
 }
 
-/** Whether an input names a model file. */
 export function isFileInput(input: string, value: unknown): value is string {
   return /(?:^|_)name\d?$/.test(input) && typeof value === 'string' && /\.(?:safetensors|sft|ckpt|pt|pth|bin|gguf)$/i.test(value);
 }
@@ -127,7 +119,7 @@ export function isLink(value: unknown): value is Link {
   return Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && Number.isInteger(value[1]);
 }
 
-/** The first node of a cycle, if any. Links to missing nodes are ignored. */
+/** Links to missing nodes are ignored. */
 export function nodeInCycle(workflow: Workflow): string | undefined {
   const users = new Map<string, string[]>();
   const missing = new Map<string, number>();
@@ -161,7 +153,7 @@ export function nodeInCycle(workflow: Workflow): string | undefined {
   return at;
 }
 
-/** Integers beyond 2^53 become `bigint`. Undefined: not JSON. */
+/** Integers beyond 2^53 become `bigint`. */
 export function parseExactJson(text: string): unknown {
   const exact = (_key: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
     typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d{1,40}$/.test(source)
@@ -174,7 +166,6 @@ export function parseExactJson(text: string): unknown {
   }
 }
 
-/** Inverse of `parseExactJson`: `JSON.stringify` fails for a `bigint`. */
 export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map((each: unknown) => exactJson(each)).join(',')}]`;

@@ -1,7 +1,6 @@
 /**
- * Requests to FastFlowLM, and the meaning of its answers. It answers most errors with status 200, as `{"error":
- * "text"}` or as an object with a code, and requests for a model that it did not load with `null`. Nothing of it is
- * trusted. Pure.
+ * Requests to FastFlowLM, which answers most errors with status 200, as `{"error": "text"}` or as an object with a
+ * code, and requests for a model that it did not load with `null`. Pure.
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';

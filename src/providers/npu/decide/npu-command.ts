@@ -26,7 +26,7 @@ const SHORT: Readonly<Record<string, string>> = {
   '--port': '-p',
 };
 
-/** All NPUs: accelerators of other kinds are numbered with them. */
+/** Accelerators of other kinds are numbered with NPUs. */
 export const devicesOf = (backend: Backend): readonly string[] => (backend === 'npu' ? ['/dev/accel'] : []);
 
 /** The server downloads missing models beside the chat model: only present ones are named. */
@@ -56,7 +56,6 @@ export const serverEnvironment = ({ modelPath }: SlotContext): Readonly<Record<s
   FLM_SLOT_MODEL: modelPath,
 });
 
-/** The model of the slot, and beside a chat model the two others if their weights are present. */
 export function capabilitiesOf({ model: { args } }: Pick<SlotSpec, 'model'>, model: ModelFacts): readonly Capability[] {
   const known = npuContents(model);
   if (known === undefined) return [];
@@ -66,14 +65,12 @@ export function capabilitiesOf({ model: { args } }: Pick<SlotSpec, 'model'>, mod
   return ['chat', ...(embeds ? (['embedding'] as const) : []), ...(transcribes ? (['transcription'] as const) : [])];
 }
 
-/** Value of a flag in the arguments of the slot: `--asr 0`, `--asr=0` or `-a 0`. */
 function valueOf(args: readonly string[], flag: string): string | undefined {
   const at = args.findLastIndex((arg) => arg === flag || arg === SHORT[flag]);
   const joined = args.findLast((arg) => arg.startsWith(`${flag}=`));
   return at === -1 ? joined?.slice(flag.length + 1) : (args[at + 1] ?? '');
 }
 
-/** Additions of the server to the model size when it sets its limit of locked memory. */
 const LISTENER_BYTES = 1e9;
 const EMBEDDER_BYTES = 300e6;
 const SERVER_BYTES = 512e6;

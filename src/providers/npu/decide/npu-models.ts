@@ -15,12 +15,9 @@ const Count = z.number().min(0).max(1e15).optional().catch(undefined);
 /** May come from another version, so it is checked each time. */
 const Contents = z.looseObject({
   task: z.enum(['chat', 'embedding', 'transcription']),
-  /** Models beside a chat model are present. */
   embeds: z.boolean().catch(false),
   transcribes: z.boolean().catch(false),
-  /** Default context of the server, in tokens. */
   context: Count,
-  /** Memory footprint according to the program. */
   footprintBytes: Count,
   quantization: z.string().max(100).optional().catch(undefined),
   thinks: z.boolean().catch(false),

@@ -1,17 +1,13 @@
 /** Finds the files of a model for sherpa-onnx by the names of its releases. Pure. */
 export interface BundleShape {
   readonly family: string;
-  /** One file per pattern, which the engine loads as a network. */
   readonly networks: readonly RegExp[];
-  /** One more file per pattern. */
   readonly others: readonly RegExp[];
-  /** Excludes directories with such an entry. */
   readonly without?: RegExp;
 }
 
 export type Bundle = { readonly family: string; readonly networks: readonly string[]; readonly others: readonly string[] };
 
-/** The first shape whose files are all present. */
 export function findBundle(shapes: readonly BundleShape[], names: readonly string[]): Bundle | undefined {
   for (const { family, networks, others, without } of shapes) {
     if (without !== undefined && names.some((name) => without.test(name))) continue;
@@ -22,8 +18,10 @@ export function findBundle(shapes: readonly BundleShape[], names: readonly strin
   return undefined;
 }
 
-/** Network of a role, with the model name before it or the precision after it: `base.en-encoder.int8.onnx`. */
+/** The model name may precede the role, and the precision follow it: `base.en-encoder.int8.onnx`. */
 export const network = (role: string): RegExp => new RegExp(`^(?:.*[-_.])?${role}(?:[-_.].*)?\\.(?:onnx|ort)$`);
+
+export const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
 
 /** Releases often have each network twice. The quantised one is faster on a CPU. */
 function pick(pattern: RegExp, names: readonly string[]): string | undefined {

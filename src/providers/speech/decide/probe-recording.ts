@@ -18,7 +18,6 @@ export function probeForm(model: string): Uint8Array {
   ]);
 }
 
-/** 16-bit mono samples. */
 function encodeTone(): Uint8Array {
   const samples = Buffer.alloc(RATE * 2);
   for (let at = 0; at < RATE; at += 1) samples.writeInt16LE(Math.round(LOUDNESS * Math.sin((2 * Math.PI * TONE_HZ * at) / RATE)), at * 2);

@@ -19,7 +19,7 @@ const KOKORO_LANGUAGES: ReadonlyMap<string, string> = new Map(
 );
 const FLOAT_BYTES = 4;
 
-/** Names of voices in the order of the metadata: the speech server counts and names them in the same way. */
+/** The speech server counts and names voices in the same way. */
 export function ttsContents(family: string, metadata: ReadonlyMap<string, string>): TtsContents {
   // It has no voices of its own.
   if (family === 'pocket') return { voices: [], clones: true };

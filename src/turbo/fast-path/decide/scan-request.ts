@@ -1,6 +1,6 @@
 /**
- * Parses the head of an ordinary request. Everything else is handed over to Node's parser. This may refuse too much and
- * never too little: a request that it reads must mean the same to Node. Pure.
+ * Parses the head of an ordinary request. This may refuse too much and never too little: a request that it reads must
+ * mean the same to Node. Pure.
  */
 
 export interface ScannedRequest {
@@ -11,11 +11,9 @@ export interface ScannedRequest {
   readonly headBytes: number;
   /** Undefined without the header; then there is no body. */
   readonly contentLength: string | undefined;
-  /** False: the client wants the connection to be closed after the answer. */
   readonly keepAlive: boolean;
 }
 
-/** Why a request goes to Node's parser. */
 export type HandOverReason =
   /** Another method than POST, another path than an inference path, or a target with unusual characters. */
   | 'target'
@@ -74,7 +72,7 @@ export interface ScanRules {
   readonly mostBodyBytes?: number;
 }
 
-/** `bytes`: everything since the last request. Bytes after the body belong to the next one. */
+/** Bytes after the body belong to the next request. */
 export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules): ScanResult {
   if (!startsRight(bytes)) return handOver('target');
   const end = bytes.indexOf(END);
@@ -94,7 +92,6 @@ export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes 
   return { kind: 'request', url, rawHeaders, headBytes, contentLength, keepAlive };
 }
 
-/** As far as the bytes have arrived. */
 function startsRight(bytes: Buffer): boolean {
   const compared = Math.min(bytes.length, START.length);
   for (let index = 0; index < compared; index += 1) if (bytes[index] !== START[index]) return false;
@@ -103,7 +100,6 @@ function startsRight(bytes: Buffer): boolean {
 
 type Headers = Pick<ScannedRequest, 'rawHeaders' | 'contentLength' | 'keepAlive'>;
 
-/** `from`: where the first header begins. */
 function readHeaders(head: string, from: number): Headers | HandOverReason {
   const rawHeaders: string[] = [];
   let host: string | undefined;
@@ -149,6 +145,4 @@ function roleOf(name: string): string | undefined {
   return candidates.includes(lower) ? lower : undefined;
 }
 
-function handOver(reason: HandOverReason): ScanResult {
-  return { kind: 'handOver', reason };
-}
+const handOver = (reason: HandOverReason): ScanResult => ({ kind: 'handOver', reason });

@@ -10,7 +10,6 @@ export interface HeadFacts {
 }
 
 export interface ConnectionFacts {
-  /** As the header `Date` has it. */
   readonly date: string;
   readonly keepAlive: boolean;
   readonly keepAliveSeconds: number;
@@ -53,10 +52,7 @@ export function responseHead(
   return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
 }
 
-/** `known`: in lower case. */
-function isSame(name: string, known: string): boolean {
-  return name.length === known.length && name.toLowerCase() === known;
-}
+const isSame = (name: string, known: string): boolean => name.length === known.length && name.toLowerCase() === known;
 
 function checked(headers: readonly string[]): readonly string[] {
   for (let index = 0; index < headers.length; index += 2) {
@@ -71,6 +67,4 @@ function ownOf(own: readonly string[], given: readonly string[]): readonly strin
   return own.filter((_text, index) => !replaced.has((own[index - (index % 2)] ?? '').toLowerCase()));
 }
 
-function isList(headers: HeadFacts['headers']): headers is readonly string[] {
-  return Array.isArray(headers);
-}
+const isList = (headers: HeadFacts['headers']): headers is readonly string[] => Array.isArray(headers);

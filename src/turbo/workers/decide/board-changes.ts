@@ -1,4 +1,4 @@
-/** Compares two boards as requests see them, so that a publication sends workers only the changes. Pure. */
+/** Compares two boards as requests see them. Pure. */
 import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
@@ -9,7 +9,7 @@ export type MapChange<Key, Value> =
   | { readonly set: readonly (readonly [Key, Value])[]; readonly removed: readonly Key[] }
   | { readonly all: readonly (readonly [Key, Value])[] };
 
-/** A part that is undefined has not changed. */
+/** Undefined: unchanged. */
 export interface BoardChange {
   readonly version: number;
   readonly slots?: MapChange<SlotName, RoutedSlot> | undefined;
@@ -29,7 +29,6 @@ export function compareBoards(before: RoutedView, after: RoutedView): BoardChang
   return { version: after.version, slots: slots && mapValues(slots, routedPart), names, refused: isSame ? undefined : [...after.refused] };
 }
 
-/** Unchanged parts stay the same object. */
 export function applyBoardChange(before: RoutedView, { version, slots, names, refused }: BoardChange): RoutedView {
   return {
     version,
@@ -39,11 +38,8 @@ export function applyBoardChange(before: RoutedView, { version, slots, names, re
   };
 }
 
-function isSameForRequests(one: RoutedSlot, other: RoutedSlot): boolean {
-  return one === other || isSameValue(routedPart(one), routedPart(other));
-}
+const isSameForRequests = (one: RoutedSlot, other: RoutedSlot): boolean => one === other || isSameValue(routedPart(one), routedPart(other));
 
-/** Drops the parts that only people look at. */
 function routedPart({ name, capabilities, model, voices, admission, targets, spec }: RoutedSlot): RoutedSlot {
   return { name, capabilities, model, ...(voices === undefined ? {} : { voices }), admission, targets, spec };
 }

@@ -14,10 +14,7 @@ export interface RequestBatch {
   readonly numbers: Float64Array;
 }
 
-/**
- * Slot index or -1, route index, status, seconds, parked seconds, seconds to first token, input tokens, output tokens,
- * at the door.
- */
+/** Slot, route, status, seconds, parked seconds, seconds to first token, input tokens, output tokens, at the door. */
 const COLUMNS = 9;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
@@ -65,6 +62,4 @@ function indexOf<Key>(indexes: Map<Key, number>, key: Key): number {
   return indexes.size - 1;
 }
 
-function known(value: number | undefined): number | undefined {
-  return Number.isNaN(value) ? undefined : value;
-}
+const known = (value: number | undefined): number | undefined => (Number.isNaN(value) ? undefined : value);

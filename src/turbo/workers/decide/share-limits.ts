@@ -1,6 +1,6 @@
 /**
- * Divides the limits of the service among its processes, so that no request waits for another process. The controller
- * alone serves large bodies and recordings, so it gets most of the memory for bodies, and the disk. Pure.
+ * Divides the limits of the service among its processes. The controller alone serves large bodies and recordings, so it
+ * gets most of the memory for bodies, and the disk. Pure.
  */
 import type { Settings } from '../../../schema/settings/settings.ts';
 
@@ -19,11 +19,10 @@ export interface LimitShares<Limits> {
   /** The controller may take connections over, so its limit of connections includes those of all workers. */
   readonly controller: Limits;
   readonly worker: Limits;
-  /** Requests with larger bodies go to the process of the controller. */
   readonly workerBodyBytes: number;
 }
 
-/** `processes`: all that forward, including the controller. At least 2. */
+/** `processes`: with the controller, at least 2. */
 export function shareLimits<Limits extends SharedLimits>(limits: Limits, processes: number): LimitShares<Limits> {
   const { SVC_BUFFER_LIMIT: buffer, SVC_BODY_LIMIT: body } = limits;
   const kept = Math.floor(Math.min(Math.max(buffer * LEAST_KEPT, body), buffer * MOST_KEPT));
@@ -43,6 +42,4 @@ export function shareLimits<Limits extends SharedLimits>(limits: Limits, process
 }
 
 /** At least one, unless the limit is 0. */
-function partOf(limit: number, processes: number): number {
-  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
-}
+const partOf = (limit: number, processes: number): number => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes)));
