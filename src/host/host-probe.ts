@@ -64,6 +64,19 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
   };
 }
 
+/** Kept free for files, processes, probes and downloads, also under the most connections. */
+const RESERVED_DESCRIPTORS = 256;
+/** The connection of the client, and the one to its server. */
+const DESCRIPTORS_PER_REQUEST = 2;
+
+/** How many connections the descriptors of a process suffice for; undefined where the system does not tell. */
+export async function mostConnections(): Promise<{ readonly descriptors: number; readonly connections: number } | undefined> {
+  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
+  const descriptors = Number(/^Max open files +([0-9]+)/m.exec(limits)?.[1]);
+  if (!Number.isFinite(descriptors)) return undefined;
+  return { descriptors, connections: Math.max(1, Math.floor((descriptors - RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_REQUEST)) };
+}
+
 /**
  * Succeeds if nothing listens on `127.0.0.1:port` or all addresses: servers such as whisper.cpp would silently share an
  * occupied port. The result may be outdated at once.
