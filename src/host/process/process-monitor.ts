@@ -60,11 +60,7 @@ export function createProcessMonitor(
       const left = (marked ?? []).filter(({ record: { name, startedAt } }) => name === record.name && startedAt === record.startedAt);
       if (left.length === 0) return true;
       if (performance.now() >= deadline) return false;
-      for (const {
-        record: { pid },
-        group,
-      } of left)
-        system.signal(group === record.pid ? -group : pid, 'SIGKILL');
+      for (const each of left) system.signal(each.group === record.pid ? -record.pid : each.record.pid, 'SIGKILL');
       await sleep(POLL_MS);
     }
   };

@@ -171,7 +171,7 @@ export function createProcessRuntime({
     const workloads = await inTurns([...recorded, ...strays.values()], async (record) => {
       if (stopping.has(processId(record))) return [observedProcess(record, { phase: 'stopping' })];
       if (record.exit !== undefined || !(await monitor.isOfEarlierBoot(record))) return [await monitor.observe(record)];
-      await records.remove(record.name);
+      await records.remove(record.name).catch(() => undefined);
       return [];
     });
     return ok({ workloads: workloads.flat(), images: [] });
