@@ -77,6 +77,17 @@ export async function mostConnections(): Promise<{ readonly descriptors: number;
   return { descriptors, connections: Math.max(1, Math.floor((descriptors - RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_REQUEST)) };
 }
 
+/** Processes in the control group of this service that the kernel killed for want of memory; undefined if unknown. */
+export async function countOomKills(procDir = '/proc', cgroupDir = '/sys/fs/cgroup'): Promise<number | undefined> {
+  const groups = cgroupPaths(await readFile(join(procDir, 'self/cgroup'), 'utf8').catch(() => ''));
+  for (const { version, path } of groups) {
+    const file = version === 2 ? join(cgroupDir, path, 'memory.events') : join(cgroupDir, 'memory', path, 'memory.oom_control');
+    const kills = /^oom_kill ([0-9]+)$/m.exec(await readFile(file, 'utf8').catch(() => ''))?.[1];
+    if (kills !== undefined) return Number(kills);
+  }
+  return undefined;
+}
+
 /**
  * Succeeds if nothing listens on `127.0.0.1:port` or all addresses: servers such as whisper.cpp would silently share an
  * occupied port. The result may be outdated at once.

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
-import { checkPortFree } from '../host-probe.ts';
+import { checkPortFree, countOomKills } from '../host-probe.ts';
 import { observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
 import { RECORD_FILES, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
@@ -31,6 +31,15 @@ export function createProcessMonitor(
   /** Exits of own children; undefined while they run. */
   const children = new Map<WorkloadId, ProcessExit | undefined>();
   let boot: string | undefined;
+  /** Kills by the kernel before the last exit. */
+  let oomKills: number | undefined;
+
+  /** Whether the kernel has killed a process for want of memory since the last call. */
+  const isOutOfMemory = async (): Promise<boolean> => {
+    const before = oomKills;
+    oomKills = (await system.oomKills()) ?? before;
+    return before !== undefined && oomKills !== undefined && oomKills > before;
+  };
 
   /** Processes end with the machine, so this is no crash. An empty id is unknown. */
   const isOfEarlierBoot = async ({ bootId }: ProcessRecord): Promise<boolean> => {
@@ -95,20 +104,31 @@ export function createProcessMonitor(
     adopt({ child }: Pick<Launched, 'child'>, record: ProcessRecord, onExit: () => void): void {
       const id = processId(record);
       children.set(id, undefined);
-      child.once('exit', (code, signal) => {
-        const message = signal === null ? {} : { message: `Terminated by ${signal}` };
-        const exit: ProcessExit = { at: Date.now(), code: exitCode(code, signal), ...message };
+      if (oomKills === undefined) void isOutOfMemory();
+      const ended = async (code: number | null, signal: NodeJS.Signals | null): Promise<void> => {
+        const at = Date.now();
+        const outOfMemory = signal === 'SIGKILL' && (await isOutOfMemory());
+        const message = signal === null || outOfMemory ? {} : { message: `Terminated by ${signal}` };
+        const exit: ProcessExit = { at, code: exitCode(code, signal), ...message, ...(outOfMemory ? { outOfMemory } : {}) };
         children.set(id, exit);
         void endDescendants(record).catch(() => undefined);
-        void records.writeExit(record, exit).then(onExit, onExit);
-      });
+        await records.writeExit(record, exit);
+      };
+      child.once('exit', (code, signal) => void ended(code, signal).then(onExit, onExit));
     },
     forget: (id: WorkloadId) => void children.delete(id),
   };
 }
 
 /** What the runtime asks of the operating system. */
-export const createProcessSystem = () => ({ table: createProcessTable(), files: RECORD_FILES, launch, signal: sendSignal, checkPortFree });
+export const createProcessSystem = () => ({
+  table: createProcessTable(),
+  files: RECORD_FILES,
+  launch,
+  signal: sendSignal,
+  checkPortFree,
+  oomKills: async () => await countOomKills(),
+});
 export type ProcessSystem = ReturnType<typeof createProcessSystem>;
 
 interface Launched {

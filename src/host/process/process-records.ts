@@ -26,7 +26,12 @@ export const StoredRecord = z.object({
   port: z.object({ host: z.int(), container: z.int() }),
 });
 
-const ProcessExit = z.object({ code: z.int().exactOptional(), at: z.number(), message: z.string().exactOptional() });
+const ProcessExit = z.object({
+  code: z.int().exactOptional(),
+  at: z.number(),
+  message: z.string().exactOptional(),
+  outOfMemory: z.literal(true).exactOptional(),
+});
 export type ProcessExit = z.output<typeof ProcessExit>;
 /** A separate file, because recording an exit must not restore a record that is being removed. */
 const ExitRecord = z.object({ pid: z.int(), start: z.string(), exit: ProcessExit });

@@ -295,6 +295,25 @@ describe('The process runtime', () => {
     process.kill(child, 'SIGKILL');
   });
 
+  test('a server that the kernel killed for want of memory ran out of memory; one that somebody killed did not', async () => {
+    let kills = 4;
+    const counting = createProcessRuntime({
+      stateDir,
+      env: process.env,
+      resolveProgram: program,
+      system: { ...createProcessSystem(), oomKills: () => Promise.resolve(kills) },
+    });
+    for (const outOfMemory of [true, false]) {
+      await counting.apply(workload, signal());
+      kills += outOfMemory ? 1 : 0;
+      process.kill((await record()).pid, 'SIGKILL');
+      const ended = await eventually('the exit', async () => (await observed(counting)).find(({ phase }) => phase === 'exited'));
+      expect(ended.exit).toMatchObject({ code: 137, outOfMemory });
+      await eventually('its record', async () => readFile(recordPath().replace(/json$/, 'exit'), 'utf8'));
+      expect(await observed(open())).toMatchObject([{ exit: { outOfMemory } }]);
+    }
+  });
+
   test('processes of other users are not listed, whatever their environment says', async () => {
     const user = process.getuid?.() === 0 ? { uid: 65_534 } : {};
     const other = spawn('/bin/sleep', ['60'], { ...user, stdio: 'ignore', env: { INFERENCE_SVC_DEV_PROCESS: '{}' } });

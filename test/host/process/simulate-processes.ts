@@ -225,6 +225,7 @@ function createMachine(random: Random, stateDir: string) {
     signal(target) {
       for (const { pid, group } of [...processes.values()]) if (target === pid || target === -group) endBy(target, pid);
     },
+    oomKills: () => Promise.resolve(undefined),
     checkPortFree: async (port) => (servers().some(({ slot }) => portOf(slot ?? '') === port) ? portTaken(port) : ok(undefined)),
   });
   const endBy = (target: number, pid: number): void => {
