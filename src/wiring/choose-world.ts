@@ -67,10 +67,10 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
       { runtime: chosen.runtime, former: former.runtime },
       `Slots now run in "${chosen.runtime}"; those that still run in "${former.runtime}" serve until they are replaced`,
     );
-  const createBoth = (deviceMemory: ReadDeviceMemory): Runtime => {
-    const begun = async (): Promise<void> => await remember({ chosen, ...(former === undefined ? {} : { leaving: former }) });
-    return keepRuntime(create(deviceMemory), createFormer?.(deviceMemory), { begun, drained: async () => await remember({ chosen }) });
-  };
+  const createBoth = (deviceMemory: ReadDeviceMemory): Runtime =>
+    keepRuntime(create(deviceMemory), createFormer?.(deviceMemory), async (isDrained) => {
+      await remember({ chosen, ...(isDrained || former === undefined ? {} : { leaving: former }) });
+    });
   return await createHostWorld(choice, createBoth, chosen.runtime === 'process' ? programs : undefined);
 }
 
@@ -116,14 +116,10 @@ async function hasImages({ settings, toolboxManifest, log }: ServiceOptions): Pr
 }
 
 /**
- * Calls `begun` before the first start. Shows the workloads of a former runtime beside those of the present one, which
- * replaces them, and calls `drained` when there are none left.
+ * Shows the workloads of a former runtime beside those of the present one, which replaces them. Calls `remember` before
+ * the first start, and when nothing runs in the former runtime any more (`isDrained`).
  */
-export function keepRuntime(
-  runtime: Runtime,
-  former: Runtime | undefined,
-  { begun, drained }: { readonly begun: () => Promise<void>; readonly drained: () => Promise<void> },
-): Runtime {
+export function keepRuntime(runtime: Runtime, former: Runtime | undefined, remember: (isDrained: boolean) => Promise<void>): Runtime {
   let hasBegun = false;
   let isDrained = former === undefined;
   /** As last seen: a runtime that does not answer may still run them. */
@@ -136,12 +132,12 @@ export function keepRuntime(
       if (leaving?.ok === true) left = leaving.value.workloads;
       if (leaving?.ok === true && left.length === 0 && facts.ok) {
         isDrained = true;
-        await drained();
+        await remember(isDrained);
       }
       return facts.ok ? ok({ ...facts.value, workloads: [...facts.value.workloads, ...left] }) : facts;
     },
     async apply(workload, signal) {
-      if (!hasBegun) await begun();
+      if (!hasBegun) await remember(isDrained);
       hasBegun = true;
       return await runtime.apply(workload, signal);
     },

@@ -124,6 +124,8 @@ test('a change of the setting is remembered with the former runtime, until nothi
   const { runtime } = await worldOf('podman');
   expect(await runtime.observe([], AbortSignal.timeout(5000))).toMatchObject({ ok: true });
   expect(await memory()).toEqual({ chosen: { runtime: 'podman', socketPath: socketPath() } });
+  await runtime.apply(tinyWorkload({ port: 1 }, { host: '127.0.0.1', port: 1 }), AbortSignal.timeout(5000));
+  expect(await memory()).toEqual({ chosen: { runtime: 'podman', socketPath: socketPath() } });
 });
 
 describe('Workloads of a former runtime', () => {
@@ -141,10 +143,7 @@ describe('Workloads of a former runtime', () => {
   test('are observed beside those of the present one with their ports, and stopped where they run', async () => {
     const former = await runtimeWith('former');
     let drained = 0;
-    const both = keepRuntime(await runtimeWith('present'), former, {
-      begun: async () => undefined,
-      drained: async () => void (drained += 1),
-    });
+    const both = keepRuntime(await runtimeWith('present'), former, async () => void (drained += 1));
     expect(await namesIn(both)).toEqual(['present', 'former']);
     const facts = await both.observe([], signal);
     const found = facts.ok ? facts.value.workloads.find(({ name }) => name === 'former') : undefined;
@@ -164,10 +163,7 @@ describe('Workloads of a former runtime', () => {
       observe: async (...asked) => (answers ? await former.observe(...asked) : fail('retry', 'RuntimeUnreachable', 'No socket')),
     };
     let drained = 0;
-    const both = keepRuntime(await runtimeWith('present'), unreliable, {
-      begun: async () => undefined,
-      drained: async () => void (drained += 1),
-    });
+    const both = keepRuntime(await runtimeWith('present'), unreliable, async () => void (drained += 1));
     await namesIn(both);
     answers = false;
     expect([await namesIn(both), drained]).toEqual([['present', 'former'], 0]);
@@ -175,7 +171,7 @@ describe('Workloads of a former runtime', () => {
 
   test('do not hide that the present runtime does not answer', async () => {
     const present: Runtime = { ...(await runtimeWith('present')), observe: async () => fail('retry', 'RuntimeUnreachable', 'No socket') };
-    const both = keepRuntime(present, await runtimeWith('former'), { begun: async () => undefined, drained: async () => undefined });
+    const both = keepRuntime(present, await runtimeWith('former'), async () => undefined);
     expect(await namesIn(both)).toBe('RuntimeUnreachable');
   });
 });
