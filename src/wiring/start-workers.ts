@@ -17,7 +17,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 const PASSED_ON = ['NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'] as const;
 const MOST = 64;
 
-/** Lowers `SVC_MAX_CONNECTIONS` so that connections leave descriptors for the slots. Workers may pass on all of theirs. */
+/** Lowers `SVC_MAX_CONNECTIONS`, so that connections leave descriptors for slots. Workers may pass on all of theirs. */
 export async function fitConnections<Options extends Pick<ServiceOptions, 'settings' | 'log'>>(options: Options): Promise<Options> {
   const { settings, log } = options;
   const most = await mostConnections();

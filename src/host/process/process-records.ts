@@ -62,8 +62,7 @@ export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80
 
 /**
  * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
- * controller's knowledge holds and is written to the next directory at this path. A damaged file never replaces what this
- * controller knows.
+ * controller's knowledge holds and is written to the next directory at this path. Damaged files replace no knowledge.
  */
 export function createProcessRecords(directory: string, files: RecordFiles = RECORD_FILES) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);

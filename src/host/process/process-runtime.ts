@@ -41,13 +41,8 @@ export interface ProcessRuntimeOptions {
 /** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
 const WATCH_MS = 1000;
 
-export function createProcessRuntime({
-  stateDir,
-  resolveProgram,
-  deviceMemory,
-  env,
-  system = createProcessSystem(),
-}: ProcessRuntimeOptions): Runtime {
+export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
+  const { stateDir, resolveProgram, deviceMemory, env, system = createProcessSystem() } = options;
   const { table } = system;
   const search = async () => await findMarked(stateDir, table);
   const records = createProcessRecords(join(stateDir, 'run'), system.files);

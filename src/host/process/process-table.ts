@@ -113,8 +113,8 @@ interface MarkedProcess {
 }
 
 /**
- * Finds running processes of this state directory, whether or not they have a record: it may be lost after the directory
- * was moved, deleted or restored from a backup. Undefined if the system does not show environments.
+ * Finds running processes of this state directory, with or without a record: that may be lost after the directory was
+ * moved, deleted or restored from a backup. Undefined if the system does not show environments.
  */
 export async function findMarked(stateDir: string, table: ProcessTable): Promise<readonly MarkedProcess[] | undefined> {
   const pids = await table.list();
@@ -128,7 +128,7 @@ export async function findMarked(stateDir: string, table: ProcessTable): Promise
     if (identity === undefined || identity.zombie) return [];
     const values = marked.envNames.map((name): [string, string] => [name, valueOf(env, name) ?? '']);
     const record = { ...marked.record, pid, start: identity.start, bootId, env: Object.fromEntries(values) };
-    // Descendants inherit the environment and may lead groups of their own. Servers of version 0.2 do not name a leader.
+    // Descendants inherit it and may lead groups of their own. Servers of version 0.2 do not name a leader.
     const leader = valueOf(env, LEADER) ?? (argv?.includes(LAUNCHER) === true ? undefined : identity.group);
     return [{ record, group: identity.group, isServer: Number(leader) === pid }];
   });

@@ -223,7 +223,8 @@ function createMachine(random: Random, stateDir: string) {
       };
     },
     signal(target) {
-      for (const { pid, group } of [...processes.values()]) if (target === pid || target === -group) endBy(target, pid);
+      const targets = [...processes.values()].filter(({ pid, group }) => target === pid || target === -group);
+      for (const { pid } of targets) endBy(target, pid);
     },
     oomKills: () => Promise.resolve(undefined),
     checkPortFree: async (port) => (servers().some(({ slot }) => portOf(slot ?? '') === port) ? portTaken(port) : ok(undefined)),

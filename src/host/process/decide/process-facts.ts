@@ -26,7 +26,7 @@ export const nameOfProcessId = (id: WorkloadId): string => id.split(':', 1)[0] ?
 
 export function observedProcess(record: ProcessRecord, { phase, argv, env }: ProcessState): ObservedWorkload {
   const { name, slot, revision, generation, startedAt, port, exit } = record;
-  // Such a process is the one that was started. A wrapper script may have changed arguments and variables before `exec`.
+  // It is the process that was started. A wrapper script may have changed arguments and variables before `exec`.
   const isOurs = env?.some((line) => line.startsWith(`${MARK}=`)) === true;
   return {
     id: processId(record),
