@@ -110,7 +110,7 @@ describe('The process runtime, after a loss,', () => {
     expect(await next.apply(workload, signal())).toEqual(applied);
     // As an earlier version left it: another process has the record of this name.
     const port = await freePort();
-    const other = await createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env });
+    const other = createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env });
     await mkdir(`${stateDir}-other`);
     await other.apply({ ...workload, port: { host: port, container: port } }, signal());
     const otherRecord = await readFile(join(`${stateDir}-other`, 'run', `${workload.name}.json`), 'utf8');

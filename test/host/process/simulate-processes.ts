@@ -123,7 +123,7 @@ function createMachine(random: Random, stateDir: string) {
   };
   /** Every operation that opens a file. */
   const opens = async (): Promise<void> => {
-    await undefined;
+    await Promise.resolve();
     if (faults === 'exhausted') failure('EMFILE');
     if (faults === 'few' && random.chance(0.05)) failure(random.pick(['EMFILE', 'EIO', 'ENFILE']));
   };
@@ -205,7 +205,7 @@ function createMachine(random: Random, stateDir: string) {
       },
     },
     async launch(command, env) {
-      await undefined;
+      await Promise.resolve();
       if (faults === 'exhausted') return { error: 'spawn EMFILE' };
       const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
       const launcher = create({ env: variables, argv: ['/bin/sh', LAUNCHER, ...command] });
