@@ -21,7 +21,7 @@ import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState, lockDirectories, type DirectoryLocks } from './wiring/guard-state.ts';
 import { listen, listenLocally, makeDirectories } from './wiring/service-parts.ts';
-import { countProcesses, startWorkers } from './wiring/start-workers.ts';
+import { countProcesses, fitConnections, startWorkers } from './wiring/start-workers.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
 export interface Service extends ListenFacts {
@@ -36,7 +36,8 @@ const EXIT_STOP_MS = 30_000;
 const PARKED_SHARE = 0.5;
 const EMPTY_POLL_MS = 25;
 
-export async function createService(options: ServiceOptions): Promise<Result<Service>> {
+export async function createService(given: ServiceOptions): Promise<Result<Service>> {
+  const options = await fitConnections(given);
   const { settings, log } = options;
   const made = await makeDirectories(settings);
   if (!made.ok) return made;

@@ -3,12 +3,12 @@
  * change. Callers read everything. Survives deletion and re-creation of the directory, and polls where the system
  * cannot watch.
  */
-import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { watch as watchFiles, type ChokidarOptions, type FSWatcher } from 'chokidar';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
+import { ifThere } from './write-file.ts';
 
 export interface WatchDirectoryOptions {
   readonly directory: string;
@@ -63,7 +63,7 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
   const checkIdentity = async () => {
     if (checking) return;
     checking = true;
-    const present = await identityOf(directory);
+    const present = await identityOf(directory).catch(() => identity);
     checking = false;
     if (signal.aborted || present === identity) return;
     identity = present;
@@ -98,9 +98,9 @@ function chokidarOptions({ directory, names }: WatchDirectoryOptions, polling: b
   };
 }
 
-/** Differs from a later directory at the same path. Undefined if there is none. */
+/** Differs from a later directory at the same path. Undefined if there is none. Throws if that cannot be told. */
 export async function identityOf(directory: string): Promise<string | undefined> {
-  const facts = await stat(directory, { bigint: true }).catch((): BigIntStats | undefined => undefined);
+  const facts = await ifThere(stat(directory, { bigint: true }));
   return facts?.isDirectory() === true ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : undefined;
 }
 

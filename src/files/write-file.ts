@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { renameSync, utimesSync } from 'node:fs';
 import { chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf } from '../platform/error-text.ts';
+import { codeOf, isAbsent } from '../platform/error-text.ts';
 
 export interface FileOwner {
   readonly uid: number;
@@ -113,9 +113,12 @@ export async function makeSubdirectory(directory: string, mode?: number): Promis
 }
 
 /** Lists a directory; empty if it does not exist. Throws the system's error otherwise. */
-export async function listDirectory(directory: string): Promise<readonly string[]> {
-  return await readdir(directory).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return [];
+export const listDirectory = async (directory: string): Promise<readonly string[]> => (await ifThere(readdir(directory))) ?? [];
+
+/** Undefined if the file or process does not exist. Throws the system's error otherwise. */
+export async function ifThere<T>(reading: Promise<T>): Promise<T | undefined> {
+  return await reading.catch((error: unknown) => {
+    if (isAbsent(error)) return undefined;
     throw error;
   });
 }

@@ -64,6 +64,30 @@ export function createHostProbe({ procDir = '/proc', cgroupDir = '/sys/fs/cgroup
   };
 }
 
+/** Kept free for files, processes, probes and downloads, also under the most connections. */
+const RESERVED_DESCRIPTORS = 256;
+/** The connection of the client, and the one to its server. */
+const DESCRIPTORS_PER_REQUEST = 2;
+
+/** How many connections the descriptors of a process suffice for; undefined where the system does not tell. */
+export async function mostConnections(): Promise<{ readonly descriptors: number; readonly connections: number } | undefined> {
+  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
+  const descriptors = Number(/^Max open files +([0-9]+)/m.exec(limits)?.[1]);
+  if (!Number.isFinite(descriptors)) return undefined;
+  return { descriptors, connections: Math.max(1, Math.floor((descriptors - RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_REQUEST)) };
+}
+
+/** Processes in the control group of this service that the kernel killed for want of memory; undefined if unknown. */
+export async function countOomKills(procDir = '/proc', cgroupDir = '/sys/fs/cgroup'): Promise<number | undefined> {
+  const groups = cgroupPaths(await readFile(join(procDir, 'self/cgroup'), 'utf8').catch(() => ''));
+  for (const { version, path } of groups) {
+    const file = version === 2 ? join(cgroupDir, path, 'memory.events') : join(cgroupDir, 'memory', path, 'memory.oom_control');
+    const kills = /^oom_kill ([0-9]+)$/m.exec(await readFile(file, 'utf8').catch(() => ''))?.[1];
+    if (kills !== undefined) return Number(kills);
+  }
+  return undefined;
+}
+
 /**
  * Succeeds if nothing listens on `127.0.0.1:port` or all addresses: servers such as whisper.cpp would silently share an
  * occupied port. The result may be outdated at once.

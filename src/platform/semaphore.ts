@@ -63,3 +63,14 @@ export function createKeyedLock(): KeyedLock {
     }
   };
 }
+
+/** More open files at once would exhaust the descriptors of a process with a low limit. */
+const FILES_AT_ONCE = 16;
+
+/** Maps items with work that opens files, a few at a time. */
+export async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results: R[] = [];
+  for (let from = 0; from < items.length; from += FILES_AT_ONCE)
+    results.push(...(await Promise.all(items.slice(from, from + FILES_AT_ONCE).map(work))));
+  return results;
+}

@@ -1,28 +1,164 @@
-/** Chooses the world of the service: the runtime in the settings, or the first one that is available. */
+/**
+ * Chooses the world of the service. A machine keeps the runtime that it started with:
+ *
+ *     SVC_RUNTIME is "podman", "process" or "kube"     this one
+ *     it is "auto", and slots have run here before     the runtime that they run in, also while podman does not answer
+ *     it is "auto", for the first time                 podman where it answers and has an image of a slot, else kube in
+ *                                                      a cluster, else processes
+ *
+ * After a change of the setting, workloads of the former runtime serve until those of the new one do.
+ */
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { createToolboxSource } from '../files/toolbox-manifest.ts';
+import { ifThere, listDirectory, writeJsonAtomically } from '../files/write-file.ts';
+import type { ReadDeviceMemory } from '../host/hardware/device-memory.ts';
 import { createProcessRuntime, type ProcessRuntimeOptions } from '../host/process/process-runtime.ts';
-import { fail, type Result } from '../schema/words/failure.ts';
+import { createTomlDirectory } from '../host/slots/toml-directory.ts';
+import { parseJson } from '../platform/decide/parse-json.ts';
+import { messageOf } from '../platform/error-text.ts';
+import type { ObservedWorkload, Runtime } from '../reconciler/ports.ts';
+import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { fail, ok, type Result } from '../schema/words/failure.ts';
+import type { WorkloadId } from '../schema/words/names.ts';
 import { createHostWorld } from './host-world.ts';
-import type { ServiceOptions, World } from './world.ts';
+import type { OwnProgram, ServiceOptions, World } from './world.ts';
+
+const Chosen = z.object({ runtime: z.enum(['process', 'podman']), socketPath: z.string().exactOptional() });
+type Chosen = z.output<typeof Chosen>;
+/** `<state>/runtime.json`. `leaving`: the runtime before, until nothing runs in it. */
+const Memory = z.object({ chosen: Chosen, leaving: Chosen.exactOptional() });
+type Memory = z.output<typeof Memory>;
 
 export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>> {
-  const { settings, env } = choice;
+  const { settings, env, log } = choice;
   const { SVC_RUNTIME: wanted } = settings;
   if (wanted === 'kube') return clusterWorld(choice);
-  if (wanted === 'process') return processWorld(choice);
-  const { createPodmanRuntime, findPodmanSocket, podmanAnswers } = await loadPodman();
-  const socketPath = await findPodmanSocket(env);
-  if (socketPath !== undefined && (wanted === 'podman' || (await podmanAnswers(socketPath)))) {
-    return await createHostWorld(choice, (deviceMemory) =>
-      createPodmanRuntime({ socketPath, instance: settings.SVC_CONFIG_DIR, deviceMemory }),
-    );
-  }
-  if (wanted === 'podman') {
+  const before = await recall(settings.SVC_STATE_DIR).catch((error: unknown) => messageOf(error));
+  if (typeof before === 'string')
+    return fail('stalled', 'SettingUnusable', `The runtime of the slots is not known: ${before}; make it readable`);
+  const chosen = await choose(choice, before?.chosen);
+  if (chosen === undefined) {
     const message = 'No podman socket was found: start podman with "systemctl enable --now podman.socket", or set "SVC_PODMAN_SOCKET"';
     return fail('stalled', 'PodmanNotFound', message);
   }
-  if (existsSync(SERVICE_ACCOUNT_TOKEN)) return clusterWorld(choice);
-  return processWorld(choice);
+  if (chosen === 'kube') return clusterWorld(choice);
+  const former = [before?.leaving, before?.chosen].find((each) => each !== undefined && each.runtime !== chosen.runtime);
+  const remember = async (memory: Memory): Promise<void> =>
+    await writeJsonAtomically(join(settings.SVC_STATE_DIR, MEMORY_FILE), memory, 0o600).catch((error: unknown) =>
+      log.warn({ error: messageOf(error) }, `Writing "${MEMORY_FILE}" failed; the runtime may be chosen anew at the next start`),
+    );
+  const open = async (one: Chosen): Promise<(deviceMemory: ReadDeviceMemory) => Runtime> => {
+    const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: instance } = settings;
+    const { socketPath } = one;
+    if (socketPath === undefined)
+      return (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram: resolverOf(programs), deviceMemory });
+    const { createPodmanRuntime } = await loadPodman();
+    return (deviceMemory) => createPodmanRuntime({ socketPath, instance, deviceMemory });
+  };
+  const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
+  const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
+  const create = await open(chosen);
+  const createFormer = former && (await open(former));
+  if (former !== undefined)
+    log.warn(
+      { runtime: chosen.runtime, former: former.runtime },
+      `Slots now run in "${chosen.runtime}"; those that still run in "${former.runtime}" serve until they are replaced`,
+    );
+  const createBoth = (deviceMemory: ReadDeviceMemory): Runtime =>
+    keepRuntime(create(deviceMemory), createFormer?.(deviceMemory), async (isDrained) => {
+      await remember({ chosen, ...(isDrained || former === undefined ? {} : { leaving: former }) });
+    });
+  return await createHostWorld(choice, createBoth, chosen.runtime === 'process' ? programs : undefined);
+}
+
+const MEMORY_FILE = 'runtime.json';
+
+/** Throws the system's error if that cannot be read. Versions up to 0.2 left nothing but records of processes. */
+async function recall(stateDir: string): Promise<Memory | undefined> {
+  const memory = Memory.safeParse(parseJson((await ifThere(readFile(join(stateDir, MEMORY_FILE), 'utf8'))) ?? '')).data;
+  if (memory !== undefined) return memory;
+  const records = await listDirectory(join(stateDir, 'run'));
+  return records.some((name) => name.endsWith('.json')) ? { chosen: { runtime: 'process' } } : undefined;
+}
+
+/** Undefined if podman was asked for and was not found. */
+async function choose(choice: ServiceOptions, before: Chosen | undefined): Promise<Chosen | 'kube' | undefined> {
+  const { settings, env } = choice;
+  const { SVC_RUNTIME: wanted } = settings;
+  const kept = wanted === 'auto' ? before : undefined;
+  if (wanted === 'process' || kept?.runtime === 'process') return { runtime: 'process' };
+  const { findPodmanSocket, podmanAnswers } = await loadPodman();
+  const socketPath = (await findPodmanSocket(env)) ?? kept?.socketPath;
+  const isPodman = wanted === 'podman' || kept !== undefined;
+  if (socketPath === undefined && isPodman) return undefined;
+  if (socketPath !== undefined && (isPodman || ((await podmanAnswers(socketPath)) && (await hasImages(choice)))))
+    return { runtime: 'podman', socketPath };
+  return existsSync(SERVICE_ACCOUNT_TOKEN) ? 'kube' : { runtime: 'process' };
+}
+
+/** Whether an image of a wanted slot is known; without slots, any image. */
+async function hasImages({ settings, toolboxManifest, log }: ServiceOptions): Promise<boolean> {
+  const { SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir } = settings;
+  const quiet = { ...log, warn: () => undefined };
+  const images = await createToolboxSource({ shipped: toolboxManifest, local: join(configDir, 'toolboxes.toml'), log: quiet }).read();
+  const places = { directory: join(configDir, 'slots'), lastGoodDirectory: join(stateDir, 'slots') };
+  const read = await createTomlDirectory({ ...places, quietPeriodMs: 0, log: quiet }).read(AbortSignal.timeout(READ_WITHIN_MS));
+  const specs = read.ok ? [...read.value.slots.values()].map(({ spec }) => spec).filter(({ enabled }) => enabled) : [];
+  const hasImage = (kind: ProviderKind, backends: readonly Backend[]): boolean =>
+    backends.some((backend) => images.find(kind, backend) !== undefined);
+  if (specs.length === 0) return PROVIDER_KIND_NAMES.some((kind) => hasImage(kind, PROVIDER_KINDS[kind].backends));
+  return specs.some(({ provider, backend, backendGiven }) =>
+    hasImage(provider, backendGiven ? [backend] : PROVIDER_KINDS[provider].backends),
+  );
+}
+
+/**
+ * Shows the workloads of a former runtime beside those of the present one, which replaces them. Calls `remember` before
+ * the first start, and when nothing runs in the former runtime any more (`isDrained`).
+ */
+export function keepRuntime(runtime: Runtime, former: Runtime | undefined, remember: (isDrained: boolean) => Promise<void>): Runtime {
+  let hasBegun = false;
+  let isDrained = former === undefined;
+  /** As last seen: a runtime that does not answer may still run them. */
+  let left: readonly ObservedWorkload[] = [];
+  const runtimeOf = (id: WorkloadId): Runtime => (former !== undefined && left.some((each) => each.id === id) ? former : runtime);
+  return {
+    ...runtime,
+    async observe(images, signal) {
+      const [facts, leaving] = await Promise.all([runtime.observe(images, signal), isDrained ? undefined : former?.observe([], signal)]);
+      if (leaving?.ok === true) left = leaving.value.workloads;
+      if (leaving?.ok === true && left.length === 0 && facts.ok) {
+        isDrained = true;
+        await remember(isDrained);
+      }
+      return facts.ok ? ok({ ...facts.value, workloads: [...facts.value.workloads, ...left] }) : facts;
+    },
+    async apply(workload, signal) {
+      if (!hasBegun) await remember(isDrained);
+      hasBegun = true;
+      return await runtime.apply(workload, signal);
+    },
+    stop: async (id, options, signal) => await runtimeOf(id).stop(id, options, signal),
+    logs: (id, options, signal) => runtimeOf(id).logs(id, options, signal),
+    changes(wake, signal) {
+      runtime.changes(wake, signal);
+      former?.changes(wake, signal);
+    },
+  };
+}
+
+/** Files are read within milliseconds. */
+const READ_WITHIN_MS = 15_000;
+
+function resolverOf(programs: readonly OwnProgram[]): ProcessRuntimeOptions['resolveProgram'] {
+  return async (name, signal) => {
+    const program = programs.find((each) => each.name === name);
+    if (program !== undefined) return program.resolve(signal);
+    return fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
+  };
 }
 
 /** Imported only in a cluster, because the Kubernetes client is large. */
@@ -40,17 +176,4 @@ async function loadPodman() {
     ...(await import('../host/podman/podman-runtime.ts')),
     ...(await import('../host/podman/podman-api.ts')),
   };
-}
-
-async function processWorld(choice: ServiceOptions): Promise<Result<World>> {
-  const { settings, env, log } = choice;
-  const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
-  const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
-  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal) => {
-    const program = programs.find((each) => each.name === name);
-    if (program !== undefined) return program.resolve(signal);
-    return fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
-  };
-  const { SVC_STATE_DIR: stateDir } = settings;
-  return createHostWorld(choice, (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram, deviceMemory }), programs);
 }

@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createServer } from 'node:net';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
+import { mostConnections } from '../host/host-probe.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -16,6 +17,18 @@ import type { Settings } from '../schema/settings/settings.ts';
 /** Variables that change how Node itself works, or which certificates it trusts when images are fetched. */
 const PASSED_ON = ['NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'TZ'] as const;
 const MOST = 64;
+
+/** Lowers `SVC_MAX_CONNECTIONS`, so that connections leave descriptors for slots. Workers may pass on all of theirs. */
+export async function fitConnections<Options extends Pick<ServiceOptions, 'settings' | 'log'>>(options: Options): Promise<Options> {
+  const { settings, log } = options;
+  const most = await mostConnections();
+  if (most === undefined || settings.SVC_MAX_CONNECTIONS <= most.connections) return options;
+  log.warn(
+    most,
+    `"SVC_MAX_CONNECTIONS" is ${most.connections}, because this process may open ${most.descriptors} files: raise "LimitNOFILE"`,
+  );
+  return { ...options, settings: { ...settings, SVC_MAX_CONNECTIONS: most.connections } };
+}
 
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,

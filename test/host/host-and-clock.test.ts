@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createClock } from '../../src/platform/clock.ts';
-import { createHostProbe } from '../../src/host/host-probe.ts';
+import { countOomKills, createHostProbe } from '../../src/host/host-probe.ts';
 import { createProbeIo } from '../../src/platform/probe-io.ts';
 import type { Hardware } from '../../src/schema/status/hardware.ts';
 import { recordedHardware } from '../support/hardware/recorded-machines.ts';
@@ -26,6 +26,15 @@ describe('createHostProbe()', () => {
     return createHostProbe({ procDir: join(dir, 'proc'), cgroupDir: join(dir, 'cgroup') }).read(AbortSignal.timeout(5000));
   };
   const meminfo = 'MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n';
+
+  test.each([
+    ['0::/system.slice/svc.service\n', 'cgroup/system.slice/svc.service/memory.events', 'low 0\noom 3\noom_kill 2\noom_group_kill 0\n', 2],
+    ['4:memory:/svc\n0::/\n', 'cgroup/memory/svc/memory.oom_control', 'oom_kill_disable 0\nunder_oom 0\noom_kill 5\n', 5],
+    ['0::/\n', 'cgroup/elsewhere', '', undefined],
+  ])('counts kills of the kernel for want of memory in the group %j', async (group, file, text, kills) => {
+    await read({ 'proc/self/cgroup': group, [file]: text });
+    expect(await countOomKills(join(dir, 'proc'), join(dir, 'cgroup'))).toBe(kills);
+  });
 
   test('reads the hardware as well if it is told how, and limits its memory to that of the container', async () => {
     const hardware = recordedHardware('w7900');

@@ -132,3 +132,12 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     expect(known(tracker)?.origin?.memory['host']).toBe(1000);
   });
 });
+
+test('a port that another program used is tried again after a minute', () => {
+  const tracker = createTracker();
+  tracker.portTaken(18_080, 1000);
+  tracker.portTaken(18_081, 31_000);
+  expect([...tracker.facts(60_999).takenPorts]).toEqual([18_080, 18_081]);
+  expect([...tracker.facts(61_000).takenPorts]).toEqual([18_081]);
+  expect([...tracker.facts(91_000).takenPorts]).toEqual([]);
+});

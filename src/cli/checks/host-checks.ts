@@ -5,7 +5,7 @@ import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
 import { podmanAnswers, findPodmanSocket } from '../../host/podman/podman-api.ts';
-import { listenError } from '../../host/host-probe.ts';
+import { listenError, mostConnections } from '../../host/host-probe.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
@@ -57,6 +57,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkHardware(settings, env),
       checkModelsDir(settings),
       checkAddress(settings),
+      checkDescriptors(settings),
     ])),
     checkMemory(settings),
   ];
@@ -67,6 +68,15 @@ export function checkNode(): Check {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
   const enough = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
   return enough ? ok('node', version) : fail('node', version, `Use Node ${MIN_NODE.join('.')} or newer`);
+}
+
+async function checkDescriptors({ SVC_MAX_CONNECTIONS: wanted, SVC_WORKERS: workers }: Settings): Promise<Check> {
+  const most = await mostConnections();
+  if (most === undefined) return ok('open files', 'The system has no limit that can be read');
+  const found = `${most.descriptors} files may be open, enough for ${most.connections} connections`;
+  if (wanted <= most.connections) return ok('open files', found);
+  const hint = `Raise the limit ("LimitNOFILE", "ulimit -n"), or lower SVC_MAX_CONNECTIONS (${wanted}); the service accepts no more`;
+  return warn('open files', workers === 1 ? found : `${found} of all workers`, hint);
 }
 
 async function checkConfigDir({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {

@@ -1,4 +1,5 @@
 /** Runs workloads as podman containers, through podman's REST API. */
+import { uptime } from 'node:os';
 import type { Runtime, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
@@ -48,7 +49,17 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
 
   return {
     traits: { kind: 'podman', images: true, network: 'published', modelsTarget: '/models' },
-    observe: observer.observe,
+    async observe(images, signal) {
+      const facts = await observer.observe(images, signal);
+      if (!facts.ok) return facts;
+      // What ended with the machine is no crash: its slot starts as if it had not run.
+      const bootedAt = Date.now() - uptime() * 1000;
+      const ended = facts.value.workloads.filter(
+        ({ exit, phase }) => phase === 'exited' && exit !== undefined && exit.at > 0 && exit.at < bootedAt,
+      );
+      for (const { id } of ended) await containers.remove(id, signal);
+      return ok({ ...facts.value, workloads: facts.value.workloads.filter((workload) => !ended.includes(workload)) });
+    },
     async pull(image, onProgress, signal) {
       const pulled = await pullImage(api, image, onProgress, signal);
       observer.forget('images');

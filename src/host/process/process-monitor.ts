@@ -2,42 +2,82 @@
  * Starts processes, and knows which are alive and how others ended: own children by their exit event, others by the
  * process table.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
-import { observedProcess, processId, LAUNCHER } from './decide/process-facts.ts';
-import type { ProcessExit, ProcessRecord, ProcessRecords } from './process-records.ts';
+import { checkPortFree, countOomKills } from '../host-probe.ts';
+import { observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
+import { RECORD_FILES, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
-import type { ProcessTable } from './process-table.ts';
+import { createProcessTable, type findMarked } from './process-table.ts';
 import { sleep } from '../../platform/clock.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
 export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 
 const POLL_MS = 20;
+/** Only a process stuck in the kernel survives SIGKILL longer. */
+export const KILL_WAIT_MS = 10_000;
 
-export function createProcessMonitor(table: ProcessTable, records: ProcessRecords, memory: ProcessMemoryReader) {
+/** `search` finds the running processes of this state directory. */
+export function createProcessMonitor(
+  system: ProcessSystem,
+  records: ProcessRecords,
+  memory: ProcessMemoryReader,
+  search: () => ReturnType<typeof findMarked>,
+) {
+  const { table } = system;
   /** Exits of own children; undefined while they run. */
   const children = new Map<WorkloadId, ProcessExit | undefined>();
+  let boot: string | undefined;
+  /** Kills by the kernel before the last exit. */
+  let oomKills: number | undefined;
 
+  /** Whether the kernel has killed a process for want of memory since the last call. */
+  const isOutOfMemory = async (): Promise<boolean> => {
+    const before = oomKills;
+    oomKills = (await system.oomKills()) ?? before;
+    return before !== undefined && oomKills !== undefined && oomKills > before;
+  };
+
+  /** Processes end with the machine, so this is no crash. An empty id is unknown. */
+  const isOfEarlierBoot = async ({ bootId }: ProcessRecord): Promise<boolean> => {
+    boot ??= await table.bootId();
+    return bootId !== '' && boot !== '' && bootId !== boot;
+  };
+
+  /** Rejects if that cannot be told. */
   const isAlive = async (record: ProcessRecord): Promise<boolean> => {
     if (record.exit !== undefined) return false;
     const id = processId(record);
     if (children.has(id)) return children.get(id) === undefined;
-    if (record.bootId !== (await table.bootId())) return false;
+    if (await isOfEarlierBoot(record)) return false;
     const identity = await table.read(record.pid);
     return identity !== undefined && identity.start === record.start && !identity.zombie;
   };
 
-  /** A process of an earlier controller. */
-  const unknownExit = async (record: ProcessRecord): Promise<ProcessExit> => {
-    const rebooted = record.bootId !== (await table.bootId());
-    return { at: Date.now(), message: rebooted ? 'The machine was restarted' : 'It ended while its controller was not running' };
+  /**
+   * Kills what a dead server left behind; it would keep memory and port. Returns whether it is gone. Process groups are
+   * reused, so the environment proves whose a process is. A group exists until its last process has ended.
+   */
+  const endDescendants = async (record: ProcessRecord): Promise<boolean> => {
+    const deadline = performance.now() + KILL_WAIT_MS;
+    for (;;) {
+      const marked = await search();
+      if (marked === undefined && children.has(processId(record))) system.signal(-record.pid, 'SIGKILL');
+      const left = (marked ?? []).filter(({ record: { name, startedAt } }) => name === record.name && startedAt === record.startedAt);
+      if (left.length === 0) return true;
+      if (performance.now() >= deadline) return false;
+      for (const each of left) system.signal(each.group === record.pid ? -record.pid : each.record.pid, 'SIGKILL');
+      await sleep(POLL_MS);
+    }
   };
 
   return {
     isAlive,
+    isOfEarlierBoot,
+    endDescendants,
     /** Whether the process ended in time and before the signal aborted. */
     async waitForExit(record: ProcessRecord, withinMs: number, signal: AbortSignal): Promise<boolean> {
       const deadline = performance.now() + withinMs;
@@ -52,29 +92,48 @@ export function createProcessMonitor(table: ProcessTable, records: ProcessRecord
         const [argv, env, memoryBytes] = await Promise.all([table.argv(record.pid), table.env(record.pid), memory.read(record.pid)]);
         return { ...observedProcess(record, { phase: 'running', argv, env }), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
       }
-      const exit = record.exit ?? children.get(processId(record)) ?? (await unknownExit(record));
-      if (record.exit === undefined) void records.writeExit(record, exit).catch(() => undefined);
+      const unknown = { at: Date.now(), message: 'It ended while its controller was not running' };
+      const exit = record.exit ?? children.get(processId(record)) ?? unknown;
+      if (record.exit === undefined) {
+        void records.writeExit(record, exit).catch(() => undefined);
+        void endDescendants(record).catch(() => undefined);
+      }
       return observedProcess({ ...record, exit }, { phase: 'exited' });
     },
     /** Monitors an own child. Calls `onExit` after its exit was recorded. */
-    adopt({ child, pid }: Launched, record: ProcessRecord, onExit: () => void): void {
+    adopt({ child }: Pick<Launched, 'child'>, record: ProcessRecord, onExit: () => void): void {
       const id = processId(record);
       children.set(id, undefined);
-      child.once('exit', (code, signal) => {
-        const message = signal === null ? {} : { message: `Terminated by ${signal}` };
-        const exit: ProcessExit = { at: Date.now(), code: exitCode(code, signal), ...message };
+      if (oomKills === undefined) void isOutOfMemory();
+      const ended = async (code: number | null, signal: NodeJS.Signals | null): Promise<void> => {
+        const at = Date.now();
+        const outOfMemory = signal === 'SIGKILL' && (await isOutOfMemory());
+        const message = signal === null || outOfMemory ? {} : { message: `Terminated by ${signal}` };
+        const exit: ProcessExit = { at, code: exitCode(code, signal), ...message, ...(outOfMemory ? { outOfMemory } : {}) };
         children.set(id, exit);
-        // Its descendants must not survive and occupy its port.
-        signalGroup(pid, 'SIGKILL');
-        void records.writeExit(record, exit).then(onExit, onExit);
-      });
+        void endDescendants(record).catch(() => undefined);
+        await records.writeExit(record, exit);
+      };
+      child.once('exit', (code, signal) => void ended(code, signal).then(onExit, onExit));
     },
     forget: (id: WorkloadId) => void children.delete(id),
   };
 }
 
+/** What the runtime asks of the operating system. */
+export const createProcessSystem = () => ({
+  table: createProcessTable(),
+  files: RECORD_FILES,
+  launch,
+  signal: sendSignal,
+  checkPortFree,
+  oomKills: async () => await countOomKills(),
+});
+export type ProcessSystem = ReturnType<typeof createProcessSystem>;
+
 interface Launched {
-  readonly child: ChildProcess;
+  /** Emits `exit`. */
+  readonly child: { once(event: 'exit', listener: (code: number | null, signal: NodeJS.Signals | null) => void): unknown };
   readonly pid: number;
   /** Runs the program. Until then the launcher ends with this controller, so no unrecorded process runs. */
   go(): void;
@@ -83,10 +142,10 @@ interface Launched {
 }
 
 /** Program and arguments are passed as arguments, never parsed by the shell. */
-const WAIT_THEN_EXEC = 'read -r go && exec "$@" </dev/null';
+const WAIT_THEN_EXEC = `read -r go && export ${LEADER}=$$ && exec "$@" </dev/null`;
 
 /** Starts a detached launcher that survives the controller. Resolves to an error message if that fails. */
-export function launch(
+function launch(
   command: readonly string[],
   env: Readonly<Record<string, string>>,
   logFile: number,
@@ -127,10 +186,10 @@ export function childEnv(
   return { ...Object.fromEntries(inherited), ...workload };
 }
 
-/** Signals a process group; succeeds if it has exited. The caller has just checked that the group is ours. */
-export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+/** `target`: a process, or a negative group. Succeeds if it has exited. */
+function sendSignal(target: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(-pid, signal);
+    process.kill(target, signal);
   } catch (error) {
     if (!['ESRCH', 'EPERM'].includes(codeOf(error))) throw error;
   }

@@ -1,10 +1,10 @@
 /** Records processes in `<state>/run/<name>.json` and `<name>.exit` for the next controller. */
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { identityOf } from '../../files/watch-directory.ts';
-import { makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
-import { createKeyedLock } from '../../platform/semaphore.ts';
+import { ifThere, listDirectory, makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
+import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { Revision, SlotName } from '../../schema/words/names.ts';
 
@@ -26,7 +26,12 @@ export const StoredRecord = z.object({
   port: z.object({ host: z.int(), container: z.int() }),
 });
 
-const ProcessExit = z.object({ code: z.int().exactOptional(), at: z.number(), message: z.string().exactOptional() });
+const ProcessExit = z.object({
+  code: z.int().exactOptional(),
+  at: z.number(),
+  message: z.string().exactOptional(),
+  outOfMemory: z.literal(true).exactOptional(),
+});
 export type ProcessExit = z.output<typeof ProcessExit>;
 /** A separate file, because recording an exit must not restore a record that is being removed. */
 const ExitRecord = z.object({ pid: z.int(), start: z.string(), exit: ProcessExit });
@@ -37,73 +42,106 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
 
 export type ProcessRecords = ReturnType<typeof createProcessRecords>;
 
+/** Each function rejects with the system's error if it cannot tell or do what it is asked. */
+export const RECORD_FILES = {
+  /** Undefined if there is no such file. */
+  read: async (path: string): Promise<string | undefined> => await ifThere(readFile(path, 'utf8')),
+  list: listDirectory,
+  async write(path: string, content: unknown): Promise<void> {
+    // The environment may contain the user's secrets.
+    await makeSubdirectory(dirname(path), 0o700);
+    await writeJsonAtomically(path, content, 0o600);
+  },
+  remove: async (path: string): Promise<void> => await rm(path, { force: true }),
+  identity: identityOf,
+};
+type RecordFiles = typeof RECORD_FILES;
+
 /** Whether the name is valid as a file name. */
 export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
 
 /**
  * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
- * controller's knowledge holds and is written to the next directory at this path.
+ * controller's knowledge holds and is written to the next directory at this path. Damaged files replace no knowledge.
  */
-export function createProcessRecords(directory: string) {
+export function createProcessRecords(directory: string, files: RecordFiles = RECORD_FILES) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
-  const text = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
   /** Records of the last read, and later writes. */
   const known = new Map<string, ProcessRecord>();
+  /** Names of damaged files. */
+  let damaged: ReadonlySet<string> = new Set();
   /** Their directory; undefined if there was none yet. */
   let home: string | undefined;
   /** Serializes changes of one process: a late exit must not leave a file behind. */
   const lock = createKeyedLock();
 
-  const isElsewhere = async (): Promise<boolean> => home !== undefined && (await identityOf(directory)) !== home;
-  // The environment may contain the user's secrets.
-  const replace = async (path: string, content: unknown): Promise<void> => {
-    await makeSubdirectory(directory, 0o700);
-    await writeJsonAtomically(path, content, 0o600);
-  };
+  const isElsewhere = async (): Promise<boolean> => home !== undefined && (await files.identity(directory)) !== home;
   const writeRecord = async ({ exit: _none, ...record }: ProcessRecord): Promise<void> => {
-    await replace(pathOf(record.name), record);
+    await files.write(pathOf(record.name), record);
     known.set(record.name, record);
-    home ??= await identityOf(directory);
+    home ??= await files.identity(directory);
   };
-  const readFiles = async (name: string): Promise<ProcessRecord | undefined> => {
-    const record = StoredRecord.safeParse(parseJson(await text(pathOf(name)))).data;
-    if (record?.name !== name) return undefined;
-    const ended = ExitRecord.safeParse(parseJson(await text(exitPathOf(name)))).data;
+  const readExit = async (record: ProcessRecord): Promise<ProcessRecord> => {
+    const ended = ExitRecord.safeParse(parseJson((await files.read(exitPathOf(record.name))) ?? '')).data;
     return ended?.pid === record.pid && ended.start === record.start ? { ...record, exit: ended.exit } : record;
   };
+  const readFiles = async (name: string): Promise<ProcessRecord | 'damaged' | undefined> => {
+    const text = await files.read(pathOf(name));
+    if (text === undefined) return undefined;
+    const record = StoredRecord.safeParse(parseJson(text)).data;
+    if (record?.name === name) return await readExit(record);
+    const last = known.get(name);
+    return last === undefined ? 'damaged' : await readExit(last);
+  };
   const read = async (name: string): Promise<ProcessRecord | undefined> => {
-    if (!isSafeName(name)) return undefined;
-    return (await readFiles(name)) ?? ((await isElsewhere()) ? known.get(name) : undefined);
+    const found = isSafeName(name) ? await readFiles(name) : undefined;
+    if (found !== undefined) return found === 'damaged' ? undefined : found;
+    return (await isElsewhere()) ? known.get(name) : undefined;
   };
   const namesIn = async (extension: string): Promise<readonly string[]> => {
-    const files = await readdir(directory).catch(() => []);
-    return files.filter((file) => file.endsWith(extension)).map((file) => file.slice(0, -extension.length));
+    const present = await files.list(directory);
+    return present.filter((file) => file.endsWith(extension)).map((file) => file.slice(0, -extension.length));
   };
   /** Writes known records into a new directory. Fails while there is none. */
   const settle = async (): Promise<void> => {
     const present = new Set(await namesIn('.json'));
     for (const record of known.values()) if (!present.has(record.name)) await writeRecord(record);
-    home = await identityOf(directory);
+    home = await files.identity(directory);
+  };
+  /** Earlier versions left exits behind. */
+  const removeOrphanedExits = async (exits: readonly string[], present: readonly string[]): Promise<void> => {
+    await inTurns(
+      exits.filter((name) => !present.includes(name)),
+      async (name) => await files.remove(exitPathOf(name)).catch(() => undefined),
+    );
   };
   return {
     read,
-    /** Ignores invalid files. */
-    async readAll(): Promise<readonly ProcessRecord[]> {
-      if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'), exitPathOf);
+    /** `lost`: a record that was there is gone or damaged, and nobody here removed it. */
+    async readAll(): Promise<{ readonly records: readonly ProcessRecord[]; readonly lost: boolean }> {
+      if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'));
       if (await isElsewhere()) await settle().catch(() => undefined);
       for (;;) {
-        const place = await identityOf(directory);
+        const place = await files.identity(directory);
         const elsewhere = home !== undefined && place !== home;
-        const names = new Set([...(await namesIn('.json')), ...(elsewhere ? known.keys() : [])]);
-        const records = (await Promise.all([...names].toSorted().map(read))).filter((record) => record !== undefined);
-        if (elsewhere) return records;
+        const names = [...new Set([...(await namesIn('.json')), ...(elsewhere ? known.keys() : [])])].filter(isSafeName).toSorted();
+        const found = await inTurns(names, async (name) => await readFiles(name));
         // The directory was moved during the read.
-        if ((await identityOf(directory)) !== place) continue;
+        if ((await files.identity(directory)) !== place) continue;
+        const valid = found.map((record, index) =>
+          typeof record === 'object' ? record : elsewhere ? known.get(names[index] ?? '') : undefined,
+        );
+        const records = valid.filter((record) => record !== undefined);
+        if (elsewhere) return { records, lost: false };
+        const present = new Set(records.map(({ name }) => name));
+        const bad = new Set(names.filter((_, index) => found[index] === 'damaged'));
+        const lost = [...known.keys()].some((name) => !present.has(name)) || [...bad].some((name) => !damaged.has(name));
         home = place;
+        damaged = bad;
         known.clear();
         for (const record of records) known.set(record.name, record);
-        return records;
+        return { records, lost };
       }
     },
     /** Atomic. */
@@ -115,21 +153,15 @@ export function createProcessRecords(directory: string) {
       await lock(name, async () => {
         const present = await read(name);
         if (present?.pid !== pid || present.start !== start || present.exit !== undefined) return;
-        await replace(exitPathOf(name), { pid, start, exit });
+        await files.write(exitPathOf(name), { pid, start, exit });
       });
     },
     async remove(name: string): Promise<void> {
       await lock(name, async () => {
         known.delete(name);
-        await rm(pathOf(name), { force: true });
-        await rm(exitPathOf(name), { force: true });
+        await files.remove(pathOf(name));
+        await files.remove(exitPathOf(name));
       });
     },
   };
-}
-
-/** Earlier versions left exits behind. */
-async function removeOrphanedExits(exits: readonly string[], records: readonly string[], pathOf: (name: string) => string): Promise<void> {
-  const orphans = exits.filter((name) => !records.includes(name));
-  await Promise.all(orphans.map(async (name) => await rm(pathOf(name), { force: true }).catch(() => undefined)));
 }

@@ -2,20 +2,25 @@
  * Runs workloads as plain processes, the default without podman. They survive the controller; the next one finds them
  * by their records.
  */
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Runtime, Wake, Workload } from '../../reconciler/ports.ts';
+import type { Runtime, RuntimeFacts, Wake, Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { createKeyedLock } from '../../platform/semaphore.ts';
+import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
 import { sleep, addWake } from '../../platform/clock.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
-import { checkPortFree } from '../host-probe.ts';
-import { findMarked, markOf, createProcessTable } from './process-table.ts';
-import { childEnv, launch, signalGroup, createProcessMonitor, type ProcessMonitor } from './process-monitor.ts';
+import { findMarked, markOf } from './process-table.ts';
+import {
+  childEnv,
+  createProcessMonitor,
+  createProcessSystem,
+  KILL_WAIT_MS,
+  type ProcessMonitor,
+  type ProcessSystem,
+} from './process-monitor.ts';
 import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
 import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import { createProcessMemoryReader } from '../process-memory.ts';
@@ -29,31 +34,37 @@ export interface ProcessRuntimeOptions {
   readonly deviceMemory?: ReadDeviceMemory;
   /** Children inherit `PATH`, `HOME`, `LANG` and `TMPDIR` of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Default: this machine. */
+  readonly system?: ProcessSystem;
 }
 
 /** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
 const WATCH_MS = 1000;
-/** Only a process stuck in the kernel survives SIGKILL longer. */
-const KILL_WAIT_MS = 10_000;
 
-export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, env }: ProcessRuntimeOptions): Runtime {
-  const table = createProcessTable();
-  const records = createProcessRecords(join(stateDir, 'run'));
+export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
+  const { stateDir, resolveProgram, deviceMemory, env, system = createProcessSystem() } = options;
+  const { table } = system;
+  const search = async () => await findMarked(stateDir, table);
+  const records = createProcessRecords(join(stateDir, 'run'), system.files);
   const logs = createProcessLogs(join(stateDir, 'logs'));
-  const monitor = createProcessMonitor(table, records, createProcessMemoryReader({ devices: deviceMemory }));
+  const memory = createProcessMemoryReader({ devices: deviceMemory });
+  const monitor = createProcessMonitor(system, records, memory, search);
   const lock = createKeyedLock();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();
   const wakeAll = (): void => wakes.forEach((wake) => wake());
+  /** Servers found running without a record, or with that of another process. */
+  const strays = new Map<WorkloadId, ProcessRecord>();
+  let searched = false;
 
   const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name, slot, revision, generation, port } = workload;
     const [programName, ...args] = workload.argv;
     // A missing state directory must not be created again, and nothing may run without a record.
-    await access(stateDir);
+    if ((await system.files.identity(stateDir)) === undefined) throw new Error(`"${stateDir}" does not exist`);
     const program = await resolveProgram(programName, signal);
     if (!program.ok) return program;
-    const free = await checkPortFree(port.host);
+    const free = await system.checkPortFree(port.host);
     if (!free.ok) return free;
     if (signal.aborted) return aborted(name);
     const command = [...program.value, ...args];
@@ -68,72 +79,104 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
       program: [...program.value],
       env: { ...workload.env },
     };
+    const bootId = await table.bootId();
     const environment = childEnv(env, { ...workload.env, ...markOf(stateDir, about) });
-    const launched = await logs.withFile(name, (log) => launch(command, environment, log));
+    const launched = await logs.withFile(name, (log) => system.launch(command, environment, log));
     if ('error' in launched) return fail('retry', 'StartFailed', `The process of "${name}" could not be started: ${launched.error}`);
     const { pid } = launched;
-    const identity = await table.read(pid);
-    if (identity === undefined) {
-      launched.drop();
-      return fail('retry', 'StartFailed', `The process of "${name}" ended before it was recorded`);
-    }
-    const record: ProcessRecord = { ...about, pid, start: identity.start, bootId: await table.bootId() };
-    monitor.adopt(launched, record, wakeAll);
     try {
+      const identity = await table.read(pid);
+      if (identity === undefined) throw new Error('it ended before it was recorded');
+      const record: ProcessRecord = { ...about, pid, start: identity.start, bootId };
+      monitor.adopt(launched, record, wakeAll);
       await records.write(record);
+      if (signal.aborted) throw new Error('it was cancelled');
+      launched.go();
+      return ok(processId(record));
     } catch (error) {
       launched.drop();
+      await records.remove(name).catch(() => undefined);
+      if (signal.aborted) return aborted(name);
       throw error;
     }
-    launched.go();
-    return ok(processId(record));
   };
 
-  let searched: Promise<void> | undefined;
-  /** Records running processes whose records were lost. */
+  /** Records running servers whose records were lost. */
   const adoptLost = async (): Promise<void> => {
-    try {
-      for (const record of await findMarked(stateDir, table)) {
-        if (isSafeName(record.name) && (await records.read(record.name)) === undefined) await records.write(record);
-      }
-    } catch {
-      // The directory is not writable; the next observation searches again.
-      searched = undefined;
+    for (const { record, isServer } of (await search()) ?? []) {
+      if (!isServer || !isSafeName(record.name) || !(await monitor.isAlive(record))) continue;
+      const present = await records.read(record.name);
+      if (isOf(processId(record), present)) continue;
+      strays.set(processId(record), record);
+      if (present === undefined) await records.write(record).catch(() => undefined);
     }
+    searched = true;
   };
 
   const apply = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
-    if (signal.aborted) return aborted(workload.name);
-    const present = await records.read(workload.name);
-    if (present !== undefined) {
-      if (present.revision !== workload.revision || present.slot !== workload.slot) {
-        return fail('retry', 'NameTaken', `The process "${workload.name}" runs another revision; stop it first`);
-      }
-      if (await monitor.isAlive(present)) return ok(processId(present));
-      monitor.forget(processId(present));
+    const { name } = workload;
+    if (signal.aborted) return aborted(name);
+    let present = await records.read(name);
+    if (present === undefined || !(await monitor.isAlive(present))) {
+      // Nothing starts beside a server that lost its record.
+      await adoptLost();
+      present = await records.read(name);
+    }
+    const others = [...strays].flatMap(([id, stray]) => (stray.name === name && !isOf(id, present) ? stray : []));
+    for (const each of [...(present === undefined ? [] : [present]), ...others]) {
+      const isWanted = each.revision === workload.revision && each.slot === workload.slot;
+      if (isWanted && (await monitor.isAlive(each))) return ok(processId(each));
+      if (!isWanted || each !== present) return fail('retry', 'NameTaken', `The process "${name}" runs another revision; stop it first`);
+      if (!(await monitor.endDescendants(each))) return fail('retry', 'NameTaken', `Processes of "${name}" do not exit; retrying`);
+      monitor.forget(processId(each));
     }
     return start(workload, signal);
   };
 
-  const stop = async (id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> => {
+  const recordOf = async (id: WorkloadId): Promise<ProcessRecord | undefined> => {
     const record = await records.read(nameOfProcessId(id));
-    if (record === undefined || processId(record) !== id) return ok(undefined);
-    const ended = await endProcess(record, monitor, graceMs, signal);
+    return isOf(id, record) ? record : strays.get(id);
+  };
+
+  const stop = async (id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> => {
+    let record = await recordOf(id);
+    if (record === undefined) {
+      await adoptLost();
+      record = await recordOf(id);
+    }
+    if (record === undefined) return ok(undefined);
+    const ended = await endProcess(record, { monitor, system }, graceMs, signal);
     if (!ended.ok) return ended;
-    await records.remove(record.name);
-    await logs.remove(record.name);
+    if (isOf(id, await records.read(record.name))) {
+      await records.remove(record.name);
+      await logs.remove(record.name);
+    }
+    strays.delete(id);
     monitor.forget(id);
     return ok(undefined);
+  };
+
+  const observe = async (): Promise<Result<RuntimeFacts>> => {
+    const { records: found, lost } = await records.readAll();
+    const searches = lost || !searched;
+    searched &&= !lost;
+    if (searches) await adoptLost();
+    const recorded = searches ? (await records.readAll()).records : found;
+    for (const record of recorded) strays.delete(processId(record));
+    const workloads = await inTurns([...recorded, ...strays.values()], async (record) => {
+      if (stopping.has(processId(record))) return [observedProcess(record, { phase: 'stopping' })];
+      if (record.exit !== undefined || !(await monitor.isOfEarlierBoot(record))) return [await monitor.observe(record)];
+      await records.remove(record.name).catch(() => undefined);
+      return [];
+    });
+    return ok({ workloads: workloads.flat(), images: [] });
   };
 
   return {
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
       if (signal.aborted) return fail('retry', 'Aborted', 'The observation was cancelled');
-      await (searched ??= adoptLost());
-      const observe = async (record: ProcessRecord) =>
-        stopping.has(processId(record)) ? observedProcess(record, { phase: 'stopping' }) : monitor.observe(record);
-      return ok({ workloads: await Promise.all((await records.readAll()).map(observe)), images: [] });
+      return await attempt('RuntimeUnreachable', observe);
     },
     pull: () => Promise.resolve(ok(undefined)),
     async apply(workload, signal) {
@@ -149,59 +192,70 @@ export function createProcessRuntime({ stateDir, resolveProgram, deviceMemory, e
       return stopped;
     },
     async *logs(id, options, signal) {
-      const record = await records.read(nameOfProcessId(id));
-      if (record === undefined || processId(record) !== id) return;
-      yield* logs.read(record.name, options, () => monitor.isAlive(record), signal);
+      const record = await recordOf(id);
+      if (record !== undefined) yield* logs.read(record.name, options, () => monitor.isAlive(record).catch(() => true), signal);
     },
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch({ records, logs, monitor }, wake, signal);
+      void watch({ records, logs, monitor, onLost: () => (searched = false) }, wake, signal);
     },
   };
 }
 
-/** Ends a process group with SIGTERM, and after `graceMs` with SIGKILL. */
-async function endProcess(record: ProcessRecord, monitor: ProcessMonitor, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
+const isOf = (id: WorkloadId, record: ProcessRecord | undefined): boolean => record !== undefined && processId(record) === id;
+
+/** Ends a process group with SIGTERM, and after `graceMs` with SIGKILL, and everything that it started. */
+async function endProcess(
+  record: ProcessRecord,
+  { monitor, system }: { readonly monitor: ProcessMonitor; readonly system: ProcessSystem },
+  graceMs: number,
+  signal: AbortSignal,
+): Promise<Result<void>> {
   const { name, pid } = record;
-  if (!(await monitor.isAlive(record))) return ok(undefined);
-  signalGroup(pid, 'SIGTERM');
-  if (!(await monitor.waitForExit(record, graceMs, signal))) {
-    if (signal.aborted) return aborted(name);
-    if (await monitor.isAlive(record)) signalGroup(pid, 'SIGKILL');
-    if (!(await monitor.waitForExit(record, KILL_WAIT_MS, signal)))
-      return fail('retry', 'StopFailed', `The process of "${name}" (${pid}) does not exit; retrying`);
+  const stuck = (): Result<never> => fail('retry', 'StopFailed', `The process of "${name}" (${pid}) does not exit; retrying`);
+  if (await monitor.isAlive(record)) {
+    system.signal(-pid, 'SIGTERM');
+    if (!(await monitor.waitForExit(record, graceMs, signal))) {
+      if (signal.aborted) return aborted(name);
+      if (await monitor.isAlive(record)) system.signal(-pid, 'SIGKILL');
+      if (!(await monitor.waitForExit(record, KILL_WAIT_MS, signal))) return stuck();
+    }
   }
-  signalGroup(pid, 'SIGKILL');
-  return ok(undefined);
+  return (await monitor.endDescendants(record)) ? ok(undefined) : stuck();
 }
 
 interface Parts {
   readonly records: ProcessRecords;
   readonly logs: ProcessLogs;
   readonly monitor: ProcessMonitor;
+  readonly onLost: () => void;
 }
 
 /** Wakes when the set of live processes changes, and rotates logs. */
-async function watch({ records, logs, monitor }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
+async function watch({ records, logs, monitor, onLost }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
   let before: string | undefined;
-  while (!signal.aborted) {
-    const found = await records.readAll();
-    const states = await Promise.all(found.map(async (record) => `${processId(record)} ${await monitor.isAlive(record)}`));
+  for (; !signal.aborted; await sleep(WATCH_MS, signal)) {
+    const found = await records.readAll().catch(() => undefined);
+    if (found === undefined) continue;
+    const states = await inTurns(
+      found.records,
+      async (record) => `${processId(record)} ${await monitor.isAlive(record).catch(() => 'unknown')}`,
+    );
     const present = states.join('\n');
-    if (before !== undefined && before !== present) wake();
+    if (found.lost) onLost();
+    if (found.lost || (before !== undefined && before !== present)) wake();
     before = present;
-    await Promise.all(found.map((record) => logs.rotate(record.name).catch(() => undefined)));
-    await sleep(WATCH_MS, signal);
+    await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
   }
 }
 
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);
 
-/** Errors such as a full disk are expected failures. */
+/** Errors such as a full disk or missing descriptors are expected failures. */
 async function attempt<T>(reason: Reason, work: () => Promise<Result<T>>): Promise<Result<T>> {
   try {
     return await work();
   } catch (error) {
-    return fail('retry', reason, `The state directory cannot be used: ${messageOf(error)}`);
+    return fail('retry', reason, `Processes or their records in the state directory cannot be used: ${messageOf(error)}`);
   }
 }

@@ -29,7 +29,9 @@ export const SettingsSchema = z.strictObject({
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])
     .default('auto')
-    .describe('Where workloads run. `auto`: podman if its socket answers, else kube if a service account is mounted, else process'),
+    .describe(
+      'Where workloads run. `auto`: where slots ran before; at first podman if its socket answers and it has an image of a slot, else kube if a service account is mounted, else process',
+    ),
   SVC_PODMAN_SOCKET: z
     .string()
     .optional()

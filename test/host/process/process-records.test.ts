@@ -37,7 +37,7 @@ test('a directory that is moved while it is read loses no record', async () => {
   await mkdir(state);
   const records = createProcessRecords(join(state, 'run'));
   for (const name of NAMES) await records.write(recordOf(name));
-  const namesRead = async () => (await records.readAll()).map(({ name }) => name);
+  const namesRead = async () => (await records.readAll()).records.map(({ name }) => name);
   for (let round = 0; round < ROUNDS; round += 1) {
     const during = namesRead();
     for (let turns = 0; turns < round; turns += 1) await turn();

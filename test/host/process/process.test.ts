@@ -65,14 +65,6 @@ describe('The process runtime', () => {
     }
   });
 
-  test('reports every process as exited after the machine was restarted', async () => {
-    await runtime.apply(workload, signal());
-    const { pid, ...rest } = await record();
-    await writeFile(recordPath(), JSON.stringify({ ...rest, pid, bootId: 'another boot' }));
-    expect(await observed(open())).toMatchObject([{ phase: 'exited', exit: { message: 'The machine was restarted' } }]);
-    process.kill(pid, 'SIGKILL');
-  });
-
   test('workloads survive a killed controller, and the next one adopts them', async () => {
     const script = fileURLToPath(new URL('apply-and-wait.ts', import.meta.url));
     const controller = spawn(process.execPath, [script, stateDir, TINY_SERVER, JSON.stringify(workload)], {

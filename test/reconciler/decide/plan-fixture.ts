@@ -37,6 +37,7 @@ export interface Scene {
   readonly hardware?: Hardware;
   readonly unreachable?: string;
   readonly takenPorts?: readonly number[];
+  readonly ownPort?: number;
   readonly traits?: Partial<RuntimeTraits>;
   readonly problems?: DesiredSlot['problems'];
   readonly leads?: boolean;
@@ -102,6 +103,7 @@ export function factsOf(scene: Scene): {
     providers,
     images: () => (scene.without === 'imageName' ? undefined : IMAGE),
     portRange: { first: 18_080, last: 18_082 },
+    ownPort: scene.ownPort,
     modelsRoot,
     memoryBudgetBytes: scene.budgetBytes,
     hardware: scene.hardware,

@@ -189,6 +189,12 @@ describe('plan()', () => {
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
   });
 
+  test('never chooses the port of the gateway', () => {
+    const [action] = planOf({ ownPort: 18_080 }).made.actions;
+    expect(action).toMatchObject({ args: { workload: { port: { host: 18_081 } } } });
+    expect(planOf({ ownPort: 18_080, takenPorts: [18_081, 18_082] }).actions).toEqual([]);
+  });
+
   test('stops no workload whose start is under way, whatever is wrong with it', () => {
     const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
     const started = factsOf({ workloads: [] });

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { ContainerFacts, Mount, Workload, ObservedWorkload } from '../../../reconciler/ports.ts';
+import type { ContainerFacts, Mount, WaitingReason, Workload, ObservedWorkload } from '../../../reconciler/ports.ts';
 import { AMBIENT_LABEL, Declared, DECLARED_LABEL, isCdiName, INSTANCE_LABEL } from './podman-container.ts';
 import { Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { LABELS } from '../../../schema/pod/kube-fields.ts';
@@ -171,10 +171,17 @@ export function observedWorkload(container: ContainerInspect, context: InspectCo
     phase,
     startedAt: timeOf(container.State.StartedAt),
     ...(phase === 'exited' ? { exit: exitOf(container) } : {}),
+    ...(container.State.Status === 'paused' ? { waitingReason: pausedReason(container.Name) } : {}),
     endpoints: phase === 'running' && facts.port !== undefined && facts.port.host > 0 ? [{ host: '127.0.0.1', port: facts.port.host }] : [],
     container: facts,
   };
 }
+
+const pausedReason = (name: string): WaitingReason => ({
+  kind: 'other',
+  reason: 'ProbeFailing',
+  message: `The container "${name}" is paused; resume it with "podman unpause ${name}"`,
+});
 
 function phaseOf(status: string): ObservedWorkload['phase'] {
   if (status === 'created' || status === 'configured' || status === 'initialized') return 'created';

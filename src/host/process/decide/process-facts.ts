@@ -13,8 +13,11 @@ export interface ProcessState {
 /** Name of the launcher shell before it becomes the program. */
 export const LAUNCHER = 'svc-launch';
 
-/** Environment variable that identifies a process without a record. */
+/** Environment variable that identifies a process without a record. Descendants inherit it. */
 export const MARK = 'INFERENCE_SVC_DEV_PROCESS';
+
+/** Environment variable with the pid of the server itself. */
+export const LEADER = 'INFERENCE_SVC_DEV_LEADER';
 
 export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>): WorkloadId =>
   WorkloadId.parse(`${record.name}:${record.pid}:${record.start}`);
@@ -23,7 +26,8 @@ export const nameOfProcessId = (id: WorkloadId): string => id.split(':', 1)[0] ?
 
 export function observedProcess(record: ProcessRecord, { phase, argv, env }: ProcessState): ObservedWorkload {
   const { name, slot, revision, generation, startedAt, port, exit } = record;
-  const launching = argv?.includes(LAUNCHER) === true;
+  // It is the process that was started. A wrapper script may have changed arguments and variables before `exec`.
+  const isOurs = env?.some((line) => line.startsWith(`${MARK}=`)) === true;
   return {
     id: processId(record),
     name,
@@ -36,8 +40,8 @@ export function observedProcess(record: ProcessRecord, { phase, argv, env }: Pro
     endpoints: phase === 'running' ? [{ host: '127.0.0.1', port: port.host }] : [],
     container: {
       imageId: undefined,
-      argv: launching || argv === undefined ? undefined : argvOf(record, argv),
-      env: launching || env === undefined ? undefined : envOf(record, env),
+      argv: isOurs ? record.argv : argv && argvOf(record, argv),
+      env: isOurs ? record.env : env && envOf(record, env),
       mounts: undefined,
       devices: undefined,
       port,
@@ -53,13 +57,11 @@ function argvOf(record: ProcessRecord, actual: readonly string[]): readonly stri
   return same && actual.length > wanted.length ? record.argv : actual;
 }
 
-/** Inherited by every child, or added by shells. */
-const AMBIENT: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'OLDPWD', 'SHLVL', '_', MARK]);
-
+/** Only what the service set. */
 function envOf(record: ProcessRecord, actual: readonly string[]): Readonly<Record<string, string>> {
-  const entries = actual.flatMap((line): [string, string][] => {
+  const entries = actual.map((line): [string, string] => {
     const equals = line.indexOf('=');
-    return equals <= 0 ? [] : [[line.slice(0, equals), line.slice(equals + 1)]];
+    return [line.slice(0, equals), line.slice(equals + 1)];
   });
-  return Object.fromEntries(entries.filter(([name]) => name in record.env || !AMBIENT.has(name)));
+  return Object.fromEntries(entries.filter(([name]) => name in record.env));
 }

@@ -34,6 +34,8 @@ export interface Desired {
   /** The image that a provider runs in; undefined where the manifest has none. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
+  /** The port of the gateway itself. */
+  readonly ownPort?: number | undefined;
   readonly modelsRoot: string;
   /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;

@@ -98,6 +98,7 @@ function probeFailing(workload: WorkloadView, { now }: SlotView): Fault | undefi
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);
   const stuck = silentMs >= (busy ? STUCK_PATIENCE_MS : BUSY_PATIENCE_MS);
   if (!isSilent(workload, now) && !dead && !stuck) return undefined;
-  const message = `The server gave no answer for ${Math.round(silentMs / 1000)} s; last probe: ${probe.message}`;
+  const why = fact.waitingReason?.message ?? `last probe: ${probe.message}`;
+  const message = `The server gave no answer for ${Math.round(silentMs / 1000)} s; ${why}`;
   return { kind: 'probe', reason: 'ProbeFailing', message };
 }
