@@ -17,7 +17,7 @@ const AnyJson = z.record(z.string(), z.json());
 beforeAll(async () => {
   gateway = await startGateway({
     routes: [
-      defineRoute('POST', '/api/anything', 'open', {
+      defineRoute('POST', '/api/anything', 'all', {
         summary: 'Takes any JSON',
         tag: 'test',
         input: z.object({ body: AnyJson }),

@@ -61,7 +61,7 @@ export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 interface BrokenRequest {
   readonly socket: Duplex;
-  /** The answer has begun, or is complete: another one would be read as a part of it, or as that of the next request. */
+  /** The answer has begun or is complete: another one would be taken for a part of it, or for the next answer. */
   readonly isAnswered: boolean;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Finds the ends of strings and of nested values in JSON that arrives in chunks, decodes strings, and bounds JSON before
- * it is parsed.
- */
+/** Finds the ends of strings and nested values in JSON that arrives in chunks, decodes strings, and bounds JSON. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -35,14 +35,14 @@ const LEAST_BYTES_PER_SECOND = 1024;
 /** Fields and boundaries take a few hundred bytes, a long prompt a few thousand. */
 const AROUND_RECORDING_BYTES = 64 * 1024;
 
-/** Says why an incomplete body is too slow. Times in milliseconds of one clock; `lastAt`: when the last piece arrived. */
+/** Says why an incomplete body is too slow. Milliseconds of one clock; `lastAt`: when the last piece arrived. */
 export function slowBody({ now, startedAt, lastAt, bytes }: Readonly<Record<'now' | 'startedAt' | 'lastAt' | 'bytes', number>>) {
   if (now - lastAt > BODY_SILENCE_MS) return `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`;
   const expected = ((now - startedAt - BODY_GRACE_MS) / 1000) * LEAST_BYTES_PER_SECOND;
   return bytes < expected ? `The body arrived with less than ${LEAST_BYTES_PER_SECOND} bytes per second: send it faster` : undefined;
 }
 
-/** Times in milliseconds of one clock. After the body (see `slowBody`), only answers to the client count as progress. */
+/** Times in milliseconds of one clock. After the body, only answers to the client count as progress. */
 export function passedLimit(
   { now, progressAt, bodyAt, wroteAt, isConnecting }: TranslationTimes,
   settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'>,
