@@ -10,12 +10,16 @@ import { isTable } from '../../src/schema/words/key-case.ts';
 import type { Json } from './map-schema.ts';
 import { code, page, table } from './publish-reference.ts';
 
+const KIB = 1024;
+const MIB = KIB * KIB;
+
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({}) }));
 const Answer = z.looseObject({ $ref: z.string().optional(), description: z.string().optional(), content: Content.optional() });
 const Operation = z.object({
   summary: z.string(),
   tags: z.tuple([z.string()]),
   'x-svc-access': z.string(),
+  'x-svc-body-limit': z.union([z.string(), z.number()]),
   parameters: z.array(z.object({ name: z.string(), in: z.string(), required: z.boolean() })),
   requestBody: z.object({ content: Content }).optional(),
   responses: z.record(z.string(), Answer),
@@ -53,6 +57,8 @@ export function httpReference({ tags, paths, components }: z.output<typeof Docum
     ),
     '',
     'Without authentication, everyone may use every route: see [security.md](../security.md#authentication).',
+    '',
+    'The column "Takes" names the largest body of each route. Other routes ignore a body, and refuse one of more than 4 KiB (open) or 1 MiB.',
     '',
     'Errors have one shape, described in [errors.md](errors.md). The tables below leave out the codes of this table. A route that models answer also passes on their errors.',
     '',
@@ -112,16 +118,23 @@ function rowOf(operation: Operation, groups: readonly Group[]): readonly string[
   const bodies = Object.entries(requestBody?.content ?? {}).map(
     ([type, { schema }]) => `${type === 'application/json' ? '' : `${type}: `}${shapeOf(schema)}`,
   );
+  const most = bodies.length === 0 ? [] : [`at most ${limitOf(operation['x-svc-body-limit'])}`];
   return [
     code(route),
     operation['x-svc-access'],
     summary,
-    [...bodies, ...takes].join('<br>'),
+    [...bodies, ...most, ...takes].join('<br>'),
     Object.entries(responses)
       .flatMap(([status, answer]) => (/^[1-3]/.test(status) ? [answerOf(status, answer)] : []))
       .join('<br>'),
     list(operation.codes.filter((known) => !covered.includes(known))),
   ];
+}
+
+function limitOf(limit: string | number): string {
+  if (typeof limit === 'string') return code(limit);
+  if (limit % MIB === 0) return `${limit / MIB} MiB`;
+  return limit % KIB === 0 ? `${limit / KIB} KiB` : `${limit} bytes`;
 }
 
 function answerOf(status: string, { description = '', content = {} }: z.output<typeof Answer>): string {

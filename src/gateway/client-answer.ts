@@ -195,7 +195,8 @@ export function answerError(req: ClientRequest, res: ClientResponse, answer: Err
     res.destroy();
     return;
   }
-  const bodyRead = req.complete || !hasMuchBody(req);
+  // A client that was too slow with its body gets no more time for the rest.
+  const bodyRead = req.complete || (answer.status !== ERROR_CODES['request.timeout'].status && !hasMuchBody(req));
   const length = Buffer.byteLength(answer.body);
   res.writeHead(answer.status, { ...answer.headers, 'content-length': length, ...(bodyRead ? {} : { connection: 'close' }) });
   if (bodyRead || isWithheld(req)) {

@@ -29,7 +29,7 @@ import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
 import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events.ts';
 import { OPENAI } from './route/decide/dialects.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
-import { bodyLimitOf, BODY_SILENCE_MS } from './route/decide/request-limits.ts';
+import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
 import { route, planForward, type ForwardPlan } from './route/decide/route.ts';
 
 import { ParkedRequest } from './traffic/parked-request.ts';
@@ -84,10 +84,16 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   checkTimeouts(now: number): void {
-    if (this.#attempt !== undefined) this.#attempt.checkTimeouts(now);
-    else if (!this.#bodyReady && now - this.#bodyAt > BODY_SILENCE_MS) {
-      this.fail('request.timeout', `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`);
-    }
+    const slow = this.#slowBody(now);
+    if (slow === undefined) this.#attempt?.checkTimeouts(now);
+    else this.fail('request.timeout', slow);
+  }
+
+  /** Judges the client only while its body is what the request waits for, and not a slot or the upstream. */
+  #slowBody(now: number): string | undefined {
+    if (this.#requestBody.isHeldBack) this.#bodyAt = now;
+    if (this.#request.req.complete || this.#answer.started || (this.#bodyReady && this.#attempt === undefined)) return undefined;
+    return slowBody({ now, startedAt: this.#startedAt, lastAt: this.#bodyAt, bytes: this.#requestBody.received });
   }
 
   abandon(): void {

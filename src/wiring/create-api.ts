@@ -87,6 +87,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway: {
+      budget: gateway.budget,
       close: async (graceMs, ...more) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, ...more)])),
     },
     site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),

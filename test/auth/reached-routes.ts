@@ -9,6 +9,7 @@ import { pageRoutes } from '../api/manage/page-routes.ts';
 import { startWorld } from '../api/manage/world.ts';
 import { ACCELERATED } from '../support/accelerator.ts';
 import { buildServer } from '../../src/api/server/server.ts';
+import { createBufferBudget } from '../../src/gateway/traffic/traffic.ts';
 import { createSiteGuard } from '../../src/api/server/site-guard.ts';
 import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../../src/wiring/site-policy.ts';
@@ -35,7 +36,7 @@ export async function startReachedRoutes(authorize: Authorize): Promise<ReachedR
   const api = buildServer({
     routes: table.map(onlyReached),
     settings: parsed.settings,
-    gateway: { close: async () => undefined },
+    gateway: { budget: createBufferBudget(2 ** 20), close: async () => undefined },
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
     authorize,
     ...ACCELERATED,

@@ -5,7 +5,7 @@ import { SlotName } from '../../schema/words/names.ts';
 import type { SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { ApiError, json } from '../server/answer.ts';
-import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
+import { defineRoute, SLOTS_BODY_BYTES, type DocumentedRoute } from '../server/define-route.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { Applied, Plan } from '../../schema/status/answers.ts';
 import { slotInvalid, unwrapEdit } from './edit-outcome.ts';
@@ -35,6 +35,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
   return [
     defineRoute('POST', '/api/plan', 'admin', {
       tag: 'changes',
+      bodyLimit: SLOTS_BODY_BYTES,
       summary: 'Shows what these documents would change, without executing anything',
       input: z.object({ body: PlanBody }),
       answers: { 200: json('The changes, as text and as a list', Plan) },
@@ -49,6 +50,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
     }),
     defineRoute('POST', '/api/apply', 'admin', {
       tag: 'changes',
+      bodyLimit: SLOTS_BODY_BYTES,
       summary: 'Writes these documents after all of them have been validated',
       input: z.object({ body: ApplyBody }),
       answers: { 200: json('The result for each slot', Applied) },

@@ -8,7 +8,7 @@ import { ProfileDetail, Profiles, SwitchedProfile, type ProfileEntry } from '../
 import type { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { empty, json, ApiError, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
+import { defineRoute, NoInput, SLOTS_BODY_BYTES, type DocumentedRoute } from '../server/define-route.ts';
 import { viewProblem, hideEnvironment } from './decide/slot-view.ts';
 import { unwrapEdit, ifMatchOf } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -69,6 +69,7 @@ function readRoute({ manage }: ManageDeps): DocumentedRoute {
 function saveRoute({ manage }: ManageDeps): DocumentedRoute {
   return defineRoute('PUT', PATH, 'admin', {
     tag: 'profiles',
+    bodyLimit: SLOTS_BODY_BYTES,
     summary: 'Saves all slots as they are now, or the given documents, as a profile ("If-None-Match: *": creates only)',
     input: z.object({ params: ProfileParams, headers: IfNoneMatch, body: SaveBody }),
     answers: { 200: json('The profile was replaced', ProfileDetail, ETAG), 201: json('The profile was created', ProfileDetail, ETAG) },

@@ -64,6 +64,7 @@ function operation(route: DocumentedRoute, path: string): object {
     description: ACCESS_TEXT[route.access],
     tags: [route.tag],
     'x-svc-access': route.access,
+    'x-svc-body-limit': route.bodyLimit,
     security: route.access === 'open' ? [] : [{ token: [] }],
     parameters: [...parameters(route, 'params', 'path'), ...parameters(route, 'query', 'query'), ...parameters(route, 'headers', 'header')],
     ...(body === undefined ? {} : { requestBody: requestBody(route, body) }),

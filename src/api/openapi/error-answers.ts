@@ -86,7 +86,6 @@ function contentOf(schema: object): object {
   return { content: { 'application/json': { schema } } };
 }
 
-const BODY_CODES: ReadonlySet<string> = new Set<ErrorCode>(['request.too_large', 'request.media_type']);
 const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);
 
 /** The codes that the route declares, and those of all routes: the request, its credential, and faults. Pure. */
@@ -97,7 +96,7 @@ export function errorCodesOf(route: DocumentedRoute): readonly ErrorCode[] {
 }
 
 function isCommon(code: ErrorCode, { method, access }: DocumentedRoute): boolean {
-  if (BODY_CODES.has(code)) return method !== 'GET';
+  if (code === 'request.media_type') return method !== 'GET';
   if (code.startsWith('auth.')) return access !== 'open';
   return code.startsWith('request.') || FAULTS.has(code);
 }

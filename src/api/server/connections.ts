@@ -61,17 +61,17 @@ export const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 interface BrokenRequest {
   readonly socket: Duplex;
-  readonly headersSent: boolean;
+  /** The answer has begun or is complete: another one would be taken for a part of it, or for the next answer. */
+  readonly isAnswered: boolean;
 }
 
 /** `code`: Node's, of the error that its parser found; undefined for a request that is not well-formed. */
 export function answerClientError(
   code: string | undefined,
-  { socket, headersSent }: BrokenRequest,
+  { socket, isAnswered }: BrokenRequest,
   limits: Pick<Settings, 'SVC_HEADER_LIMIT'>,
 ): void {
-  // While a response is in progress on this connection, another one would be read as a part of it.
-  if (code === 'ECONNRESET' || !socket.writable || headersSent) {
+  if (code === 'ECONNRESET' || !socket.writable || isAnswered) {
     socket.destroy();
     return;
   }
@@ -103,3 +103,5 @@ export const REQUEST_MS = 300_000;
  * Longer than common proxies keep idle connections, so the proxy closes them, and no request is sent on a closing one.
  */
 export const KEEP_ALIVE_MS = 75_000;
+/** Time for the rest of a body after the answer: a mebibyte at a slow rate. */
+export const REST_MS = 30_000;

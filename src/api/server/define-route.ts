@@ -9,6 +9,7 @@ import { ApiError, type Answers, type ReplyTo } from './answer.ts';
 import type { Access } from '../../schema/words/access.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import type { BodyLimit } from '../../gateway/route/decide/request-limits.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -50,8 +51,8 @@ export interface Route {
   readonly consumes?: readonly string[];
   /** Accepts only a form (`multipart/form-data`). Unless the route is raw, its body is parsed by `read-form.ts`. */
   readonly multipart?: true;
-  /** The largest body in bytes. Default: `SVC_BODY_LIMIT`. */
-  readonly bodyLimit?: number;
+  /** The largest body in bytes, or the setting that says it. Default: `defaultBodyLimit`. */
+  readonly bodyLimit?: number | BodyLimit['setting'];
   /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
   readonly raw?: (request: RawRequest) => void;
   /** Takes connections that ask for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
@@ -61,7 +62,13 @@ export interface Route {
 }
 
 /** A route that says what it reads and answers. The OpenAPI document is generated from such routes. */
-export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors'>>;
+export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors' | 'bodyLimit'>>;
+
+/** Documents of a thousand slots; a profile on disk is smaller as well. */
+export const SLOTS_BODY_BYTES = 8 * 1024 * 1024;
+
+/** Anyone can send to open routes, which read a few fields. Others take more than the longest document of a slot. */
+export const defaultBodyLimit = (access: Access): number => (access === 'open' ? 4 : 1024) * 1024;
 
 interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<
   Route,
@@ -90,13 +97,14 @@ export function defineRoute<Input extends z.ZodObject, const Declared extends An
   method: RouteMethod,
   path: string,
   access: Access,
-  { handler, errors = [], ...route }: RouteDefinition<Input, Declared>,
+  { handler, errors = [], bodyLimit = defaultBodyLimit(access), ...route }: RouteDefinition<Input, Declared>,
 ): DocumentedRoute {
   return {
     method,
     path,
     access,
     errors,
+    bodyLimit,
     ...route,
     async handler(request, reply) {
       const onClose = (listener: () => void): void => void reply.raw.once('close', listener);

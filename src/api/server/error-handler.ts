@@ -1,6 +1,7 @@
 /** Answers every error in which a Fastify route can end, in the documented shape. */
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { answerError } from '../../gateway/client-answer.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { ApiError, type ApiErrorOptions } from './answer.ts';
@@ -12,8 +13,8 @@ export type OnFault = (error: unknown, requestId: string) => void;
 type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 
 export function createErrorHandler(onFault: OnFault) {
-  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const known = error instanceof ApiError ? error : frameworkError(error, request.routeOptions.config.bodyLimit);
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const known = error instanceof ApiError ? error : frameworkError(error);
     if (known !== undefined) return sendError(reply, known);
     onFault(error, request.id);
     const message = `The service failed: report this with the request id "${request.id}"`;
@@ -21,34 +22,29 @@ export function createErrorHandler(onFault: OnFault) {
   };
 }
 
-export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): FastifyReply {
+/** Answers without the framework, which can send nothing more then. */
+export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): void {
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers });
-  return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  // The framework would close each connection after an error with a body.
+  reply.removeHeader('connection');
+  const own = Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)] as const);
+  reply.hijack();
+  answerError(reply.request.raw, reply.raw, { ...answer, headers: { ...Object.fromEntries(own), ...answer.headers } });
 }
 
 const FRAMEWORK_ERRORS: Readonly<Record<string, AnsweredError>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'request.too_large', message: 'The body exceeds "SVC_BODY_LIMIT": send a smaller one' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: 'request.media_type',
     message: 'Unsupported media type: send the body as "application/json", or as a type that this route accepts',
     param: 'Content-Type',
   },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
-    code: 'request.invalid',
-    message: 'The body differs from "Content-Length": send as many bytes as it announces',
-    param: 'Content-Length',
-  },
-  FST_ERR_CTP_EMPTY_JSON_BODY: { code: 'request.invalid', message: 'The body is empty: send JSON, or no "Content-Type"' },
   FST_ERR_CTP_INVALID_JSON_BODY: { code: 'request.invalid', message: 'The body is not valid JSON' },
   FST_ERR_BAD_URL: { code: 'request.invalid', message: 'The percent-encoding of the path is invalid' },
   FST_ERR_MAX_PARAM_LENGTH: { code: 'route.not_found', message: 'A part of the path is too long' },
 };
 
-/** `limit`: of the body in bytes, where the route has its own. */
-function frameworkError(error: unknown, limit: number | undefined): AnsweredError | undefined {
+function frameworkError(error: unknown): AnsweredError | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (codeOf(error) === 'FST_ERR_CTP_BODY_TOO_LARGE' && limit !== undefined)
-    return { code: 'request.too_large', message: `The body exceeds ${limit} bytes` };
   const known = FRAMEWORK_ERRORS[codeOf(error)];
   if (known !== undefined) return known;
   const status: unknown = Reflect.get(error, 'statusCode');
@@ -89,7 +85,9 @@ interface ErrorOptions {
   readonly param?: string | null;
 }
 
+/** The answer on a connection without a response object. Does nothing after another such answer. */
 export function writeError(socket: Duplex, code: ErrorCode, message: string, options: ErrorOptions = {}): void {
+  if (!socket.writable) return;
   const { requestId = newRequestId(), param = null } = options;
   const { status, headers, body } = errorAnswer(code, message, { requestId, param });
   const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};

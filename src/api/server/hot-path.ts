@@ -8,6 +8,7 @@ import type { ClientRequest, ClientResponse } from '../../gateway/client-exchang
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
+import { bodySettingOf } from '../../gateway/route/decide/request-limits.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
 import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
@@ -121,6 +122,7 @@ export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'h
     path: path.path,
     access: 'v1',
     cors: true,
+    bodyLimit: bodySettingOf(path),
     summary: path.summary,
     tag: 'inference',
     ...(path.body === 'multipart' ? { multipart: true } : {}),

@@ -1,12 +1,20 @@
 /** Node's HTTP server with the limits of the service, and errors in the documented shape where Node has its own. */
-import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
-import { answerClientError, createOpenConnections, HEADERS_MS, KEEP_ALIVE_MS, refuseConnection, REQUEST_MS } from './connections.ts';
+import {
+  answerClientError,
+  createOpenConnections,
+  HEADERS_MS,
+  KEEP_ALIVE_MS,
+  refuseConnection,
+  REQUEST_MS,
+  REST_MS,
+} from './connections.ts';
 import { writeError } from './error-handler.ts';
 import { newRequestId } from './define-route.ts';
 import type { UpgradePath } from './upgrade-path.ts';
@@ -51,6 +59,11 @@ export interface HttpListeners {
 
 export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   const { listener, fastListener, serves, upgrades, connectionsElsewhere = () => 0, accelerator = {} } = listeners;
+  const requests = createLastRequests();
+  const listen = (req: IncomingMessage, res: ServerResponse): void => {
+    requests.note(req, res);
+    listener(req, res);
+  };
   const server = createServer(
     {
       maxHeaderSize: limits.SVC_HEADER_LIMIT,
@@ -63,13 +76,13 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
       shouldUpgradeCallback: upgrades.serves,
       ...(accelerator.Request === undefined ? {} : { IncomingMessage: accelerator.Request }),
     },
-    listener,
+    listen,
   );
   server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
   const reader = accelerator.readConnections?.(server, { limits, serves, listener: fastListener }) ?? NODE_READS;
   /** They are no longer connections of this server, which cannot tell whether they are idle. */
   const upgraded = new WeakSet<Duplex>();
-  const connections = createOpenConnections((socket) => responseOn(socket) !== undefined || reader.isBusy(socket) || upgraded.has(socket));
+  const connections = createOpenConnections((socket) => requests.isAnswering(socket) || reader.isBusy(socket) || upgraded.has(socket));
   server.on('connection', (socket) => {
     connections.add(socket);
     if (connections.size + connectionsElsewhere() <= limits.SVC_MAX_CONNECTIONS) return reader.accept(socket);
@@ -77,7 +90,7 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
     refuseConnection(socket, limits);
   });
   // The reader of the body sends "100 Continue" once the body is wanted.
-  server.on('checkContinue', listener);
+  server.on('checkContinue', listen);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const facts = { param: 'Expect', requestId: newRequestId() };
     answerError(req, res, errorAnswer('request.invalid', 'Unsupported expectation: send only "100-continue"', facts));
@@ -88,12 +101,46 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   });
   server.on('connect', (_req, socket) => writeError(socket, 'route.method', 'The method "CONNECT" is not supported'));
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>
-    answerClientError(error.code, { socket, headersSent: responseOn(socket)?.headersSent === true }, limits),
+    requests.whenBroken(socket, (isAnswered) => answerClientError(error.code, { socket, isAnswered }, limits)),
   );
   return { server, connections };
 }
 
-function responseOn(socket: Duplex): ServerResponse | undefined {
-  const current: unknown = Reflect.get(socket, '_httpMessage');
-  return current instanceof ServerResponse ? current : undefined;
+interface LastRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Bytes that are no request follow it. */
+  isFollowed: boolean;
+}
+
+/** The newest request of each connection, and so whether a broken one has its answer: no request gets two. */
+function createLastRequests() {
+  const last = new WeakMap<Duplex, LastRequest>();
+  const isOpen = (res: ServerResponse): boolean => !res.writableFinished && !res.destroyed;
+
+  return {
+    note(req: IncomingMessage, res: ServerResponse): void {
+      last.set(req.socket, { req, res, isFollowed: false });
+      const closeUnlessComplete = (): unknown => (req.complete ? undefined : req.socket.destroy());
+      res.once('finish', () => {
+        if (!req.complete) setTimeout(closeUnlessComplete, REST_MS).unref();
+      });
+    },
+    isAnswering(socket: Duplex): boolean {
+      const known = last.get(socket);
+      return known !== undefined && isOpen(known.res);
+    },
+    /** The answer to a complete request comes before the refusal of what follows it on the connection. */
+    whenBroken(socket: Duplex, refuse: (isAnswered: boolean) => void): void {
+      const known = last.get(socket);
+      if (known?.req.complete === false) refuse(known.res.headersSent);
+      else if (known === undefined || !isOpen(known.res)) refuse(false);
+      else if (!known.isFollowed) {
+        known.isFollowed = true;
+        known.res.once('close', () => {
+          if (socket.writable) refuse(false);
+        });
+      }
+    },
+  };
 }

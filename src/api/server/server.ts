@@ -1,18 +1,12 @@
 /** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import {
-  fastify,
-  type FastifyBodyParser,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerFactoryHandler,
-} from 'fastify';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
-import { isDeeperThan, readForm, type Form } from './read-form.ts';
+import { jsonExcess } from '../../schema/words/json-skipper.ts';
+import { bodyOver, readForm, readWhole, type Form } from './framework-body.ts';
 import { createAllowedMethods, createErrorHandler, sendError, type OnFault } from './error-handler.ts';
 import { ApiError } from './answer.ts';
 import type { Authorize } from '../../auth/check-token.ts';
@@ -21,14 +15,14 @@ import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
-import { requestIdOf, type Route } from './define-route.ts';
+import { defaultBodyLimit, requestIdOf, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 
 export interface ServerDeps {
   readonly routes: readonly Route[];
-  readonly settings: HttpLimits & { readonly SVC_BODY_LIMIT: number };
-  readonly gateway: Pick<Gateway, 'close'>;
+  readonly settings: HttpLimits;
+  readonly gateway: Pick<Gateway, 'budget' | 'close'>;
   readonly site: SiteGuard;
   readonly authorize: Authorize;
   /** Runs the handler of a route in the name of its caller, for the audit trail. Default: nothing is recorded. */
@@ -61,8 +55,6 @@ const noSchemas = (): never => {
 
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
-/** No body of the management API has more than ten; code that reads JSON recursively stands a few thousand. */
-const MOST_LEVELS = 100;
 
 export function buildServer(deps: ServerDeps): HttpApi {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
@@ -89,7 +81,8 @@ export function buildServer(deps: ServerDeps): HttpApi {
       return server;
     },
     genReqId: requestIdOf,
-    bodyLimit: settings.SVC_BODY_LIMIT,
+    // The server answers broken requests itself; the framework would write a second answer.
+    clientErrorHandler: () => undefined,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => void createErrorHandler(onFault)(error, request, reply),
     logger: false,
@@ -97,6 +90,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   });
   app.decorateRequest('caller', undefined);
+  app.decorateRequest('readWhole', () => Promise.reject(new Error('Check the access before the body is read')));
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
   addHooks(app, deps, report);
@@ -126,39 +120,40 @@ async function closeListener(server: Server): Promise<void> {
 }
 
 function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
-  if (req.headers.expect !== undefined) res.writeContinue();
+  // The client may hold its body back for good, and its next request must not be read as one.
+  if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
   handler(req, res);
 }
 
 function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, { parseAs: 'string' }, parseJson(app));
+  app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, parseJson(app));
   const others = new Set(routes.flatMap((route) => route.consumes ?? []).filter((type) => !isJsonType(type)));
-  for (const type of others) {
-    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  }
-  app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, parseForm);
+  for (const type of others)
+    app.addContentTypeParser(type, async (request: FastifyRequest) => (await request.readWhole()).toString('utf8'));
+  app.addContentTypeParser('multipart/form-data', parseForm);
 }
 
 /** An empty body counts as missing, because clients send "application/json" with a bare DELETE. */
-function parseJson(app: FastifyInstance): FastifyBodyParser<string> {
+function parseJson(app: FastifyInstance): (request: FastifyRequest) => Promise<unknown> {
   const parse = app.getDefaultJsonParser('error', 'ignore');
-  return (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else if (isDeeperThan(MOST_LEVELS, body)) {
-      done(new ApiError('request.invalid', `The JSON is nested too deeply: send at most ${MOST_LEVELS} levels of arrays and objects`));
-    } else void parse(request, body, done);
+  return async (request) => {
+    const json = (await request.readWhole()).toString('utf8');
+    if (json === '') return undefined;
+    const excess = jsonExcess(json);
+    if (excess !== undefined) throw new ApiError('request.invalid', excess);
+    return await new Promise((resolve, reject) => {
+      void parse(request, json, (error, value) => (error === null ? resolve(value) : reject(error)));
+    });
   };
 }
 
-function parseForm(request: FastifyRequest, body: Buffer, done: (error: Error | null, form?: Form) => void): void {
-  if (body.length === 0) {
-    done(null);
-    return;
-  }
+async function parseForm(request: FastifyRequest): Promise<Form | undefined> {
+  const body = await request.readWhole();
+  if (body.length === 0) return undefined;
   const form = readForm(body, request.headers['content-type'] ?? '');
-  if (form.ok) done(null, form.fields);
-  else done(new ApiError('request.invalid', form.message, { param: form.param }));
+  if (form.ok) return form.fields;
+  throw new ApiError('request.invalid', form.message, { param: form.param });
 }
 
 function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: ReportRequest): void {
@@ -216,12 +211,13 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, 
   void reply.send();
 }
 
-function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize, actAs = workAlone }: ServerDeps): void {
+function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize, gateway, actAs = workAlone }: ServerDeps): void {
+  const { bodyLimit } = route;
+  const limitBytes = typeof bodyLimit === 'number' ? bodyLimit : defaultBodyLimit(route.access);
   app.route({
     method: route.method,
     url: route.path,
-    ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }),
-    config: { raw: isRawRoute(route), ...(route.bodyLimit === undefined ? {} : { bodyLimit: route.bodyLimit }) },
+    config: { raw: isRawRoute(route) },
     onRequest: async (request, reply) => {
       if (isRawRoute(route)) {
         reply.hijack();
@@ -236,7 +232,9 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
       request.caller = decision.caller;
+      if (Number(request.headers['content-length'] ?? 0) > limitBytes) throw bodyOver(limitBytes);
       refuseOtherTypes(route, request);
+      request.readWhole = async () => await readWhole({ req: request.raw, res: reply.raw }, limitBytes, gateway.budget);
     },
     handler: (request, reply) => actAs(request, () => route.handler(request, reply)),
   });
@@ -261,11 +259,11 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the access check. */
     caller: Caller | undefined;
+    /** Set by the access check. The body, which is read once, within the limits of the route. */
+    readWhole(): Promise<Buffer>;
   }
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */
     readonly raw?: boolean;
-    /** Overrides `SVC_BODY_LIMIT`. */
-    readonly bodyLimit?: number;
   }
 }

@@ -44,7 +44,7 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
       const startedAt = performance.now();
       const refuse: UpgradeRequest['refuse'] = (code, message, param = null) => {
         report({ slot: undefined, route: route.path, status: ERROR_CODES[code].status, seconds: 0 });
-        if (socket.writable) writeError(socket, code, message, { requestId, param });
+        writeError(socket, code, message, { requestId, param });
       };
       const from = site.check(req, head, route);
       if (from.kind === 'refuse') return refuse(from.code, from.message, from.param);

@@ -174,9 +174,13 @@ export class BodyWriter {
     return connection.write('\r\n');
   }
 
+  get hasWrittenAll(): boolean {
+    return this.#connection.hasWrittenAll;
+  }
+
   /** Frees the memory of what was written and is not kept, unless some of it waits in the connection. */
   freeWritten(): void {
-    if (this.#connection.hasWrittenAll) this.#memory.free();
+    if (this.hasWrittenAll) this.#memory.free();
   }
 
   end(): void {

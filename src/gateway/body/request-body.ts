@@ -84,6 +84,11 @@ export class RequestBody implements EditableBody {
     return this.whole || this.#kept.isOnDisk;
   }
 
+  /** Bytes that flow wait for the upstream, so the client is not read. */
+  get isHeldBack(): boolean {
+    return this.#writer?.hasWrittenAll === false;
+  }
+
   start(): void {
     const { req, head, limit } = this.#request;
     const refusal = refuseBody({ head, isForm: this.#scan.isForm }, limit);

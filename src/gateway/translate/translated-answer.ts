@@ -2,6 +2,7 @@
 import type { AnswerHead, FormField, FormFile, TranslatableBody, TranslationEnd } from '../../providers/translation.ts';
 import { AnswerTail, type ClientAnswer } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
+import { jsonExcess } from '../../schema/words/json-skipper.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import type { RequestBody } from '../body/request-body.ts';
@@ -77,6 +78,8 @@ export async function readTranslatableBody(
   const bytes = await readRange(read, 0, body.received);
   if (bytes === undefined) return undefined;
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  const excess = jsonExcess(text);
+  if (excess !== undefined) return { kind: 'refuse', code: 'request.invalid', message: excess };
   try {
     return { kind: 'json', text, value: JSON.parse(text) };
   } catch (error) {

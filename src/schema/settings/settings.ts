@@ -97,7 +97,7 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
-  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum size of a request body; larger ones fail with 413 `request.too_large`'),
+  SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum inference body size; larger ones fail with 413 `request.too_large`'),
   SVC_AUDIO_LIMIT: SizeBytes.prefault('25Mi').describe(
     'Maximum size of a recording to transcribe or to translate, in place of `SVC_BODY_LIMIT`; larger ones fail with 413 `request.too_large`',
   ),

@@ -47,7 +47,7 @@ export const ERROR_CODES = {
   'request.too_large': error(
     413,
     'invalid_request_error',
-    'The body is larger than `SVC_BODY_LIMIT`, or a recording larger than `SVC_AUDIO_LIMIT`',
+    'The body is larger than the route permits; inference requests may have `SVC_BODY_LIMIT` bytes, recordings `SVC_AUDIO_LIMIT`',
   ),
   'request.media_type': error(415, 'invalid_request_error', 'The route does not accept the media type of the body'),
   'request.range': error(416, 'invalid_request_error', 'The image has no bytes in the range of the header `Range`'),

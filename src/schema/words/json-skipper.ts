@@ -1,4 +1,4 @@
-/** Finds the ends of strings and of nested values in JSON that arrives in chunks, and decodes strings. */
+/** Finds the ends of strings and nested values in JSON that arrives in chunks, decodes strings, and bounds JSON. */
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -6,6 +6,11 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+/** No body of the API has more than ten; code that reads JSON recursively stands a few thousand. */
+const MOST_LEVELS = 100;
+/** A thousand slots of a hundred values each. Parsed values take up to thirty times the memory of their text. */
+const MOST_VALUES = 100_000;
 /** A native copy of fewer bytes costs more than a loop. */
 const NATIVE_COPY_FROM = 32;
 /** Bytes to examine one by one before the native search is used, because a call costs more than a short string. */
@@ -113,4 +118,33 @@ export function latin1(chunk: Buffer, from: number, to: number): string {
   let text = '';
   for (let at = from; at < to; at += 1) text += String.fromCharCode(chunk[at] ?? 0);
   return text;
+}
+
+/** Says what makes JSON too expensive to parse. Any answer for invalid JSON. Pure, linear, without recursion. */
+export function jsonExcess(json: string, { levels = MOST_LEVELS, values = MOST_VALUES } = {}): string | undefined {
+  let depth = 0;
+  let count = 0;
+  for (let index = 0; index < json.length; index += 1) {
+    const code = json.charCodeAt(index);
+    if (code === QUOTE) {
+      index = closingQuote(json, index);
+      if (index === -1) return undefined;
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1;
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      depth += 1;
+      count += 1;
+      if (depth > levels) return `The JSON is nested too deeply: send at most ${levels} levels of arrays and objects`;
+    } else if (code === COMMA) count += 1;
+    if (count > values) return `The JSON has too many values: send at most ${values}`;
+  }
+  return undefined;
+}
+
+function closingQuote(json: string, open: number): number {
+  for (let quote = json.indexOf('"', open + 1); quote !== -1; quote = json.indexOf('"', quote + 1)) {
+    let run = 0;
+    while (json.charCodeAt(quote - run - 1) === BACKSLASH) run += 1;
+    if (run % 2 === 0) return quote;
+  }
+  return -1;
 }

@@ -18,7 +18,7 @@ export interface FastConnectionDeps extends Pick<FastResponseDeps, 'date' | 'kee
   readonly listener: (req: ClientRequest, res: ClientResponse) => void;
   /** Leaves the connection to Node's HTTP server. What was read is at the front of the socket again. */
   readonly handOver: (socket: Socket) => void;
-  readonly refuse: (socket: Socket, error: ConnectionError, headersSent: boolean) => void;
+  readonly refuse: (socket: Socket, error: ConnectionError, isAnswered: boolean) => void;
   readonly onGone: (connection: FastConnection) => void;
 }
 
@@ -26,6 +26,8 @@ export interface ConnectionLimits {
   readonly keepAliveMs: number;
   readonly silentMs: number;
   readonly requestMs: number;
+  /** Longest time for the rest of a body after the answer. */
+  readonly restMs: number;
 }
 
 /** Bytes after the body that may wait for the end of the answer; then the connection is paused. */
@@ -65,7 +67,8 @@ export class FastConnection {
     this.#since ??= now;
     const ms = now - this.#since;
     if (this.#request !== undefined) {
-      if (!this.#request.complete && ms > limits.requestMs) this.#refuse('timeout');
+      const mostMs = this.#response === undefined ? limits.restMs : limits.requestMs;
+      if (!this.#request.complete && ms > mostMs) this.#refuse('timeout');
     } else if (!this.#hasServed && ms > limits.silentMs) this.#handOver();
     else if (ms > limits.keepAliveMs) this.#socket.destroy();
   }
@@ -111,6 +114,7 @@ export class FastConnection {
 
   #sent(last: boolean): void {
     this.#response = undefined;
+    this.#since = undefined;
     if (last) this.#socket.destroySoon();
     else if (this.#request?.complete === true) this.#next();
     else this.#request?.discard();
@@ -142,7 +146,7 @@ export class FastConnection {
   }
 
   #refuse(error: ConnectionError): void {
-    this.#deps.refuse(this.#socket, error, this.#response?.headersSent === true);
+    this.#deps.refuse(this.#socket, error, this.#response?.headersSent !== false);
   }
 
   #closed(): void {

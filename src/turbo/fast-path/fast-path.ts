@@ -4,7 +4,7 @@
  */
 import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { answerClientError, KEEP_ALIVE_MS, REQUEST_MS, REQUEST_TIMEOUT } from '../../api/server/connections.ts';
+import { answerClientError, KEEP_ALIVE_MS, REQUEST_MS, REQUEST_TIMEOUT, REST_MS } from '../../api/server/connections.ts';
 import type { ConnectionReader, HttpLimits, ReaderOptions, Accelerator } from '../../api/server/http-server.ts';
 import { createDenseSet, type Member } from '../../platform/dense-set.ts';
 import { FastConnection, type FastConnectionDeps } from './fast-connection.ts';
@@ -34,7 +34,7 @@ export function createFastPath({ rules, listener, handOver, limits: all }: FastP
   const open = createDenseSet<FastConnection>();
   const members = new Map<FastConnection, Member<FastConnection>>();
   const connections = new WeakMap<Socket, FastConnection>();
-  const limits = { keepAliveMs: KEEP_ALIVE_MS, requestMs: all.SVC_PARK_TIMEOUT + REQUEST_MS, silentMs: SILENT_MS };
+  const limits = { keepAliveMs: KEEP_ALIVE_MS, requestMs: all.SVC_PARK_TIMEOUT + REQUEST_MS, restMs: REST_MS, silentMs: SILENT_MS };
   let sweeper: NodeJS.Timeout | undefined;
 
   function sweep(): void {
@@ -45,8 +45,8 @@ export function createFastPath({ rules, listener, handOver, limits: all }: FastP
   const deps: FastConnectionDeps = {
     rules,
     listener,
-    refuse: (socket, error, headersSent) =>
-      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, headersSent }, all),
+    refuse: (socket, error, isAnswered) =>
+      answerClientError(error === 'timeout' ? REQUEST_TIMEOUT : undefined, { socket, isAnswered }, all),
     date: createDate(),
     keepAliveSeconds: Math.floor(KEEP_ALIVE_MS / 1000),
     handOver(socket) {

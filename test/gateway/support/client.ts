@@ -35,12 +35,12 @@ export function post(port: number, path: string, body: string | Buffer, options:
 }
 
 /** Starts a request; the test sends the body and reads the answer. */
-export function begin(port: number, path: string, headers: Readonly<Record<string, string | number>>): ClientRequest {
+export function begin(port: number, path: string, headers: Readonly<Record<string, string | number>>, method = 'POST'): ClientRequest {
   const req = request({
     host: '127.0.0.1',
     port,
     path,
-    method: 'POST',
+    method,
     headers: { 'content-type': 'application/json', ...headers },
     agent: false,
   });

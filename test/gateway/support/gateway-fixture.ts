@@ -102,6 +102,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     routes,
     settings,
     gateway: {
+      budget: gateway.budget,
       close: async (graceMs, parkedMs) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, parkedMs)])),
     },
     onFault: (fault) => void faults.push(fault),

@@ -4,7 +4,7 @@ import { FastConnection } from '../../../src/turbo/fast-path/fast-connection.ts'
 import type { ClientRequest } from '../../../src/gateway/client-exchange.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
 
-const LIMITS = { keepAliveMs: 75_000, silentMs: 1000, requestMs: 600_000 };
+const LIMITS = { keepAliveMs: 75_000, silentMs: 1000, requestMs: 600_000, restMs: 30_000 };
 const HEAD = 'POST /a HTTP/1.1\r\nHost: localhost\r\n';
 
 let server: Server;
@@ -38,7 +38,7 @@ beforeEach(async () => {
         });
       },
       handOver: () => seen.push('handed over'),
-      refuse: (_socket, error, headersSent) => seen.push(`${error} ${headersSent}`),
+      refuse: (_socket, error, isAnswered) => seen.push(`${error} ${isAnswered}`),
       onGone: () => seen.push('gone'),
     });
   });

@@ -12,7 +12,7 @@ import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { empty, ApiError } from '../../server/answer.ts';
 import { sleep } from '../../../platform/clock.ts';
-import type { DocumentedRoute, UpgradeRequest } from '../../server/define-route.ts';
+import { defaultBodyLimit, type DocumentedRoute, type UpgradeRequest } from '../../server/define-route.ts';
 import { PROTOCOL } from '../../server/upgrade-path.ts';
 import { writeError } from '../../server/error-handler.ts';
 import { REALTIME_PATH, Session, type SessionDeps } from './session.ts';
@@ -125,6 +125,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       path: REALTIME_PATH,
       access: 'v1',
       cors: true,
+      bodyLimit: defaultBodyLimit('v1'),
       summary: 'Transcribes sound while it arrives, over a WebSocket with the events of OpenAI’s transcription sessions',
       tag: 'inference',
       input: z.object({ query: Query }),

@@ -27,9 +27,20 @@ type PassedLimit =
 
 /** Upstreams are local or in the same cluster, where a connection takes milliseconds. */
 export const CONNECT_MS = 5000;
-export const BODY_SILENCE_MS = 60_000;
+const BODY_SILENCE_MS = 60_000;
+/** A body may take this long at any rate. */
+const BODY_GRACE_MS = 30_000;
+/** Afterwards its average counts. The slowest mobile connections are ten times as fast. */
+const LEAST_BYTES_PER_SECOND = 1024;
 /** Fields and boundaries take a few hundred bytes, a long prompt a few thousand. */
 const AROUND_RECORDING_BYTES = 64 * 1024;
+
+/** Says why an incomplete body is too slow. Milliseconds of one clock; `lastAt`: when the last piece arrived. */
+export function slowBody({ now, startedAt, lastAt, bytes }: Readonly<Record<'now' | 'startedAt' | 'lastAt' | 'bytes', number>>) {
+  if (now - lastAt > BODY_SILENCE_MS) return `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`;
+  const expected = ((now - startedAt - BODY_GRACE_MS) / 1000) * LEAST_BYTES_PER_SECOND;
+  return bytes < expected ? `The body arrived with less than ${LEAST_BYTES_PER_SECOND} bytes per second: send it faster` : undefined;
+}
 
 /** Times in milliseconds of one clock. After the body, only answers to the client count as progress. */
 export function passedLimit(
@@ -37,10 +48,7 @@ export function passedLimit(
   settings: Pick<Settings, 'SVC_FIRST_BYTE_TIMEOUT' | 'SVC_STREAM_TIMEOUT'>,
 ): PassedLimit | undefined {
   const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = settings;
-  if (bodyAt === undefined) {
-    const message = `The body paused for more than ${BODY_SILENCE_MS / 1000} s: send it without pauses`;
-    return now - progressAt > BODY_SILENCE_MS ? { kind: 'failed', code: 'request.timeout', message } : undefined;
-  }
+  if (bodyAt === undefined) return undefined;
   if (isConnecting && now - progressAt > CONNECT_MS) {
     return { kind: 'lost', message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` };
   }
@@ -56,12 +64,17 @@ export function passedLimit(
 const timeout = (message: string): PassedLimit => ({ kind: 'failed', code: 'upstream.timeout', message });
 
 export function bodyLimitOf(
-  { audio, body }: Pick<InferencePath, 'audio' | 'body'>,
+  path: Pick<InferencePath, 'audio' | 'body'>,
   settings: Pick<Settings, 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT'>,
 ): BodyLimit {
-  if (audio !== true) return { bytes: settings.SVC_BODY_LIMIT, setting: 'SVC_BODY_LIMIT', wholeBytes: settings.SVC_BODY_LIMIT };
-  const bytes = settings.SVC_AUDIO_LIMIT;
-  return { bytes, setting: 'SVC_AUDIO_LIMIT', wholeBytes: body === 'multipart' ? bytes + AROUND_RECORDING_BYTES : bytes };
+  const setting = bodySettingOf(path);
+  const bytes = settings[setting];
+  return { bytes, setting, wholeBytes: path.audio === true && path.body === 'multipart' ? bytes + AROUND_RECORDING_BYTES : bytes };
+}
+
+/** The setting that limits the bodies of a path. */
+export function bodySettingOf({ audio }: Pick<InferencePath, 'audio'>): BodyLimit['setting'] {
+  return audio === true ? 'SVC_AUDIO_LIMIT' : 'SVC_BODY_LIMIT';
 }
 
 export function refuseBody(

@@ -1,6 +1,7 @@
 /** Decides which URLs of media in chats are accepted: images only, where the service may fetch them. Pure. */
 import { z } from 'zod';
 import type { Settings } from '../../../schema/settings/settings.ts';
+import { jsonExcess } from '../../../schema/words/json-skipper.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { BodyProblem } from '../../body/body-scan.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -59,6 +60,8 @@ interface CheckedSpeech {
 
 /** `limit` in characters; an emoji counts as one. */
 export function checkSpeech(body: string, limit: number): CheckedSpeech {
+  const excess = jsonExcess(body);
+  if (excess !== undefined) return wrong(excess, null);
   const json = parseJson(body.startsWith(BYTE_ORDER_MARK) ? body.slice(1) : body);
   if (json === undefined) return wrong('The body is not a JSON object', null);
   const request = Request.safeParse(json).data;

@@ -50,3 +50,12 @@ test.each([
 ])('finds what may be a stored voice in %s: %s', (body, voice) => {
   expect(checkSpeech(body, 10)).toEqual({ voice });
 });
+
+test('refuses a request for speech that is too wide or too deep to be parsed', () => {
+  for (const [pad, what] of [
+    [`[${'{},'.repeat(200_000)}{}]`, 'values'],
+    [`${'['.repeat(200)}${']'.repeat(200)}`, 'levels'],
+  ] as const) {
+    expect(checkSpeech(`{"input":"Hi","pad":${pad}}`, 10).problem?.message).toContain(what);
+  }
+});

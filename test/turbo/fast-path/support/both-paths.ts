@@ -28,7 +28,7 @@ const QUIET_TURNS = 6;
 export const TOKEN = 'svc_good';
 const PRIMARY = slotName('primary');
 
-export const HEADER_LIMIT = 2048;
+const HEADER_LIMIT = 2048;
 const SETTINGS = { SVC_BODY_LIMIT: '4Ki', SVC_HEADER_LIMIT: String(HEADER_LIMIT), SVC_CORS_ORIGINS: 'https://chat.example.com' };
 
 const authorize = createTokenCheck(

@@ -1,8 +1,6 @@
 /** Requests as clients send them, and what is left of them when they are damaged, in pieces as a network delivers them. */
 import type { Random } from '../../../chaos/support/random.ts';
-import { scanRequest } from '../../../../src/turbo/fast-path/decide/scan-request.ts';
-import { INFERENCE_PATHS } from '../../../../src/gateway/route/decide/inference-paths.ts';
-import { HEADER_LIMIT, TOKEN, type Conversation } from './both-paths.ts';
+import { TOKEN, type Conversation } from './both-paths.ts';
 
 const CHAT = '/v1/chat/completions';
 const PATHS = [
@@ -110,30 +108,6 @@ export function randomConversation(random: Random): Conversation {
     for (let index = 0; index < damages; index += 1) text = damaged(text, random);
     return inPieces(Buffer.from(text, 'latin1'), random);
   });
-}
-
-/**
- * Whether a piece has the end of a body and more. Only here the paths differ on purpose: the fast path answers the request first and judges later bytes then, while Node judges them
- * at once and, if they are no request, ends both.
- */
-export function crossesBody(conversation: Conversation): boolean {
-  let missing = 0;
-  for (const piece of conversation.flat()) {
-    if (missing > 0) {
-      if (piece.length > missing) return true;
-      missing -= piece.length;
-      continue;
-    }
-    const scanned = scanRequest(piece, {
-      headerLimit: HEADER_LIMIT,
-      serves: (path) => INFERENCE_PATHS.some((known) => known.path === path),
-    });
-    // From there on Node reads everything.
-    if (scanned.kind !== 'request') return false;
-    missing = Number(scanned.contentLength ?? 0) - (piece.length - scanned.headBytes);
-    if (missing < 0) return true;
-  }
-  return false;
 }
 
 function wellFormed(random: Random): string {

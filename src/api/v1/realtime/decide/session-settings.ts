@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AudioFormat, PCM_24, type TurnDetection } from './audio-format.ts';
 import { parseJson } from '../../../../platform/decide/parse-json.ts';
+import { jsonExcess } from '../../../../schema/words/json-skipper.ts';
 import { shorten } from '../../../../schema/words/nearest-word.ts';
 
 export interface Transcription {
@@ -163,7 +164,7 @@ const CONVERSATION = /^(?:conversation\.|response\.|output_audio_buffer\.)/;
 
 /** An id that is no text is left out: it only comes back in errors. */
 export function readClientEvent(text: string): ReadEvent {
-  const json = parseJson(text);
+  const json = jsonExcess(text) === undefined ? parseJson(text) : undefined;
   const id = Identified.safeParse(json).data?.event_id;
   const named = Named.safeParse(json);
   if (!named.success) return { ok: false, message: 'The event is not a JSON object with a "type"', param: 'type', id };

@@ -145,6 +145,13 @@ describe('updateSettings()', () => {
   });
 });
 
+test('readClientEvent() refuses an event that is too wide or too deep to be parsed', () => {
+  const event = (pad: string): string => `{"type":"input_audio_buffer.commit","pad":${pad}}`;
+  expect(readClientEvent(event('[{},{}]'))).toMatchObject({ ok: true });
+  expect(readClientEvent(event(`[${'{},'.repeat(200_000)}{}]`))).toMatchObject({ ok: false });
+  expect(readClientEvent(event(`${'['.repeat(200)}${']'.repeat(200)}`))).toMatchObject({ ok: false });
+});
+
 test('readClientEvent() reads any text without throwing', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
