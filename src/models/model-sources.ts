@@ -81,7 +81,7 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
       return resolveOnHub(id, parsed.name, signal);
     },
     async checkLicense(entry) {
-      return judgeLicense(entry, await licenses.accepted());
+      return needsAcceptance(entry, new Set()) ? judgeLicense(entry, await licenses.accepted()) : ok(undefined);
     },
   };
 }

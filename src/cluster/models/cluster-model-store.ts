@@ -66,12 +66,15 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
   }
 
   /** Undefined while the records are not known. */
-  function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
+  async function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): Promise<ModelPresence | undefined> {
     if (!records.isKnown()) return undefined;
     const record = records.read(id);
     const isCurrent = record !== undefined && (entry === undefined || isOfEntry(record, entry));
     if (isCurrent) return { kind: 'present', facts: record.facts };
-    return { kind: 'pullable', sizeBytes: entry === undefined ? undefined : downloadBytes(entry) };
+    const known = entry ?? (await sources.known(id));
+    const allowed = known === undefined ? ok(undefined) : await sources.checkLicense(known);
+    const sizeBytes = entry === undefined ? undefined : downloadBytes(entry);
+    return { kind: 'pullable', sizeBytes, ...(allowed.ok ? {} : { refusal: allowed.failure.message }) };
   }
 
   /** A file of the user, in a store of which this is a view if it is mounted here. */

@@ -37,9 +37,11 @@ const ANSWER_WITHIN_MS = 20_000;
 
 export function createClusterSources(options: ClusterSourcesOptions): ClusterSources {
   const { records, hub, catalogue } = options;
+  /** Models on the Hub whose licence was not accepted, and which have no record therefore. */
+  const refused = new Map<ModelId, CatalogueEntry>();
   const known = async (id: ModelId): Promise<CatalogueEntry | undefined> => {
     const pin = records.read(id)?.pin;
-    return catalogue.get(id) ?? (pin === undefined ? undefined : entryOf(pin, hub.endpoint));
+    return catalogue.get(id) ?? (pin === undefined ? refused.get(id) : entryOf(pin, hub.endpoint));
   };
   const checkLicense = async (entry: CatalogueEntry): Promise<Result<void>> => judgeLicense(entry, records.acceptedLicenses());
   return {
@@ -67,7 +69,11 @@ export function createClusterSources(options: ClusterSourcesOptions): ClusterSou
       const download = pin.value === undefined ? undefined : entryOf(pin.value, hub.endpoint);
       if (pin.value === undefined || download === undefined) return ok(undefined);
       const allowed = await checkLicense(download);
-      if (!allowed.ok) return allowed;
+      if (!allowed.ok) {
+        if (entry === undefined) refused.set(id, download);
+        return allowed;
+      }
+      refused.delete(id);
       const text = await readText(options, id, entry ?? download, signal);
       return text.ok ? records.create({ pin: pin.value, text: text.value }, signal) : text;
     },

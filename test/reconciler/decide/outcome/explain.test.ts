@@ -96,8 +96,8 @@ describe('explain()', () => {
 
   test('explains why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
-      'Slot "primary" is offline and is not supposed to run',
-      '  because: The slot needs 1000 B of a budget of 512 B [InsufficientMemory]',
+      'Slot "primary" is offline',
+      '  because: The slot can never fit: it needs 1000 B, and the whole budget is 512 B; choose a smaller model, quantisation or context [InsufficientMemory]',
       '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
       '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
     ]);
@@ -114,9 +114,7 @@ describe('explain()', () => {
 describe('explainSlot()', () => {
   test('also explains a slot at rest', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
-    expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline and is not supposed to run\n  because: Slot is off: "enabled" is false [Disabled]',
-    );
+    expect(decision && explainSlot(decision, [], NOW)).toBe('Slot "primary" is off\n  because: Slot is off: "enabled" is false [Disabled]');
   });
 
   test('says what to do for every reason that can leave a slot stalled', () => {
