@@ -17,8 +17,18 @@ export function pendingProblem(slot: Slot): Condition | undefined {
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
+/** Why a slot is off, and what would keep it from being loaded. */
+export function whyOff(slot: Slot): string | undefined {
+  return isEnabled(slot) ? undefined : slot.status.conditions.find(({ reason }) => reason === 'Disabled')?.message;
+}
+
 /** Conditions whose desired status is "True". */
 const GOOD_IF_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
+
+/** Whether the condition says anything that a user may want to know. */
+export function isNotable(condition: Pick<Condition, 'type' | 'status'>): boolean {
+  return condition.type === 'Reconciling' ? condition.status !== 'False' : toneOf(condition) !== 'good';
+}
 
 /** CSS class of a condition's tag. `Reconciling` is neither good nor bad. */
 export function toneOf({ type, status }: Pick<Condition, 'type' | 'status'>): 'good' | 'bad' | '' {
@@ -38,13 +48,18 @@ const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>
   IdleTimedOut: true,
 };
 
-/** A resting slot has nothing to unload, so it offers `disable`. */
-export function actionsOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
-  if (!isEnabled(slot)) return { change: 'load', restart: false };
+interface Actions {
+  readonly change: 'load' | 'unload';
+  readonly other: 'restart' | 'disable' | undefined;
+}
+
+/** A resting slot can be loaded before its next request. It has nothing to unload, so it offers `disable`. */
+export function actionsOf(slot: Slot): Actions {
+  if (!isEnabled(slot)) return { change: 'load', other: undefined };
   const { state, conditions } = slot.status;
   const ready = conditions.find(({ type }) => type === 'Ready');
   const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
-  return rests ? { change: 'disable', restart: false } : { change: 'unload', restart: true };
+  return rests ? { change: 'load', other: 'disable' } : { change: 'unload', other: 'restart' };
 }
 
 /** False for a deleted slot whose workload is still being removed. */
