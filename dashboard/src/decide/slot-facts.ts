@@ -11,15 +11,17 @@ export function needsAttention(slot: Slot): Condition | undefined {
 
 /** The problem that the controller is working on, if any. */
 export function pendingProblem(slot: Slot): Condition | undefined {
-  if (!isEnabled(slot)) return undefined;
+  if (!isEnabled(slot) || whyOff(slot) !== undefined) return undefined;
   const failing = slot.status.conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
   const drift = slot.status.conditions.find(({ type, status }) => type === 'DriftDetected' && status === 'True');
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
-/** Why a slot is off, and what would keep it from being loaded. */
+/** Why a slot is off, or rests until its next request. */
 export function whyOff(slot: Slot): string | undefined {
-  return isEnabled(slot) ? undefined : slot.status.conditions.find(({ reason }) => reason === 'Disabled')?.message;
+  const { state, conditions } = slot.status;
+  const off = conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
+  return off !== undefined && state === 'offline' && Object.hasOwn(AT_REST, off.reason) ? off.message : undefined;
 }
 
 /** Conditions whose desired status is "True". */
@@ -40,8 +42,9 @@ export function isEnabled(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
 }
 
-/** Reasons why an enabled, healthy slot is not running. A request or more replicas would start it. */
-const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>, true>> = {
+/** Reasons why a healthy slot is not running. A request, more replicas or an edit would start it. */
+const AT_REST: Readonly<Record<keyof typeof AT_REST_REASONS, true>> = {
+  Disabled: true,
   NoReplicas: true,
   NotAskedFor: true,
   GaveWay: true,
@@ -56,10 +59,7 @@ interface Actions {
 /** A resting slot can be loaded before its next request. It has nothing to unload, so it offers `disable`. */
 export function actionsOf(slot: Slot): Actions {
   if (!isEnabled(slot)) return { change: 'load', other: undefined };
-  const { state, conditions } = slot.status;
-  const ready = conditions.find(({ type }) => type === 'Ready');
-  const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
-  return rests ? { change: 'load', other: 'disable' } : { change: 'unload', other: 'restart' };
+  return whyOff(slot) !== undefined ? { change: 'load', other: 'disable' } : { change: 'unload', other: 'restart' };
 }
 
 /** False for a deleted slot whose workload is still being removed. */

@@ -7,16 +7,16 @@ export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
   return (
     <section class="plan" aria-label={T.planHeading}>
       {plan.failing.length > 0 && (
-        <ul role="alert">
+        <div role="alert">
           {plan.failing.map(({ slot, reason, message }) => (
-            <li key={slot}>
+            <p key={slot}>
               <strong>{slot}</strong> {T.cannotLoad} {message}
               <small>
                 {T.reason} {reason}
               </small>
-            </li>
+            </p>
           ))}
-        </ul>
+        </div>
       )}
       <h3>{T.planHeading}</h3>
       {plan.changes.length === 0 ? (

@@ -105,7 +105,9 @@ function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
   const offProvider = useSelector(() => (isEnabled(slot.value) ? null : slot.value.status.provider));
   return (
     <>
-      <p class={waiting === undefined ? 'last' : 'last waits'}>{waiting ?? last}</p>
+      <p class={waiting === undefined ? 'last' : 'last waits'} title={waiting ?? last}>
+        {waiting ?? last}
+      </p>
       {offProvider !== null && <Lacking provider={offProvider} />}
     </>
   );

@@ -94,7 +94,8 @@ function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | unde
 }
 
 function welcome(service: Service, settings: Settings, version: string, warnings: readonly string[]): string {
-  const config = path.relative(process.cwd(), settings.SVC_CONFIG_DIR);
+  const relative = path.relative(process.cwd(), settings.SVC_CONFIG_DIR);
+  const config = relative.startsWith('..') ? settings.SVC_CONFIG_DIR : relative;
   const svcctl = 'npm run --silent svcctl --';
   const page = existsSync(DASHBOARD) ? `\n  Open the page     ${service.url}/` : '';
   // The other commands need a token then; this one writes to the token file itself.
@@ -151,8 +152,7 @@ default = "demo-speaker"
 aliases = ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
 `,
   img: `# The slot "img" generates images. It is off, because images need ComfyUI, a GPU and a model of 4.3 GB:
-# install ComfyUI, put a program "comfyui" that starts its main.py on the PATH, and set "enabled" to true.
-# "svcctl explain img" says what else this machine lacks.
+# put a program "comfyui" that starts its main.py on the PATH, see "svcctl explain img", and set "enabled" to true.
 enabled = false
 load = "on-demand"
 

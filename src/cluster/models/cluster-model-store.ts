@@ -73,8 +73,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions): Clus
     if (isCurrent) return { kind: 'present', facts: record.facts };
     const known = entry ?? (await sources.known(id));
     const allowed = known === undefined ? ok(undefined) : await sources.checkLicense(known);
-    const sizeBytes = entry === undefined ? undefined : downloadBytes(entry);
-    return { kind: 'pullable', sizeBytes, ...(allowed.ok ? {} : { refusal: allowed.failure.message }) };
+    return { kind: 'pullable', sizeBytes: known && downloadBytes(known), ...(allowed.ok ? {} : { refusal: allowed.failure.message }) };
   }
 
   /** A file of the user, in a store of which this is a view if it is mounted here. */

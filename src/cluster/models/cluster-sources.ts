@@ -69,11 +69,8 @@ export function createClusterSources(options: ClusterSourcesOptions): ClusterSou
       const download = pin.value === undefined ? undefined : entryOf(pin.value, hub.endpoint);
       if (pin.value === undefined || download === undefined) return ok(undefined);
       const allowed = await checkLicense(download);
-      if (!allowed.ok) {
-        if (entry === undefined) refused.set(id, download);
-        return allowed;
-      }
-      refused.delete(id);
+      if (!allowed.ok && entry === undefined) refused.set(id, download);
+      if (!allowed.ok) return allowed;
       const text = await readText(options, id, entry ?? download, signal);
       return text.ok ? records.create({ pin: pin.value, text: text.value }, signal) : text;
     },

@@ -49,8 +49,6 @@ interface Parked {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Waits for a load by hand, whose progress is in the status of the slot. */
-const NOBODY: Waiter = { onOpen: () => undefined, fail: () => undefined };
 /** A load by hand ends when the slot is loaded, stalled or disabled; a model of 100 GB may take most of a day. */
 const ASK_MS = 24 * 3_600_000;
 /** Limit for the time between an edit, after which a slot is no longer refused, and the board that shows it. */
@@ -121,7 +119,8 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
         const admission = board.current().slots.get(name)?.admission.kind ?? 'refuse';
         if (admission === 'refuse' && now() < editedBy) return;
         unsubscribe();
-        if (admission === 'park') parking.enter(name, NOBODY, { deadline: now() + ASK_MS, again: true });
+        if (admission === 'park')
+          parking.enter(name, { onOpen: () => undefined, fail: () => undefined }, { deadline: now() + ASK_MS, again: true });
       };
       lastAskedAt.set(name, now());
       const unsubscribe = board.subscribe(join);

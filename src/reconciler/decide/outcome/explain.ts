@@ -36,7 +36,7 @@ function stateWord({ state, findings: [first] }: Decision): string {
 export function explain(plan: Plan, now: number): string {
   const bySlot = Map.groupBy(plan.actions.filter(changesWorld), ({ slot }) => slot);
   const slots = [...plan.decisions.values()]
-    .filter(({ name, findings }) => bySlot.has(name) || findings.length > 0)
+    .filter((each) => bySlot.has(each.name) || (stateWord(each) === 'off' ? findFailing(each) !== undefined : each.findings.length > 0))
     .map((decision) => explainSlot(decision, bySlot.get(decision.name) ?? [], now));
   const orphans = [...bySlot]
     .filter(([name]) => !plan.decisions.has(name))
@@ -63,11 +63,7 @@ export function listChanges(plan: Plan): readonly Change[] {
 }
 
 /** A slot that nothing but an action of a user can bring into the state of its spec. */
-export interface FailingSlot {
-  readonly slot: SlotName;
-  readonly reason: string;
-  readonly message: string;
-}
+export type FailingSlot = Pick<Change, 'slot' | 'message'> & { readonly reason: Reason };
 
 /** Undefined where the slot answers as specified, rests on purpose, or gets there by itself. */
 export function findFailing({ name, conditions }: Pick<Decision, 'name' | 'conditions'>): FailingSlot | undefined {

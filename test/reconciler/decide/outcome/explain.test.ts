@@ -14,6 +14,13 @@ describe('explain()', () => {
     expect(texts({ workloads: [{ id: 'w1' }] })).toEqual(['No action required']);
   });
 
+  test('leaves out slots that are off or rest on purpose, unless they could not be loaded', () => {
+    expect(texts({ slot: { enabled: false } })).toEqual(['No action required']);
+    const resting = { slot: { load: 'on-demand' }, lastActive: undefined } as const;
+    expect(texts(resting)).toEqual(['No action required']);
+    expect(texts({ ...resting, model: 'missing' })[0]).toBe('Slot "primary" is off');
+  });
+
   test('explains a first start', () => {
     expect(texts({})).toEqual([
       'Slot "primary" is starting',
