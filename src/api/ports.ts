@@ -137,7 +137,10 @@ export interface Manage {
   readonly profiles: ProfileStore | undefined;
   readonly events: EventFeed;
   /** Plans as if these documents replaced the current ones (undefined: removed), and requests waited for `asked`. */
-  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked?: ReadonlySet<SlotName>): Promise<Immutable<z.output<typeof Plan>>>;
+  preview(
+    overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
+    asked?: ReadonlySet<SlotName>,
+  ): Promise<Immutable<z.output<typeof Plan>>>;
   /** Loads an enabled slot that rests until its next request, as such a request does, and keeps it until then. */
   ask(slot: SlotName): void;
   /** Resolves to undefined if the slot has no workload. */
