@@ -93,6 +93,7 @@ export const T = {
   invalid: 'Invalid configuration',
   line: 'Line',
   conditions: 'Conditions',
+  noProblems: 'No problems',
   memoryBudget: 'Memory budget',
   noTimeline: 'No events yet',
   log: 'Log',

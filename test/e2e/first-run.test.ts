@@ -134,7 +134,7 @@ describe('The first run', () => {
     const answer = await (await fetch(`${url}/api/slots`)).text();
     const { slots }: { slots: { name: string; status: { endpoint: string | null } }[] } = JSON.parse(answer);
     // Those for speech are loaded with their first request, and not before.
-    expect(slots.map(({ name }) => name)).toEqual(['embed', 'primary', 'stt', 'tts']);
+    expect(slots.map(({ name }) => name)).toEqual(['embed', 'img', 'primary', 'stt', 'tts']);
     const endpoints = slots.flatMap(({ status }) => status.endpoint ?? []);
     expect(endpoints).toHaveLength(2);
     for (const endpoint of endpoints) expect((await fetch(`${endpoint}/health`)).ok).toBe(true);

@@ -37,7 +37,8 @@ export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
         </>
       )}
       <SlotPods slot={name} changed={slot} />
-      {notable.length > 0 && <h3>{T.conditions}</h3>}
+      <h3>{T.conditions}</h3>
+      {notable.length === 0 && <p>{T.noProblems}</p>}
       <ul class="conditions">
         {notable.map(({ type, status, reason, message }) => (
           <li key={type}>
