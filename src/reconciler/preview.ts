@@ -15,7 +15,6 @@ interface PreviewInput {
   readonly deps: DesireDeps;
   readonly clock: Clock;
   readonly overlay: ReadonlyMap<SlotName, SlotDocument | undefined>;
-  /** Slots for which a request waits. */
   readonly asked: ReadonlySet<SlotName>;
   /** The last state read, for when the source cannot be read now. */
   readonly known: DesiredState | undefined;

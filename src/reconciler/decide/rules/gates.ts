@@ -168,10 +168,8 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
 function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   const { pool, neededBytes, othersBytes, aheadBytes, ahead, keptFor } = verdict;
   const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
-  if (neededBytes > budgetBytes) {
-    const advice = 'choose a smaller model, quantisation or context';
-    return `The slot can never fit: it needs ${formatSize(neededBytes)}${where}, and the whole budget is ${formatSize(budgetBytes)}; ${advice}`;
-  }
+  if (neededBytes > budgetBytes)
+    return `The slot can never fit: it needs ${formatSize(neededBytes)}${where}, and the whole budget is ${formatSize(budgetBytes)}; choose a smaller model, quantisation or context`;
   const names = ahead.map((name) => `"${name}"`).join(', ');
   const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
