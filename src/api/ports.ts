@@ -3,6 +3,7 @@
  * them.
  */
 import type { Readable } from 'node:stream';
+import type { z } from 'zod';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { Failure, Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
@@ -11,7 +12,9 @@ import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
+import type { Plan } from '../schema/status/answers.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
+import type { Immutable } from './server/answer.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
@@ -27,16 +30,6 @@ export interface EventFeed {
   subscribe(listener: (entry: TimelineEntry) => void): () => void;
   /** Reads the newest `limit` entries of a slot's timeline from its file, oldest first. */
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
-}
-
-interface PlanPreview {
-  readonly text: string;
-  readonly changes: readonly {
-    readonly slot: SlotName;
-    readonly action: string;
-    readonly because: string;
-    readonly message: string;
-  }[];
 }
 
 export interface ProviderListing {
@@ -143,8 +136,13 @@ export interface Manage {
   /** Undefined in a cluster. */
   readonly profiles: ProfileStore | undefined;
   readonly events: EventFeed;
-  /** Plans as if these documents replaced the current ones (undefined: removed), without executing anything. */
-  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Promise<PlanPreview>;
+  /** Plans as if these documents replaced the current ones (undefined: removed), and requests waited for `asked`. */
+  preview(
+    overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
+    asked?: ReadonlySet<SlotName>,
+  ): Promise<Immutable<z.output<typeof Plan>>>;
+  /** Loads an enabled slot that rests until its next request, as such a request does, and keeps it until then. */
+  ask(slot: SlotName): void;
   /** Resolves to undefined if the slot has no workload. */
   logs(
     slot: SlotName,

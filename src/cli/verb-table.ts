@@ -6,9 +6,13 @@ import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
 const SLOT_VERBS: readonly Verb[] = [
-  verb('load', 'Enable a slot, optionally with another model', {
+  verb('load', 'Enable and load a slot, optionally with another model', {
     arguments: [shared.SLOT],
-    options: [option('--model <id>', 'New default model of the slot', { suggestions: 'models' }), ...shared.WAIT],
+    options: [
+      option('--model <id>', 'New default model of the slot', { suggestions: 'models' }),
+      option('--force', 'Set the model even if nothing provides it'),
+      ...shared.WAIT,
+    ],
     examples: ['svcctl slot load primary', 'svcctl slot load primary --model demo-owl --wait'],
     load: async () => (await import('./verbs/slot.ts')).runLoad,
   }),
@@ -245,12 +249,12 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/slot.ts')).runLogs,
   }),
   { name: 'slot', help: 'Create, load, unload, restart and delete slots; print logs', verbs: SLOT_VERBS },
-  verb('plan', 'Show what the controller would do (exit code 2 if anything)', {
+  verb('plan', 'Show what the controller would do (exit code 2 if anything, 1 if a slot could not be loaded)', {
     options: [shared.FILE, shared.PRUNE, shared.OUTPUT],
     examples: ['svcctl plan', 'svcctl plan -f primary.toml'],
     load: async () => (await import('./verbs/compare-slots.ts')).runPlan,
   }),
-  verb('diff', 'Compare files with the service (exit code 2 if they differ)', {
+  verb('diff', 'Compare files with the service (exit code 2 if they differ, 1 if a slot could not be loaded)', {
     options: [shared.REQUIRED_FILE, shared.PRUNE],
     examples: ['svcctl diff -f slots/'],
     load: async () => (await import('./verbs/compare-slots.ts')).runDiff,

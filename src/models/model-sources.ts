@@ -73,7 +73,9 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
       if (parsed.kind === 'invalid') return fail('stalled', 'ModelMissing', parsed.message);
       return resolveOnHub(id, parsed.name, signal);
     },
-    checkLicense: async (entry) => judgeLicense(entry, await licenses.accepted()),
+    async checkLicense(entry) {
+      return needsAcceptance(entry, new Set()) ? judgeLicense(entry, await licenses.accepted()) : ok(undefined);
+    },
   };
 }
 

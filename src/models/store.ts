@@ -70,15 +70,20 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     if (entry === undefined) return presenceOfOther(id);
     const refusal = whyNotSelectable(entry);
     if (refusal !== undefined) return { kind: 'missing', message: refusal };
-    if (!(await isUnpacked(root, entry))) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
+    if (!(await isUnpacked(root, entry))) return pullable(entry);
     const read = await reader.read(id, loadedPath(entry), entry.provider);
     if (read.kind === 'unusable') return { kind: 'missing', message: read.message };
     const others = await Promise.all(entry.files.slice(1).map(async ({ path: file }) => await succeeds(stat(path.join(root, file)))));
-    if (read.kind === 'absent' || others.includes(false)) return { kind: 'pullable', sizeBytes: downloadBytes(entry) };
+    if (read.kind === 'absent' || others.includes(false)) return pullable(entry);
     const isWhole = entry.files.length === 1 || entry.files[0].archive !== undefined;
     const sizeBytes = isWhole ? read.facts.sizeBytes : (downloadBytes(entry) ?? read.facts.sizeBytes);
     const contents = completeContents(read.facts.contents, entry.stated);
     return { kind: 'present', facts: { ...read.facts, ...(contents === undefined ? {} : { contents }), sizeBytes } };
+  }
+
+  async function pullable(entry: CatalogueEntry): Promise<ModelPresence> {
+    const allowed = await sources.checkLicense(entry);
+    return { kind: 'pullable', sizeBytes: downloadBytes(entry), ...(allowed.ok ? {} : { refusal: allowed.failure.message }) };
   }
 
   async function presenceOfOther(id: ModelId): Promise<ModelPresence> {

@@ -19,7 +19,6 @@ import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import { passResult, type EarlierStatus } from './decide/outcome/resume-times.ts';
-import type { Change } from './decide/outcome/explain.ts';
 import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
@@ -42,7 +41,7 @@ import type {
   Traffic,
   Wake,
 } from './ports.ts';
-import { preview } from './preview.ts';
+import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
 import { createReporter } from './report.ts';
@@ -91,10 +90,8 @@ export interface Loop {
   readonly wake: Wake;
   /** Resolves when no pass is due and no action runs. Waiting for a time (back-off, next probe) does not count. */
   idle(): Promise<void>;
-  /** Plans as if these documents replaced the present ones (undefined removes the slot), and carries nothing out. */
-  preview(
-    overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
-  ): Promise<{ readonly text: string; readonly changes: readonly Change[] }>;
+  /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */
+  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked?: ReadonlySet<SlotName>): Promise<Preview>;
   /** Adds an entry to the timeline of a slot, with the next pass. */
   note(slot: SlotName, entry: NewEntry): void;
   /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
@@ -247,11 +244,11 @@ export function createLoop(deps: LoopDeps): Loop {
       await pacer.run(signal, (error) => log.error({ error: String(error) }, 'A pass threw an error; report this as a bug'));
       await executor.close();
     },
-    async preview(overlay) {
+    async preview(overlay, asked = new Set()) {
       const { published } = reporter;
       const observedOf = (seen: Observation, now: number): Observed =>
         observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });
-      return await preview({ senses, deps, clock, overlay, known: memory.desired, observedOf });
+      return await preview({ senses, deps, clock, overlay, asked, known: memory.desired, observedOf });
     },
   };
 }

@@ -235,8 +235,8 @@ export interface Runtime {
 
 export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
-  /** Not in the store, but `pull` can fetch it. */
-  | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined }
+  /** Not in the store, but `pull` can fetch it. `refusal`: once its licence is accepted. */
+  | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined; readonly refusal?: string }
   /** Neither in store nor catalogue, or unusable: a user must add it. `isAbsent`: no file has this name. */
   | { readonly kind: 'missing'; readonly message: string; readonly isAbsent?: true };
 

@@ -2,7 +2,7 @@
 import type { SlotName } from '../schema/words/names.ts';
 import { formatProblem } from '../schema/slot/spec-problem.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot/slot-spec.ts';
-import { explain, listChanges, type Change } from './decide/outcome/explain.ts';
+import { explain, findFailing, listChanges, type Change, type FailingSlot } from './decide/outcome/explain.ts';
 import type { Observed } from './decide/facts/facts.ts';
 import { classifyEdit } from './decide/facts/slot-edit.ts';
 import { plan } from './decide/plan.ts';
@@ -15,21 +15,29 @@ interface PreviewInput {
   readonly deps: DesireDeps;
   readonly clock: Clock;
   readonly overlay: ReadonlyMap<SlotName, SlotDocument | undefined>;
+  readonly asked: ReadonlySet<SlotName>;
   /** The last state read, for when the source cannot be read now. */
   readonly known: DesiredState | undefined;
   /** The facts of a plan, from this observation and the loop's tracker. */
   readonly observedOf: (seen: Observation, now: number) => Observed;
 }
 
+export interface Preview {
+  readonly text: string;
+  readonly changes: readonly Change[];
+  /** Slots of the edit that it leaves unable to load, and others that it makes so. Without an edit, all such slots. */
+  readonly failing: readonly FailingSlot[];
+}
+
 interface Overlaid {
   readonly state: DesiredState;
-  readonly refusals: readonly string[];
+  readonly refusals: readonly FailingSlot[];
   /** Slots that the edit would load again if they were idle. */
   readonly wakened: readonly SlotName[];
 }
 
-export async function preview(input: PreviewInput): Promise<{ readonly text: string; readonly changes: readonly Change[] }> {
-  const { senses, deps, clock, overlay } = input;
+export async function preview(input: PreviewInput): Promise<Preview> {
+  const { senses, deps, clock, overlay, asked } = input;
   const { signal } = new AbortController();
   const read = await readDesired(senses, signal);
   const present = read.ok ? read.value : (input.known ?? { slots: new Map(), refused: new Map() });
@@ -39,13 +47,22 @@ export async function preview(input: PreviewInput): Promise<{ readonly text: str
   const observed = input.observedOf(seen, now);
   const lastActive = new Map(observed.lastActive);
   for (const name of wakened) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
-  const next = plan(desire(deps, state, seen.host, templatingOf(deps)), { ...observed, lastActive }, now);
-  return { text: [...refusals, explain(next, now)].join('\n'), changes: listChanges(next) };
+  const demand = new Map(observed.demand);
+  for (const name of asked) demand.set(name, { waiting: 1, waitingSince: now, lastAskedAt: now });
+  const next = plan(desire(deps, state, seen.host, templatingOf(deps)), { ...observed, lastActive, demand }, now);
+  const isConcerned = ({ slot }: FailingSlot): boolean => {
+    const before = observed.published.get(slot);
+    return overlay.size === 0 || overlay.has(slot) || before === undefined || findFailing({ name: slot, ...before }) === undefined;
+  };
+  const stuck = [...next.decisions.values()].flatMap((decision) => findFailing(decision) ?? []).filter(isConcerned);
+  const failing = [...refusals, ...stuck];
+  const lines = failing.map(({ slot, reason, message }) => `Slot "${slot}" cannot be loaded: ${message} [${reason}]`);
+  return { text: [...lines, explain(next, now)].join('\n'), changes: listChanges(next), failing };
 }
 
 function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Overlaid {
   const slots = new Map<SlotName, DesiredSlot>(present.slots);
-  const refusals: string[] = [];
+  const refusals: FailingSlot[] = [];
   const wakened: SlotName[] = [];
   for (const [name, document] of overlay) {
     if (document === undefined) {
@@ -54,7 +71,8 @@ function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, Slot
     }
     const parsed = parseSlot(name, document);
     if (!parsed.ok) {
-      refusals.push(`Slot "${name}" would be refused: ${parsed.problems.map((problem) => formatProblem(problem)).join('; ')}`);
+      const message = parsed.problems.map((problem) => formatProblem(problem)).join('; ');
+      refusals.push({ slot: name, reason: 'SpecInvalid', message });
       continue;
     }
     const before = present.slots.get(name);

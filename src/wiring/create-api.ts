@@ -128,7 +128,7 @@ function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 
 
 function createManage(options: ServiceOptions, { world, controller }: Pick<ApiParts, 'world' | 'controller'>, audit: AuditTrail): Manage {
   const { settings, version, providers } = options;
-  const { board, clock, loop } = controller;
+  const { board, clock, loop, traffic } = controller;
   const startedAt = clock.now();
   const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   return {
@@ -140,7 +140,8 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     startedAt,
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
     profiles: world.profiles && audit.profiles(world.profiles),
-    preview: async (overlay) => loop.preview(overlay),
+    preview: async (overlay, asked) => loop.preview(overlay, asked),
+    ask: traffic.parking.ask,
     events: controller.events,
     logs: createLogSource(board, world.runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),

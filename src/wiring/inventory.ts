@@ -135,8 +135,11 @@ async function describeModel(
   const store = clusterModels ?? modelFiles;
   const entry = await store.sources.known(id);
   const presence = (await store.observe([id], signal)).get(id);
-  const isUnknown = presence === undefined || (entry === undefined && presence.kind === 'missing');
-  if (isUnknown) return fail('stalled', 'ModelMissing', `There is no model "${id}"${suggestModels(id, modelFiles.catalogue.keys())}`);
+  if (presence === undefined) return fail('retry', 'ModelNotLookedUp', `Model "${id}" was not looked up yet; try again in a moment`);
+  if (entry === undefined && presence.kind === 'missing') {
+    const unknown = `There is no model "${id}"${suggestModels(id, modelFiles.catalogue.keys())}`;
+    return fail('stalled', 'ModelMissing', presence.isAbsent === true ? unknown : presence.message);
+  }
   const present = presence.kind === 'present';
   // An own model of a provider has no file here.
   const isOwn = present && presence.facts.hostPath === id;

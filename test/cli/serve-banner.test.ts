@@ -1,8 +1,10 @@
 /** What `svcctl serve` says about who can reach it. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { withCheckoutSettings } from '../../src/cli/installation.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,8 +22,13 @@ describe('svcctl serve', () => {
   });
   afterEach(() => rm(dir, { recursive: true, force: true }));
 
-  /** Starts the service, stops it as soon as it listens, and returns everything that it has written. */
-  async function outputOf(listen: string, args: readonly string[], settings: Readonly<Record<string, string>> = {}): Promise<string> {
+  /** Starts the service, stops it after `meanwhile`, or as soon as it listens, and returns everything that it has written. */
+  async function outputOf(
+    listen: string,
+    args: readonly string[],
+    settings: Readonly<Record<string, string>> = {},
+    meanwhile: (output: string) => Promise<void> = async () => undefined,
+  ): Promise<string> {
     let output = '';
     const directories = { SVC_CONFIG_DIR: path.join(dir, 'config'), SVC_STATE_DIR: path.join(dir, 'state') };
     const child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve', ...args], {
@@ -32,6 +39,7 @@ describe('svcctl serve', () => {
     const closed = new Promise((resolve) => child.once('close', resolve));
     try {
       await eventually('the service listens', () => /listening/i.test(output), 30_000);
+      await meanwhile(output);
     } finally {
       child.kill('SIGTERM');
       await closed;
@@ -76,6 +84,26 @@ describe('svcctl serve', () => {
     expect(await outputOf(listen, args, { SVC_HARDWARE_FILE: file })).toContain(warning);
     expect(await outputOf(listen, args)).not.toContain('SVC_HARDWARE_FILE');
   });
+
+  test.each(['0', '1'])(
+    'prints commands that work with SVC_AUTH_ENABLED=%s, one after the other in a shell, and names the page',
+    async (auth) => {
+      const port = await freePort();
+      const settings = { SVC_AUTH_ENABLED: auth };
+      const output = await outputOf(`127.0.0.1:${port}`, ['--checkout'], settings, async (banner) => {
+        const commands = [...banner.matchAll(/^ {2}(?:Create a token|Send a prompt|List the slots) +(.*)$/gm)].map(
+          ([, command]) => command,
+        );
+        expect(commands).toHaveLength(auth === '1' ? 3 : 2);
+        const { stdout } = await promisify(execFile)('bash', ['-ec', commands.join('\necho\n')], { env: ownEnvironment() });
+        // Without slots, the request is refused, and not its sender.
+        expect(stdout).toContain('"code":"model.not_found"');
+      });
+      const page = path.resolve('dashboard/dist');
+      if (existsSync(page)) expect(output).toContain(`Open the page     http://127.0.0.1:${port}/\n`);
+      else expect(output).not.toContain('Open the page');
+    },
+  );
 
   test('listens on loopback in a checkout unless told otherwise', () => {
     expect(withCheckoutSettings({})['SVC_LISTEN']).toBe('127.0.0.1:8080');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, type World } from '../api/manage/world.ts';
+import { startWorld, UNKNOWN_MODEL, type World } from '../api/manage/world.ts';
 import { startSvcctl, svcctl, type RunOptions } from './run-svcctl.ts';
 
 const primary = SlotName.parse('primary');
@@ -166,6 +166,16 @@ describe('svcctl slot, wait, explain, timeline', () => {
     expect(world.board.current().slots.get(primary)).toMatchObject({ status: { state: 'ready', model: 'b' } });
   });
 
+  test('load refuses a model that nothing provides, without --force', async () => {
+    const before = world.slots.texts.get(primary);
+    const { code, err } = await run(['slot', 'load', 'primary', '--model', UNKNOWN_MODEL]);
+    expect([code, world.slots.texts.get(primary)]).toEqual([1, before]);
+    expect(err).toMatch(/There is no model "demo-fix"; did you mean "demo-fox"\? \(model\.not_found\)\n.*--force/);
+    expect((await run(['slot', 'load', 'primary', '--model', UNKNOWN_MODEL, '--force'])).code).toBe(0);
+    expect(world.slots.texts.get(primary)).toContain(UNKNOWN_MODEL);
+    await run(['slot', 'load', 'primary', '--model', 'b', '--wait']);
+  });
+
   test('unload --wait ends when the slot is offline; restart --wait when it is ready again', async () => {
     expect(await run(['slot', 'unload', 'primary', '--wait'])).toMatchObject({
       code: 0,
@@ -257,6 +267,14 @@ describe('svcctl plan, diff, apply', () => {
     expect(await run(['plan', '-f', '-'], { input })).toMatchObject({ code: 0 });
     const changed = await run(['diff', '-f', '-'], { input: resource('one', 'z') });
     expect(changed.out).toBe('slot/one\n- model.default = "x"\n+ model.default = "z"\n');
+  });
+
+  test('plan and diff exit with 1 if a slot could not be loaded, and diff says so first', async () => {
+    const input = resource('one', UNKNOWN_MODEL);
+    expect(await run(['plan', '-f', '-'], { input })).toMatchObject({ code: 1, out: 'apply "one"\n' });
+    const diff = await run(['diff', '-f', '-'], { input });
+    const because = `Slot "one" cannot be loaded: There is no model "${UNKNOWN_MODEL}" [ModelMissing]`;
+    expect(diff).toEqual({ code: 1, out: `${because}\nslot/one\n- model.default = "x"\n+ model.default = "${UNKNOWN_MODEL}"\n`, err: '' });
   });
 
   test('apply --prune deletes other slots, and -o json is stable', async () => {

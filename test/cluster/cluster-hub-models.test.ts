@@ -229,9 +229,11 @@ describe('a name on the Hub that cannot be used', () => {
     const refused = await pull(store, 'hf:o/llama');
     expect(refused).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'LicenseNotAccepted' } });
     expect(records()).toEqual([]);
+    expect(await look(store, 'hf:o/llama')).toMatchObject({ kind: 'pullable', refusal: expect.stringContaining('"llama3.2"') });
     expect(await pull(await replica({ acceptedLicenses: ['Llama3.2'] }), 'hf:o/llama:Q8_0')).toMatchObject({ ok: true });
     expect(await store.sources.licenses.accept('llama3.2', 'hf:o/llama')).toMatchObject({ ok: true });
     expect(await store.sources.licenses.accept('llama3.2', 'hf:o/llama')).toMatchObject({ ok: true });
+    expect(await look(store, 'hf:o/llama')).toEqual({ kind: 'pullable', sizeBytes: expect.any(Number) });
     expect(await pull(store, 'hf:o/llama')).toMatchObject({ ok: true });
     hub.repos.set('o/other', repoOf('o/other', { license: 'llama3.2' }));
     expect(await pull(await replica(), 'hf:o/other')).toMatchObject({ ok: true });

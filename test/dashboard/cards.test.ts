@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { cardsInView, drawPauseMs } from '../../dashboard/src/decide/pace.ts';
 import { fitOf, neededBytes } from '../../dashboard/src/decide/model-facts.ts';
-import { describePod, actionsOf, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
+import { actionsOf, describePod, isNotable, toneOf } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { AT_REST_REASONS } from '../../src/schema/status/slot-reasons.ts';
@@ -54,23 +54,34 @@ function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec']
 }
 
 test.each(Object.keys(AT_REST_REASONS).filter((reason) => reason !== 'Disabled'))(
-  'a resting slot (%s) can be disabled, but not unloaded or restarted',
+  'a resting slot (%s) can be loaded or disabled, but not unloaded or restarted',
   (reason) => {
-    expect(actionsOf(slot('offline', reason))).toEqual({ change: 'disable', restart: false });
+    expect(actionsOf(slot('offline', reason))).toEqual({ change: 'load', other: 'disable' });
     // Still being unloaded.
-    expect(actionsOf(slot('unloading', reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot('unloading', reason))).toEqual({ change: 'unload', other: 'restart' });
   },
 );
 
 test('a disabled slot can be loaded; a running, pending or failed one can be unloaded and restarted', () => {
-  expect(actionsOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', restart: false });
+  expect(actionsOf(slot('offline', 'Disabled', { enabled: false }))).toEqual({ change: 'load', other: undefined });
   for (const [state, reason] of [
     ['serving', 'ProbePassed'],
     ['warming', 'Warming'],
     ['offline', 'CrashLoop'],
     ['offline', 'NotEnoughMemory'],
   ] as const)
-    expect(actionsOf(slot(state, reason))).toEqual({ change: 'unload', restart: true });
+    expect(actionsOf(slot(state, reason))).toEqual({ change: 'unload', other: 'restart' });
+});
+
+test.each([
+  ['Ready', 'True', false],
+  ['Ready', 'False', true],
+  ['Stalled', 'False', false],
+  ['DriftDetected', 'Unknown', true],
+  ['Reconciling', 'False', false],
+  ['Reconciling', 'True', true],
+] as const)('the condition %s=%s is shown: %s', (type, status, shown) => {
+  expect(isNotable({ type, status })).toBe(shown);
 });
 
 test.each([

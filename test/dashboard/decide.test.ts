@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer } from '../../dashboard/src/decide/chat.ts';
 import { formatAge, formatBytes, formatSeconds } from '../../dashboard/src/decide/format.ts';
+import { formatSize } from '../../src/schema/words/quantities.ts';
 import { retryDelayMs } from '../../dashboard/src/decide/pace.ts';
 import { lineOfKey } from '../../dashboard/src/decide/slot-document.ts';
 import { appendText, matchesOf, NO_LINES, readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/stream-text.ts';
@@ -106,12 +107,13 @@ test('URLs of pages round-trip, and unknown ones lead to the slots', () => {
 test.each([
   [0, '0 B'],
   [999, '999 B'],
-  [1000, '0.977 KiB'],
-  [1536, '1.50 KiB'],
+  [1000, '1000 B'],
+  [1536, '1.5 KiB'],
+  [1023.7 * 1024 ** 2, '1024 MiB'],
   [1024 ** 3 * 21.2, '21.2 GiB'],
   [1024 ** 5 * 12, '12288 TiB'],
-])('%d bytes are %s', (bytes, text) => {
-  expect(formatBytes(bytes)).toBe(text);
+])('%d bytes are %s, also in messages of the service', (bytes, text) => {
+  expect([formatBytes(bytes), formatSize(bytes)]).toEqual([text, text]);
 });
 
 test.each([

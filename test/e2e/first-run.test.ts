@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { freePort } from '../support/free-port.ts';
-import { ownEnvironment, pause, shareEngine } from '../support/service.ts';
+import { ownEnvironment, pause, shareEngine, type SlotView } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 describe('The first run', () => {
@@ -65,6 +65,20 @@ describe('The first run', () => {
     expect(output).toContain('curl ');
   });
 
+  test('declares the five built-in slots; the one for images is off, and says what this machine lacks', async () => {
+    const seen = async () => {
+      const answer: { slots: readonly SlotView[] } = JSON.parse(await (await fetch(`${url}/api/slots`)).text());
+      return new Map(answer.slots.map((slot) => [slot.name, slot.status.conditions.find(({ type }) => type === 'Ready')]));
+    };
+    await until('the slots', async () => (await seen()).size > 0);
+    expect([...(await seen()).keys()].toSorted()).toEqual(['embed', 'img', 'primary', 'stt', 'tts']);
+    await until('the reason', async () => (await seen()).get('img')?.reason === 'Disabled');
+    const { providers } = JSON.parse(await (await fetch(`${url}/api/providers`)).text());
+    const image = providers.find(({ kind }: { kind: string }) => kind === 'image');
+    expect(image).toMatchObject({ available: false, reason: expect.stringContaining('install ComfyUI') });
+    expect((await seen()).get('img')?.message).toMatch(/^Slot is off: "enabled" is false/);
+  }, 60_000);
+
   test('answers chat right away: a request that arrives while the model is loading waits for it', async () => {
     expect(await ask()).toBe(DEMO_SENTENCES['demo-fox']);
   }, 60_000);
@@ -120,7 +134,7 @@ describe('The first run', () => {
     const answer = await (await fetch(`${url}/api/slots`)).text();
     const { slots }: { slots: { name: string; status: { endpoint: string | null } }[] } = JSON.parse(answer);
     // Those for speech are loaded with their first request, and not before.
-    expect(slots.map(({ name }) => name)).toEqual(['embed', 'primary', 'stt', 'tts']);
+    expect(slots.map(({ name }) => name)).toEqual(['embed', 'img', 'primary', 'stt', 'tts']);
     const endpoints = slots.flatMap(({ status }) => status.endpoint ?? []);
     expect(endpoints).toHaveLength(2);
     for (const endpoint of endpoints) expect((await fetch(`${endpoint}/health`)).ok).toBe(true);

@@ -1,6 +1,7 @@
 /** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
+import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatText, isAnswering, pause, startService, type Service, type SlotView } from '../support/service.ts';
 
@@ -40,6 +41,17 @@ describe('A slot as a process', () => {
     await offline();
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
     await offline();
+  }, 60_000);
+
+  test('is loaded by hand, and kept until it has been idle', async () => {
+    await offline();
+    const env = { SVCCTL_SERVER: service.url };
+    const loaded = await svcctl(['slot', 'load', 'primary', '--wait', '--timeout', '30s'], { env });
+    expect(loaded).toMatchObject({ code: 0, out: 'slot/primary loading\nslot/primary ready\n' });
+    await offline();
+    await service.save('primary', slotOf('demo-fox', 'enabled = false\nload = "on-demand"'));
+    await service.until('primary', 'disabled', (seen) => seen?.status.conditions[0]?.reason === 'Disabled');
+    expect(await svcctl(['slot', 'load', 'primary', '--wait', '--timeout', '30s'], { env })).toMatchObject({ code: 0 });
   }, 60_000);
 
   test('heals after its process has been killed', async () => {

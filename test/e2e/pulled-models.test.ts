@@ -26,7 +26,9 @@ const slotOf = (model: string) => `provider = "gguf"\nbackend = "cpu"\n[model]\n
 let hub: FakeHub;
 let service: Service;
 beforeAll(async () => {
-  hub = await startFakeHub({ repos: [repo('o/fox', fox), repo('o/owl', owl), repo('o/llama', owl, 'llama3.2')] });
+  hub = await startFakeHub({
+    repos: [repo('o/fox', fox), repo('o/owl', owl), repo('o/llama', owl, 'llama3.2'), repo('o/llama-too', owl, 'llama3.2')],
+  });
   service = await startService({
     runtime: 'process',
     environment: { HF_ENDPOINT: hub.url, HF_HOME: '/nonexistent', SVC_PULL_CONNECTIONS: '2' },
@@ -87,22 +89,26 @@ describe('a slot that names a model on the Hub', () => {
     expect(sentOf('o/owl')).toBeLessThan(owl.sizeBytes);
   }, 60_000);
 
-  test('says which licence has to be accepted, and how', async () => {
+  test('says which licence has to be accepted, and how; accepting it frees every slot with this licence', async () => {
     hub.bytesPerSecond = undefined;
     await service.save('third', slotOf('hf:o/llama'));
-    const slot = await service.until(
-      'third',
-      'stalled',
-      (seen) => seen?.status.conditions.some(({ type, status }) => type === 'Stalled' && status === 'True') === true,
-    );
+    await service.save('fourth', slotOf('hf:o/llama-too'));
+    const stalled = async (name: string) =>
+      service.until(
+        name,
+        'stalled',
+        (seen) => seen?.status.conditions.some(({ type, status }) => type === 'Stalled' && status === 'True') === true,
+      );
+    await stalled('fourth');
+    const slot = await stalled('third');
     expect(slot.status.conditions.find(({ type }) => type === 'Stalled')).toMatchObject({
       reason: 'LicenseNotAccepted',
       message: expect.stringContaining('accept it with "svcctl model pull hf:o/llama --accept-license"'),
     });
     expect(await run('model', 'pull', 'hf:o/llama', '--accept-license')).toMatchObject({ code: 0, out: 'model/hf:o/llama present\n' });
-    await service.until('third', 'ready', isAnswering);
-    await service.remove('third');
-    await eventually('the slot is gone', async () => (await service.slot('third')) === undefined);
+    for (const name of ['third', 'fourth']) await service.until(name, 'ready', isAnswering);
+    for (const name of ['third', 'fourth']) await service.remove(name);
+    for (const name of ['third', 'fourth']) await eventually('the slot is gone', async () => (await service.slot(name)) === undefined);
   }, 60_000);
 });
 

@@ -151,8 +151,10 @@ describe('a repository with terms', () => {
       failure: { message: expect.stringContaining(`The licence "llama3.2" (${hub.url}/o/llama) restricts the use of the model`) },
     });
     expect(hub.fileRequests()).toEqual([]);
+    expect(await look(store, 'hf:o/llama')).toMatchObject({ kind: 'pullable', refusal: expect.stringContaining('"llama3.2"') });
     expect(await pull(storeOf({ accepted: ['llama3.2'] }), 'hf:o/llama:Q8_0')).toMatchObject({ ok: true });
     await store.sources.licenses.accept('llama3.2', 'hf:o/llama');
+    expect(await look(store, 'hf:o/llama')).toEqual({ kind: 'pullable', sizeBytes: expect.any(Number) });
     expect(await pull(storeOf(), 'hf:o/llama')).toMatchObject({ ok: true });
     expect(await readFile(path.join(root, '.svc/accepted-licenses.json'), 'utf8')).toContain('"model": "hf:o/llama"');
   });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import { createWorld, slotName, type World } from '../support/simulation/world.ts';
+import type { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
+import type { SlotName } from '../../src/schema/words/names.ts';
 
 const PRIMARY = slotName('primary');
 
@@ -26,7 +28,7 @@ describe('preview()', () => {
 
   test('tells what a removal, a new slot and a refused text would do', async () => {
     const world = await serving();
-    const { changes, text } = await world.life().loop.preview(
+    const { changes, text, failing } = await world.life().loop.preview(
       new Map([
         [PRIMARY, undefined],
         [slotName('embed'), { model: { default: 'a.gguf' } }],
@@ -34,13 +36,42 @@ describe('preview()', () => {
       ]),
     );
     expect(changes.map(({ slot, action }) => `${action} ${slot}`)).toEqual(['stop primary', 'apply embed']);
-    expect(text).toContain('Slot "mine" would be refused: provider: Set "provider" to one of');
+    expect(text).toContain('Slot "mine" cannot be loaded: provider: Set "provider" to one of');
+    expect(failing).toMatchObject([{ slot: 'mine', reason: 'SpecInvalid' }]);
     await expectRest(world);
+  });
+
+  test.each(['always', 'on-demand'] as const)('names a slot that could not be loaded first, if it loads "%s"', async (load) => {
+    const world = await serving();
+    const next = await world.life().loop.preview(new Map([[PRIMARY, { load, model: { default: 'unheard-of' } }]]));
+    expect(next.failing).toMatchObject([{ slot: 'primary', reason: 'ModelMissing' }]);
+    expect(next.text).toMatch(/^Slot "primary" cannot be loaded: .* \[ModelMissing\]\n/);
+    expect((await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'b.gguf' } }]]))).failing).toEqual([]);
+  });
+
+  test('names slots that an edit does not touch only if the edit makes them fail; without an edit, all that fail', async () => {
+    const world = await serving();
+    world.edit('embed', { model: { default: 'unheard-of' } });
+    await world.reach('embed', 'offline');
+    const failingAfter = async (...edit: Parameters<Map<SlotName, SlotDocument>['set']>[]) =>
+      (await world.life().loop.preview(new Map(edit))).failing.map(({ slot, reason }) => `${slot} ${reason}`);
+    expect(await failingAfter([PRIMARY, { model: { default: 'b.gguf' } }])).toEqual([]);
+    expect(await failingAfter([slotName('embed'), { priority: 1, model: { default: 'unheard-of' } }])).toEqual(['embed ModelMissing']);
+    expect(await failingAfter()).toEqual(['embed ModelMissing']);
+  });
+
+  test('plans for a slot that is asked for as if a request waited for it', async () => {
+    const world = await serving();
+    const edit = new Map([[PRIMARY, { load: 'on-demand', model: { default: 'b.gguf' } } as const]]);
+    world.edit('primary', { load: 'on-demand', enabled: false, model: { default: 'b.gguf' } });
+    await world.reach('primary', 'offline');
+    const enabled = await world.life().loop.preview(edit, new Set([PRIMARY]));
+    expect(enabled.changes).toMatchObject([{ slot: 'primary', action: 'pullModel' }]);
   });
 
   test('is empty when nothing would change', async () => {
     const world = await serving();
-    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'No action required', changes: [] });
+    expect(await world.life().loop.preview(new Map())).toEqual({ text: 'No action required', changes: [], failing: [] });
     const same = await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'a.gguf' } }]]));
     expect(same.changes).toEqual([]);
   });

@@ -2,15 +2,15 @@
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Three digits: "512 B", "1.50 GiB". */
+/** As the service writes sizes in its messages: "512 B", "1.5 GiB". */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
-  while (value >= 999.5 && unit < UNITS.length - 1) {
+  while (value >= 1024 && unit < UNITS.length - 1) {
     value /= 1024;
     unit += 1;
   }
-  return `${unit === 0 || value >= 999.5 ? Math.round(value) : value.toPrecision(3)} ${UNITS[unit]}`;
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
 /** Largest unit only: "3 min". */

@@ -11,14 +11,26 @@ export function needsAttention(slot: Slot): Condition | undefined {
 
 /** The problem that the controller is working on, if any. */
 export function pendingProblem(slot: Slot): Condition | undefined {
-  if (!isEnabled(slot)) return undefined;
+  if (!isEnabled(slot) || whyOff(slot) !== undefined) return undefined;
   const failing = slot.status.conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
   const drift = slot.status.conditions.find(({ type, status }) => type === 'DriftDetected' && status === 'True');
   return failing !== undefined && failing.message !== '' ? failing : drift;
 }
 
+/** Why a slot is off, or rests until its next request. */
+export function whyOff(slot: Slot): string | undefined {
+  const { state, conditions } = slot.status;
+  const off = conditions.find(({ type, status }) => type === 'Ready' && status === 'False');
+  return off !== undefined && state === 'offline' && Object.hasOwn(AT_REST, off.reason) ? off.message : undefined;
+}
+
 /** Conditions whose desired status is "True". */
 const GOOD_IF_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
+
+/** Whether the condition says anything that a user may want to know. */
+export function isNotable(condition: Pick<Condition, 'type' | 'status'>): boolean {
+  return condition.type === 'Reconciling' ? condition.status !== 'False' : toneOf(condition) !== 'good';
+}
 
 /** CSS class of a condition's tag. `Reconciling` is neither good nor bad. */
 export function toneOf({ type, status }: Pick<Condition, 'type' | 'status'>): 'good' | 'bad' | '' {
@@ -30,21 +42,24 @@ export function isEnabled(slot: Slot): boolean {
   return slot.spec !== null && slot.spec['enabled'] !== false;
 }
 
-/** Reasons why an enabled, healthy slot is not running. A request or more replicas would start it. */
-const RESTING: Readonly<Record<Exclude<keyof typeof AT_REST_REASONS, 'Disabled'>, true>> = {
+/** Reasons why a healthy slot is not running. A request, more replicas or an edit would start it. */
+const AT_REST: Readonly<Record<keyof typeof AT_REST_REASONS, true>> = {
+  Disabled: true,
   NoReplicas: true,
   NotAskedFor: true,
   GaveWay: true,
   IdleTimedOut: true,
 };
 
-/** A resting slot has nothing to unload, so it offers `disable`. */
-export function actionsOf(slot: Slot): { readonly change: 'load' | 'unload' | 'disable'; readonly restart: boolean } {
-  if (!isEnabled(slot)) return { change: 'load', restart: false };
-  const { state, conditions } = slot.status;
-  const ready = conditions.find(({ type }) => type === 'Ready');
-  const rests = state === 'offline' && ready?.status === 'False' && Object.hasOwn(RESTING, ready.reason);
-  return rests ? { change: 'disable', restart: false } : { change: 'unload', restart: true };
+interface Actions {
+  readonly change: 'load' | 'unload';
+  readonly other: 'restart' | 'disable' | undefined;
+}
+
+/** A resting slot can be loaded before its next request. It has nothing to unload, so it offers `disable`. */
+export function actionsOf(slot: Slot): Actions {
+  if (!isEnabled(slot)) return { change: 'load', other: undefined };
+  return whyOff(slot) !== undefined ? { change: 'load', other: 'disable' } : { change: 'unload', other: 'restart' };
 }
 
 /** False for a deleted slot whose workload is still being removed. */

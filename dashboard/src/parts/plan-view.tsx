@@ -6,6 +6,18 @@ import { T } from '../texts.ts';
 export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
   return (
     <section class="plan" aria-label={T.planHeading}>
+      {plan.failing.length > 0 && (
+        <div role="alert">
+          {plan.failing.map(({ slot, reason, message }) => (
+            <p key={slot}>
+              <strong>{slot}</strong> {T.cannotLoad} {message}
+              <small>
+                {T.reason} {reason}
+              </small>
+            </p>
+          ))}
+        </div>
+      )}
       <h3>{T.planHeading}</h3>
       {plan.changes.length === 0 ? (
         <p>{T.planNothing}</p>

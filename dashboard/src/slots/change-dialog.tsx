@@ -56,7 +56,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
           </button>
         ) : (
           <button type="button" class="main" disabled={!isPlanned || applying} onClick={() => void apply()}>
-            {applying ? T.applying : T.apply}
+            {applying ? T.applying : planned.kind === 'done' && planned.value.plan.failing.length > 0 ? T.applyAnyway : T.apply}
           </button>
         )}
       </footer>

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
-import { toneOf } from '../decide/slot-facts.ts';
+import { isNotable, toneOf } from '../decide/slot-facts.ts';
 import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
@@ -12,6 +12,7 @@ import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
   const { client, store } = useApp();
   const slot = store.of(name)?.slot.value;
+  const notable = (slot?.status.conditions ?? []).filter(isNotable);
   const loaded = useLoaded(
     (signal) => client.fetchJson<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }),
     [name, slot],
@@ -37,8 +38,9 @@ export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
       )}
       <SlotPods slot={name} changed={slot} />
       <h3>{T.conditions}</h3>
+      {notable.length === 0 && <p>{T.noProblems}</p>}
       <ul class="conditions">
-        {slot?.status.conditions.map(({ type, status, reason, message }) => (
+        {notable.map(({ type, status, reason, message }) => (
           <li key={type}>
             <strong>{type}</strong> <span class={`tag ${toneOf({ type, status })}`}>{status}</span> {reason}
             {message !== '' && <p>{message}</p>}
@@ -58,9 +60,10 @@ function MemoryPart({ memory }: { readonly memory: NonNullable<Explanation['memo
     { kind: 'promised', name: A.otherSlots, bytes: short.promised_bytes },
     { kind: 'own', name: A.thisSlot, bytes: short.bytes },
   ];
+  // What other programs use is a part of the budget.
   const whole = Math.max(
     1,
-    short.budget_bytes + short.others_bytes,
+    short.budget_bytes,
     parts.reduce((sum, { bytes }) => sum + bytes, 0),
   );
   return (

@@ -22,7 +22,8 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
     async plan(client, signal) {
       const slot = await client.fetchJson<Slot>(path, { signal });
       const spec = applyPatch(slot.spec, patch);
-      const plan = await client.fetchJson<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }] }, signal });
+      const load = verb === 'load' ? [name] : [];
+      const plan = await client.fetchJson<Plan>('/api/plan', { method: 'POST', body: { slots: [{ name, spec }], load }, signal });
       return { plan, version: slot.resource_version };
     },
     apply: (client, version) => client.fetchJson(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),

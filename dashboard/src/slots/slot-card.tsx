@@ -5,14 +5,16 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
 import { hashOf, type SlotTab } from '../decide/route.ts';
-import { canEdit, needsAttention, actionsOf, pendingProblem } from '../decide/slot-facts.ts';
+import { actionsOf, canEdit, isEnabled, needsAttention, pendingProblem, whyOff } from '../decide/slot-facts.ts';
 import { sparklinePoints } from '../decide/token-rates.ts';
 import { MAX_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import type { WatchNear } from './long-list.ts';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { useSelector } from '../parts/use-selector.ts';
+import type { Providers } from '../types.ts';
 import { changeOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {
@@ -99,8 +101,24 @@ function Model({ signals: { slot } }: ReadProps): JSX.Element {
 
 function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
   const waiting = useSelector(() => (needsAttention(slot.value) === undefined ? pendingProblem(slot.value)?.message : undefined));
-  const last = useSelector(() => lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
-  return <p class={waiting === undefined ? 'last' : 'last waits'}>{waiting ?? last}</p>;
+  const last = useSelector(() => whyOff(slot.value) ?? lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
+  const offProvider = useSelector(() => (isEnabled(slot.value) ? null : slot.value.status.provider));
+  return (
+    <>
+      <p class={waiting === undefined ? 'last' : 'last waits'} title={waiting ?? last}>
+        {waiting ?? last}
+      </p>
+      {offProvider !== null && <Lacking provider={offProvider} />}
+    </>
+  );
+}
+
+/** Why this machine cannot run the provider of a slot that is off, and what to install. */
+function Lacking({ provider }: { readonly provider: string }): JSX.Element | null {
+  const { client } = useApp();
+  const loaded = useLoaded((signal) => client.fetchJson<Providers>('/api/providers', { signal }), [provider]);
+  const found = loaded.kind === 'done' ? loaded.value.providers.find(({ kind }) => kind === provider) : undefined;
+  return found === undefined || found.available ? null : <p class="last">{found.reason}</p>;
 }
 
 function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
@@ -166,9 +184,15 @@ function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
           >
             {T[actions.change]}
           </button>
-          <button type="button" disabled={!actions.restart} onClick={() => (change.value = restartChange(name))}>
-            {T.restart}
-          </button>
+          {actions.other === 'disable' ? (
+            <button type="button" onClick={() => (change.value = changeOf(name, 'disable'))}>
+              {T.disable}
+            </button>
+          ) : (
+            <button type="button" disabled={actions.other === undefined} onClick={() => (change.value = restartChange(name))}>
+              {T.restart}
+            </button>
+          )}
           <a class="button" href={hashOf({ page: 'models', slot: name })}>
             {T.changeModel}
           </a>

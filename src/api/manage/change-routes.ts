@@ -23,6 +23,7 @@ const Slots = z
 const PlanBody = z.strictObject({
   slots: Slots.default([]).describe('Documents that replace the current ones. Default: none, which plans for the current ones'),
   prune: z.boolean().default(false).describe('Treat slots that are not listed as removed'),
+  load: z.array(SlotName).default([]).describe('Plan as if requests waited for these slots, as after "load"'),
 });
 const ApplyBody = z.strictObject({
   slots: Slots,
@@ -44,8 +45,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
         const { wanted, pruned } = await resolveChangeSet(editor, body);
         const overlay = new Map<SlotName, SlotDocument | undefined>(wanted.map(({ name, document }) => [name, document]));
         for (const { name } of pruned) overlay.set(name, undefined);
-        const { text, changes } = await preview(overlay);
-        return { status: 200, body: { text, changes } };
+        return { status: 200, body: await preview(overlay, new Set(body.load)) };
       },
     }),
     defineRoute('POST', '/api/apply', 'admin', {
@@ -65,7 +65,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
   ];
 }
 
-async function resolveChangeSet(editor: SlotEditor, body: z.output<typeof PlanBody>) {
+async function resolveChangeSet(editor: SlotEditor, body: Pick<z.output<typeof PlanBody>, 'slots' | 'prune'>) {
   if (body.prune && body.slots.length === 0) {
     throw new ApiError('request.invalid', 'Pruning with an empty list would remove every slot: list at least one in "slots"', {
       param: 'slots',
@@ -87,7 +87,7 @@ function validate(name: SlotName, spec: unknown): SlotDocument {
   const document = toCamelCase(spec);
   const parsed = parseSlot(name, document);
   if (!parsed.ok) throw slotInvalid(name, parsed.problems);
-  if (!isSlotDocument(document)) throw slotInvalid(name, [{ path: [], message: 'Write a table of keys' }]);
+  if (!isSlotDocument(document)) throw slotInvalid(name, [{ path: [], message: 'Not a table; write keys with values' }]);
   return document;
 }
 

@@ -157,6 +157,6 @@ function eventText(entry: TimelineEntry): string {
 }
 
 function gapNotice(oldest: number | undefined): string {
-  const message = 'Read "/api/slots" again: older entries were dropped';
+  const message = 'Older entries were dropped; read "/api/slots" again';
   return `event: gap\ndata: ${JSON.stringify({ message, oldest: oldest ?? null })}\n\n`;
 }

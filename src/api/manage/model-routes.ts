@@ -27,12 +27,12 @@ const PullBody = z
       .describe('Address of the file, if the model is to be fetched from there; the name is then its path in the store'),
     sha256: z
       .string()
-      .regex(/^[0-9a-fA-F]{64}$/, 'Write 64 hexadecimal digits')
+      .regex(/^[0-9a-fA-F]{64}$/, 'Not a SHA-256; write 64 hexadecimal digits')
       .optional()
       .describe('SHA-256 of the file at this address'),
   })
   .refine(({ url, sha256 }) => (url === undefined) === (sha256 === undefined), {
-    error: 'Send "url" and "sha256" together: a file from an address is only fetched if its hash is known',
+    error: 'A file from an address is only fetched if its hash is known; send "url" and "sha256" together',
     path: ['sha256'],
   });
 

@@ -18,7 +18,10 @@ const SlotBody = z
     resource_version: z.string().nullable().optional().describe('Refuse the edit if the slot has changed since; same as "If-Match"'),
   })
   .describe('A slot');
-const LoadBody = z.strictObject({ model: ModelId.optional().describe('Becomes the slot’s default model') });
+const LoadBody = z.strictObject({
+  model: ModelId.optional().describe('Becomes the slot’s default model'),
+  force: z.boolean().optional().describe('Set the model even if nothing provides it'),
+});
 const NoBody = z.strictObject({});
 const IfNoneMatch = IfMatch.extend({ 'if-none-match': z.string().optional().describe('"*": refuse the edit if the slot exists') });
 const ETAG = { ETag: 'The resource version of the slot, in quotes' };
@@ -95,20 +98,23 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   type Body = z.output<typeof LoadBody>;
+  const errors = ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'] as const;
   const lifecycle = (verb: string, summary: string, bodySchema: z.ZodType<Body>, patch: (body: Body) => SlotPatch): DocumentedRoute =>
     defineRoute('POST', `/api/slots/:name/${verb}`, 'admin', {
       tag: 'slots',
       summary,
       input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
       answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
+      errors: verb === 'load' ? [...errors, 'model.not_found'] : errors,
       async handler({ params: { name }, headers, body }, { caller }) {
+        if (body.force !== true) await requireModel(deps, name, body.model);
         await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
+        if (verb === 'load') deps.manage.ask(name);
         return { status: 202, ...(await readSlot(deps, name, caller)) };
       },
     });
   return [
-    lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it', LoadBody, ({ model }) => ({
+    lifecycle('load', 'Enables the slot, optionally with another model; the controller loads it now', LoadBody, ({ model }) => ({
       enabled: true,
       ...(model === undefined ? {} : { model: { default: model } }),
     })),
@@ -117,6 +123,13 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       restartedAt: new Date(deps.wallNow()).toISOString(),
     })),
   ];
+}
+
+/** Refuses a model that nothing provides. A store that has not answered yet may have it. */
+async function requireModel({ manage }: ManageDeps, slot: SlotName, id: ModelId | undefined): Promise<void> {
+  if (id === undefined || (await manage.editor.read(slot)) === undefined) return;
+  const found = await manage.model(id);
+  if (!found.ok && found.failure.kind === 'stalled') throw new ApiError('model.not_found', found.failure.message, { param: 'model' });
 }
 
 /** Lists the known slots in the error if there is no slot of this name. */

@@ -168,7 +168,7 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   );
   const login = open(
     '/api/auth/login',
-    'Placeholder: the reverse proxy performs the login',
+    'Tells where to log in; the reverse proxy asks for name and password',
     { 200: json('Where to log in', Login) },
     () => ({
       status: 200,

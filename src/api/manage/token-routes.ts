@@ -24,7 +24,7 @@ export const Tokens = z.object({
 });
 
 const WARNING = 'Store this token now: it is shown once and cannot be retrieved later';
-const TokenParams = z.object({ id: z.string().regex(TOKEN_ID, 'Use the id of a token: 8 hexadecimal characters') });
+const TokenParams = z.object({ id: z.string().regex(TOKEN_ID, 'Not the id of a token; use 8 hexadecimal characters') });
 
 export function createTokenRoutes(tokens: TokenManager): readonly DocumentedRoute[] {
   return [listRoute(tokens), createRoute(tokens), revokeRoute(tokens)];

@@ -25,6 +25,7 @@ const TAGS: Readonly<Record<string, string>> = {
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
   events: 'Events of slots as they happen.',
+  profiles: 'Named sets of slots, saved and switched as a whole.',
   inventory: 'Models, providers, downloads and hardware.',
   system: 'Health, status, metrics and this document.',
   auth: 'How callers authenticate.',

@@ -42,7 +42,9 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
         const id = params['*'];
         const model = retrieveModel(board.current(), id, startedAt);
         if (model === undefined) {
-          throw new ApiError('model.not_found', `Use a model that "/v1/models" lists instead of "${id.slice(0, 200)}"`, { param: 'model' });
+          throw new ApiError('model.not_found', `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`, {
+            param: 'model',
+          });
         }
         return { status: 200, body: model };
       },

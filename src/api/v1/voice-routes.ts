@@ -45,7 +45,7 @@ function listRoute(deps: VoiceRoutesDeps): DocumentedRoute {
       const stored = (await voices?.list()) ?? [];
       const listed = listVoices({ view: board.current(), imitates, stored }, model);
       if (listed !== undefined) return { status: 200, body: listed };
-      const message = `Use a model that "/v1/models" lists instead of "${(model ?? '').slice(0, 200)}"`;
+      const message = `No slot speaks with model "${(model ?? '').slice(0, 200)}"; use one that "/v1/models" lists`;
       throw new ApiError('model.not_found', message, { param: 'model' });
     },
   });
@@ -171,26 +171,26 @@ const { least, most } = RECORDING_SECONDS;
 
 const NewVoiceForm = z.object({
   name: z
-    .string({ error: `Send a name: ${VOICE_NAME_RULE}` })
+    .string({ error: `The name is missing; send one: ${VOICE_NAME_RULE}` })
     .pipe(VoiceName)
     .describe(VOICE_NAME_RULE),
-  audio_sample: z.instanceof(Buffer, { error: 'Send the recording as a file' }).meta({
+  audio_sample: z.instanceof(Buffer, { error: 'The recording is missing; send it as a file' }).meta({
     type: 'string',
     format: 'binary',
     description: `The recording: ${least} to ${most} seconds, at most ${RECORDING_BYTES} bytes`,
   }),
   ref_text: z
-    .string({ error: 'Send a text' })
-    .max(RECORDING_TEXT_LENGTH, `Write at most ${RECORDING_TEXT_LENGTH} characters`)
+    .string({ error: 'Not a text; send one' })
+    .max(RECORDING_TEXT_LENGTH, `Too long; write at most ${RECORDING_TEXT_LENGTH} characters`)
     .optional()
     .describe('Transcript of the recording'),
   consent: z
-    .string({ error: 'Send a text' })
-    .max(CONSENT_LENGTH, `Write at most ${CONSENT_LENGTH} characters`)
+    .string({ error: 'Not a text; send one' })
+    .max(CONSENT_LENGTH, `Too long; write at most ${CONSENT_LENGTH} characters`)
     .optional()
     .describe('Proof of the speaker’s consent, such as a file name. It is stored with the voice and not checked'),
   type: z
-    .literal('audio_sample', { error: 'Use "audio_sample": voices cannot be made from a description' })
+    .literal('audio_sample', { error: 'Voices cannot be made from a description; use "audio_sample"' })
     .optional()
     .describe('For clients of OpenAI'),
 });

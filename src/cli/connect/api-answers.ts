@@ -12,7 +12,7 @@ import { Cluster, ProfileDetail, Profiles, SwitchedProfile } from '../../schema/
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
 const SlotLine = api.SlotLine.pick({ name: true, in_flight: true, parked: true, progress: true });
-const Plan = api.Plan.pick({ text: true }).extend({ changes: z.array(z.unknown()) });
+const Plan = api.Plan.pick({ text: true }).extend({ changes: z.array(z.unknown()), failing: api.Plan.shape.failing.optional() });
 const Availability = z.array(api.ProviderEntry.shape.availability.element.omit({ reason: true }));
 const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ availability: Availability.optional() });
 

@@ -73,8 +73,8 @@ export const PublishedPin = z.strictObject({
   backend: z.enum(BACKENDS),
   image: z
     .string()
-    .regex(/^(?!localhost\/)[a-z0-9][a-z0-9.-]*(?::\d+)?\/[a-z0-9._/-]+:v\d+$/, 'Use the name of an image in a registry, with its tag'),
-  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Use "sha256:" followed by 64 hexadecimal digits'),
+    .regex(/^(?!localhost\/)[a-z0-9][a-z0-9.-]*(?::\d+)?\/[a-z0-9._/-]+:v\d+$/, 'Not the name of an image in a registry with its tag'),
+  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Not a digest; use "sha256:" followed by 64 hexadecimal digits'),
 });
 export type PublishedPin = z.output<typeof PublishedPin>;
 

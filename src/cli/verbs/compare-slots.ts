@@ -8,6 +8,7 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { toResource } from '../../schema/slot/slot-resource.ts';
 import { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import type { Client } from '../connect/client.ts';
 import type { FileOptions } from '../connect/service-options.ts';
 import { writeYaml, type Manifest } from '../manifests/parse-resources.ts';
 import { readManifests, readSlotsFor, readValidManifests } from '../manifests/read-manifests.ts';
@@ -20,6 +21,7 @@ export async function runPlan(cli: Cli, options: FileOptions & OutputOptions): P
   const { client, slots } = await readSlotsFor(cli, options);
   const plan = await client.request('POST', '/api/plan', 'plan', { body: { slots, prune: options.prune === true } });
   await cli.terminal.write((await dataText(options.output, plan)) ?? `${withoutControls(plan.text).trimEnd()}\n`);
+  if ((plan.failing ?? []).length > 0) return EXIT.failed;
   return plan.changes.length > 0 ? EXIT.different : EXIT.done;
 }
 
@@ -30,6 +32,8 @@ export async function runDiff(cli: Cli, options: FileOptions): Promise<ExitCode>
   const present = new Map(answer.slots.map((slot) => [slot.name, slot.spec ?? {}]));
   const wanted = new Map(slots.map(({ name, spec }) => [String(name), spec]));
   const removed = options.prune === true ? [...present.keys()].filter((name) => !wanted.has(name)) : [];
+  const failing = await findFailing(client, { slots, prune: options.prune === true });
+  for (const text of failing) line(paint('red', withoutControls(text)));
   let differs = false;
   for (const name of [...wanted.keys(), ...removed]) {
     const after = wanted.get(name);
@@ -41,7 +45,22 @@ export async function runDiff(cli: Cli, options: FileOptions): Promise<ExitCode>
     line(paint('bold', `slot/${name}${change}`));
     for (const text of lines) line(paint(text.startsWith('-') ? 'red' : 'green', withoutControls(text)));
   }
+  if (failing.length > 0) return EXIT.failed;
   return differs ? EXIT.different : EXIT.done;
+}
+
+/** Slots that could not be loaded, one a line. Without the right to plan, only differences are shown. */
+async function findFailing(
+  client: Client,
+  body: { readonly slots: readonly unknown[]; readonly prune: boolean },
+): Promise<readonly string[]> {
+  try {
+    const { failing = [] } = await client.request('POST', '/api/plan', 'plan', { body });
+    return failing.map(({ slot, reason, message }) => `Slot "${slot}" cannot be loaded: ${message} [${reason}]`);
+  } catch (error) {
+    if (error instanceof CliFailure && error.code === 'auth.scope') return [];
+    throw error;
+  }
 }
 
 /** Returns lines such as `- model.default = "a"` and `+ model.default = "b"`. Undefined stands for a missing slot. */

@@ -1,4 +1,5 @@
 /** `svcctl serve`: runs the service until a signal. `--checkout` first writes example slots and demo models. */
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
@@ -12,6 +13,8 @@ import { parseSettings, type Settings } from '../../schema/settings/settings.ts'
 import { CHECKOUT, readVersion, TOOLBOX_MANIFEST, withCheckoutSettings } from '../installation.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import type { Cli } from '../verb.ts';
+
+const DASHBOARD = path.join(CHECKOUT, 'dashboard/dist');
 
 export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
@@ -35,7 +38,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
     log,
     env: process.env,
     toolboxManifest: TOOLBOX_MANIFEST,
-    dashboard: path.join(CHECKOUT, 'dashboard/dist'),
+    dashboard: DASHBOARD,
     providers: PROVIDERS,
   });
   if (!started.ok) return refuse(started.failure.message);
@@ -91,16 +94,24 @@ function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | unde
 }
 
 function welcome(service: Service, settings: Settings, version: string, warnings: readonly string[]): string {
-  const file = path.relative(process.cwd(), path.join(settings.SVC_CONFIG_DIR, 'slots', 'primary.toml'));
+  const relative = path.relative(process.cwd(), settings.SVC_CONFIG_DIR);
+  const config = relative.startsWith('..') ? settings.SVC_CONFIG_DIR : relative;
+  const svcctl = 'npm run --silent svcctl --';
+  const page = existsSync(DASHBOARD) ? `\n  Open the page     ${service.url}/` : '';
+  // The other commands need a token then; this one writes to the token file itself.
+  const token = settings.SVC_AUTH_ENABLED
+    ? `\n  Create a token    export SVC_TOKEN=$(SVC_CONFIG_DIR='${config}' ${svcctl} token create --label me --scope admin)`
+    : '';
+  const credential = settings.SVC_AUTH_ENABLED ? ' -H "authorization: Bearer $SVC_TOKEN"' : '';
   const body = '{"messages":[{"role":"user","content":"Hello"}]}';
   const where = service.urls.length === 1 ? ` ${service.url}` : `:\n${service.urls.map((url) => `    ${url}`).join('\n')}\n `;
   const warning = warnings.map((text) => `\n  Warning: ${text}\n`).join('');
   return `
   svc ${version} is listening on${where} (runtime "${service.runtime}")
-${warning}
-  Send a prompt     curl ${service.url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'
-  List the slots    npm run --silent svcctl -- get slots --server ${service.url}
-  Change the model  edit ${file}: set default = "demo-owl" and save
+${warning}${page}${token}
+  Send a prompt     curl ${service.url}/v1/chat/completions${credential} -H 'content-type: application/json' -d '${body}'
+  List the slots    ${svcctl} get slots --server ${service.url}
+  Change the model  edit ${path.join(config, 'slots', 'primary.toml')}: set default = "demo-owl" and save
   Stop              Ctrl-C
 
 `;
@@ -139,6 +150,14 @@ load = "on-demand"
 # A real model: "kokoro-multi-lang-v1.0-int8"
 default = "demo-speaker"
 aliases = ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
+`,
+  img: `# The slot "img" generates images. It is off, because images need ComfyUI, a GPU and a model of 4.3 GB:
+# put a program "comfyui" that starts its main.py on the PATH, see "svcctl explain img", and set "enabled" to true.
+enabled = false
+load = "on-demand"
+
+[model]
+default = "sd-1.5-pruned-emaonly"
 `,
 };
 

@@ -6,7 +6,7 @@ import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 import type { SlotAnswer } from '../connect/api-answers.ts';
 import { slotPath } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
-import { deadlineOf, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
+import { deadlineOf, READY, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import { cellText, listText, type OutputOptions } from '../output/output.ts';
 import { readinessOf } from '../output/slot-progress.ts';
@@ -18,6 +18,7 @@ export interface EditOptions extends ServiceOptions {
   readonly timeout: string;
   /** Set by `load` only. */
   readonly model?: string;
+  readonly force?: boolean;
 }
 
 export interface CreateOptions extends EditOptions {
@@ -29,7 +30,7 @@ export interface CreateOptions extends EditOptions {
   readonly disabled?: boolean;
 }
 
-export const runLoad = createEdit({ action: 'load', result: 'loading', goal: UP_TO_DATE });
+export const runLoad = createEdit({ action: 'load', result: 'loading', goal: READY });
 export const runUnload = createEdit({ action: 'unload', result: 'unloading', goal: { kind: 'state', state: 'offline' } });
 export const runRestart = createEdit({ action: 'restart', result: 'restarting', goal: UP_TO_DATE });
 
@@ -96,8 +97,12 @@ function createEdit({ action, result, goal }: Edit) {
     const path = slotPath(name);
     const deadline = deadlineOf(cli, options.timeout);
     const client = await cli.connect(options);
-    const { model } = options;
-    const { generation } = await client.request('POST', `${path}/${action}`, 'slot', { body: { model } });
+    const { model, force } = options;
+    const { generation } = await client.request('POST', `${path}/${action}`, 'slot', { body: { model, force } }).catch((error: unknown) => {
+      if (!(error instanceof CliFailure) || error.code !== 'model.not_found') throw error;
+      const hint = 'List models with "svcctl get models", or set this one all the same with --force';
+      throw new CliFailure(error.message, { hint, cause: error, code: error.code });
+    });
     cli.terminal.line(`slot/${name} ${result}`);
     if (options.wait !== true) return;
     const slot = await waitForSlot(cli, client, { name, goal, deadline, generation, model });

@@ -48,12 +48,15 @@ export function createClusterModelStore(options: ClusterModelStoreOptions) {
     return facts;
   }
 
-  function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): ModelPresence | undefined {
+  /** Undefined while the records are not known. */
+  async function presenceOfRecord(id: ModelId, entry: CatalogueEntry | undefined): Promise<ModelPresence | undefined> {
     if (!records.isKnown()) return undefined;
     const record = records.read(id);
     const isCurrent = record !== undefined && (entry === undefined || isOfEntry(record, entry));
     if (isCurrent) return { kind: 'present', facts: record.facts };
-    return { kind: 'pullable', sizeBytes: entry === undefined ? undefined : downloadBytes(entry) };
+    const known = entry ?? (await sources.known(id));
+    const allowed = known === undefined ? ok(undefined) : await sources.checkLicense(known);
+    return { kind: 'pullable', sizeBytes: known && downloadBytes(known), ...(allowed.ok ? {} : { refusal: allowed.failure.message }) };
   }
 
   /** A file of the user; this store is a view of it if it is mounted here. */

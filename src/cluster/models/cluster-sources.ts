@@ -35,9 +35,11 @@ const ANSWER_WITHIN_MS = 20_000;
 
 export function createClusterSources(options: ClusterSourcesOptions): ClusterSources {
   const { records, hub, catalogue } = options;
+  /** Models on the Hub whose licence was not accepted, and which have no record therefore. */
+  const refused = new Map<ModelId, CatalogueEntry>();
   const known = async (id: ModelId): Promise<CatalogueEntry | undefined> => {
     const pin = records.read(id)?.pin;
-    return catalogue.get(id) ?? (pin === undefined ? undefined : entryOf(pin, hub.endpoint));
+    return catalogue.get(id) ?? (pin === undefined ? refused.get(id) : entryOf(pin, hub.endpoint));
   };
   const checkLicense = async (entry: CatalogueEntry): Promise<Result<void>> => judgeLicense(entry, records.acceptedLicenses());
   return {
@@ -65,6 +67,7 @@ export function createClusterSources(options: ClusterSourcesOptions): ClusterSou
       const download = pin.value === undefined ? undefined : entryOf(pin.value, hub.endpoint);
       if (pin.value === undefined || download === undefined) return ok(undefined);
       const allowed = await checkLicense(download);
+      if (!allowed.ok && entry === undefined) refused.set(id, download);
       if (!allowed.ok) return allowed;
       const text = await readText(options, id, entry ?? download, signal);
       return text.ok ? records.create({ pin: pin.value, text: text.value }, signal) : text;

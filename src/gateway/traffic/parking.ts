@@ -49,6 +49,11 @@ interface Parked {
   readonly timer: NodeJS.Timeout;
 }
 
+/** A load by hand ends when the slot is loaded, stalled or disabled; a model of 100 GB may take most of a day. */
+const ASK_MS = 24 * 3_600_000;
+/** Limit for the time between an edit, after which a slot is no longer refused, and the board that shows it. */
+const EDIT_MS = 5000;
+
 /** The key undefined holds the requests that wait for the first board. */
 type QueueKey = SlotName | undefined;
 
@@ -84,7 +89,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
   }
   board.subscribe(releaseWaiters);
 
-  return {
+  const parking = {
     /** `key` undefined: waits for the first board. `again`: admitted before, so the limit does not apply. */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();
@@ -107,6 +112,20 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       };
       return { kind: 'parked', leave };
     },
+    /** Loads a slot that rests until a request asks for it: waits as a request does, without one. Returns at once. */
+    ask(name: SlotName): void {
+      const editedBy = now() + EDIT_MS;
+      const join = (): void => {
+        const admission = board.current().slots.get(name)?.admission.kind ?? 'refuse';
+        if (admission === 'refuse' && now() < editedBy) return;
+        unsubscribe();
+        if (admission === 'park')
+          parking.enter(name, { onOpen: () => undefined, fail: () => undefined }, { deadline: now() + ASK_MS, again: true });
+      };
+      lastAskedAt.set(name, now());
+      const unsubscribe = board.subscribe(join);
+      join();
+    },
     noteDemand: (slot: SlotName, at: number): void => void lastAskedAt.set(slot, at),
     demand: (): ReadonlyMap<SlotName, Demand> => new Map([...lastAskedAt].map(([slot, at]) => [slot, demandOf(queues.get(slot), at)])),
     /** Number of requests that wait for a slot, or for the first board if undefined. */
@@ -117,6 +136,7 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       }
     },
   };
+  return parking;
 }
 
 function demandOf(queue: ReadonlySet<Parked> | undefined, lastAskedAt: number): Demand {

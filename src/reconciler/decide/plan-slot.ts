@@ -19,7 +19,7 @@ import { STABLE_MS } from './rules/backoff.ts';
 import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
-import type { MemoryVerdict } from './facts/memory-pools.ts';
+import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
 import { abandonedAt } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
@@ -86,7 +86,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       admission: admissionOf(view, roles, targets, stuck),
       targets,
       memory: verdict,
-      memoryBytes: verdict?.bytes ?? view.template?.memoryBytes,
+      memoryBytes: verdict?.bytes ?? (view.template && totalBytes(memory.needed)),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),

@@ -165,6 +165,9 @@ export const Explanation = z.object({
 export const Plan = z.object({
   text: z.string(),
   changes: z.array(z.object({ slot: SlotName, action: z.string(), because: z.string(), message: z.string() })),
+  failing: z
+    .array(z.object({ slot: SlotName, reason: z.string(), message: z.string() }))
+    .describe('Slots that could not be loaded after the change; for a plan without documents, those that cannot be loaded now'),
 });
 
 export const Applied = z.object({

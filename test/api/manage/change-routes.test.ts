@@ -30,6 +30,7 @@ describe('POST /api/plan', () => {
         { slot: 'primary', action: 'apply', because: 'specChanged', message: 'apply "primary"' },
         { slot: 'embed', action: 'stop', because: 'specChanged', message: 'stop "embed"' },
       ],
+      failing: [],
     });
     expect(world.slots.texts.get(name)).toBe(TEXT);
   });

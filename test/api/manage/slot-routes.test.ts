@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EMPTY_BOARD } from '../../../src/reconciler/board.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
-import { startWorld, type World } from './world.ts';
+import { startWorld, UNKNOWN_MODEL, type World } from './world.ts';
 
 const PRIMARY = SlotName.parse('primary');
 const TEXT = '# mine\nbackend = "cpu"\n\n[model]\ndefault = "a.gguf" # the small one\n';
@@ -167,6 +167,15 @@ describe('DELETE, load, unload, restart', () => {
     });
     await world.idle();
     expect((await call('GET', '/api/slots/primary')).body.status).toMatchObject({ state: 'ready', model: 'b.gguf' });
+  });
+
+  test('load sets a model that nothing provides only if it is forced to', async () => {
+    const refused = await call('POST', '/api/slots/primary/load', { model: UNKNOWN_MODEL });
+    expect(refused).toMatchObject({ status: 404, body: { error: { code: 'model.not_found', param: 'model' } } });
+    expect(world.slots.texts.get(PRIMARY)).toBe(TEXT);
+    expect((await call('POST', '/api/slots/nope/load', { model: UNKNOWN_MODEL })).body.error.code).toBe('slot.not_found');
+    expect((await call('POST', '/api/slots/primary/load', { model: UNKNOWN_MODEL, force: true })).status).toBe(202);
+    expect(world.slots.texts.get(PRIMARY)).toContain(UNKNOWN_MODEL);
   });
 
   test('restart sets a new restarted_at', async () => {

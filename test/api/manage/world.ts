@@ -80,6 +80,9 @@ export interface WorldOptions {
   readonly runtime?: string;
 }
 
+/** Nothing provides it; any other model exists. */
+export const UNKNOWN_MODEL = 'demo-fix';
+
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
   if (!parsed.ok) throw new Error(parsed.problems.join());
@@ -134,6 +137,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const requests = createRequestRecord(() => Date.now());
+  const traffics = createTraffic({ board, now: () => Date.now(), settings: parsed.settings });
   const deps: ManageDeps = {
     requests,
     images: IN_MEMORY_IMAGES,
@@ -152,8 +156,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
           const action = document === undefined ? 'stop' : 'apply';
           return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
         });
-        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes };
+        const failing = [...overlay].flatMap(([slot, document]) =>
+          document?.model.default === UNKNOWN_MODEL
+            ? [{ slot, reason: 'ModelMissing', message: `There is no model "${UNKNOWN_MODEL}"` }]
+            : [],
+        );
+        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes, failing };
       },
+      ask: traffics.parking.ask,
       events: feed,
       async logs(slot, { tail, follow }, signal) {
         const lines = logs.get(slot);
@@ -163,9 +173,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       providers: async () => PROVIDERS,
       models: async () => MODELS,
       async model(id) {
-        const [listed] = MODELS.filter((model) => model.id === id);
+        const listed = MODELS.find((model) => model.id === id) ?? MODELS[0];
         const message = `There is no model "${id}"; did you mean "demo-fox"?`;
-        return listed === undefined
+        return listed === undefined || id === UNKNOWN_MODEL
           ? fail('stalled', 'ModelMissing', message)
           : ok({ ...listed, files: FILES, sources: ['https://example.org'] });
       },
@@ -212,7 +222,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 
   const voiceFiles = await openVoices(parsed.settings.SVC_VOICE_LIMIT);
   const voices = voiceFiles.open();
-  const traffics = createTraffic({ board, now: deps.now, settings: parsed.settings });
   const gateway = createGateway({
     board,
     providers: GGUF_PROVIDERS,

@@ -32,6 +32,12 @@ describe('openapi.json', () => {
     expect(new Set(operations.map(([, { operationId }]) => operationId)).size).toBe(operations.length);
   });
 
+  test('describes every tag', () => {
+    const { tags }: { tags: readonly { readonly name: string; readonly description: string }[] } = JSON.parse(text);
+    expect(tags.filter(({ description }) => description === '').map(({ name }) => name)).toEqual([]);
+    expect(tags.length).toBeGreaterThan(5);
+  });
+
   test('has no reference that leads nowhere', () => {
     const document: unknown = JSON.parse(text);
     const references = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, pointer = '']) => pointer.split('/'));

@@ -11,7 +11,7 @@ import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/suppor
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
-import { startWorld, type World } from '../manage/world.ts';
+import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
@@ -190,6 +190,7 @@ const MANAGE_CALLS: readonly Call[] = [
     { expect: 'slot.invalid', body: { spec: { priority: 'x' } } },
   ),
   ...slot('DELETE /api/slots/{name}', { expect: 'slot.conflict', headers: STALE }, { expect: 204 }),
+  ...slot('POST /api/slots/{name}/load', { expect: 'model.not_found', body: { model: UNKNOWN_MODEL } }),
   ...['load', 'unload', 'restart'].flatMap((verb) =>
     slot(
       `POST /api/slots/{name}/${verb}`,

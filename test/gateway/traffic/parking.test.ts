@@ -119,6 +119,34 @@ describe('createParking()', () => {
     expect([one.opened, one.refusals.length, parking.waiting(PRIMARY)]).toEqual([0, 1, 0]);
   });
 
+  test('a load by hand waits like a request, beyond the time of one, until the slot opens', () => {
+    jest.useFakeTimers();
+    const { board, parking } = world(1, 10_000);
+    parking.ask(PRIMARY);
+    jest.advanceTimersByTime(60_000);
+    expect(parking.demand().get(PRIMARY)).toMatchObject({ waiting: 1 });
+    publish(board, { name: 'primary', admission: OPEN });
+    expect(parking.waiting(PRIMARY)).toBe(0);
+    parking.ask(PRIMARY);
+    expect([parking.waiting(PRIMARY), jest.getTimerCount()]).toEqual([0, 0]);
+  });
+
+  test.each([
+    [0, 1],
+    [60_000, 0],
+  ])('a load by hand of a slot that is still refused waits for the board after the edit, but not for long', (laterMs, waiting) => {
+    jest.useFakeTimers();
+    const { board, parking } = world();
+    publish(board, { name: 'primary', admission: DISABLED });
+    parking.ask(PRIMARY);
+    expect(parking.waiting(PRIMARY)).toBe(0);
+    jest.advanceTimersByTime(laterMs);
+    publish(board, { name: 'primary', admission: DISABLED });
+    publish(board, { name: 'primary', admission: PARK });
+    expect(parking.waiting(PRIMARY)).toBe(waiting);
+    parking.close('stopping');
+  });
+
   test('leaves no timer behind', () => {
     jest.useFakeTimers();
     const { board, log, enter } = world();

@@ -26,6 +26,8 @@ export interface Scene {
   readonly leastDeviceBytes?: number;
   readonly slot?: Partial<SlotDocument>;
   readonly model?: ModelPresence['kind'];
+  /** Why a pullable model may not be pulled. */
+  readonly refusal?: string;
   readonly image?: boolean;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
@@ -115,7 +117,7 @@ export function factsOf(scene: Scene): {
     kind === 'present'
       ? { kind, facts }
       : kind === 'pullable'
-        ? { kind, sizeBytes: 1000 }
+        ? { kind, sizeBytes: 1000, ...(scene.refusal === undefined ? {} : { refusal: scene.refusal }) }
         : { kind, message: 'Put the model "a.gguf" in place' };
   const observed: Observed = {
     traits,

@@ -87,10 +87,16 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   if (serving !== undefined) {
     return condition('Ready', 'True', { reason: 'ProbePassed', message: findShortage(serving, view)?.message ?? 'The slot answers' });
   }
-  const finding = unwanted ?? why ?? draining[0]?.because ?? roles.waitsFor;
+  const finding = (unwanted && notLoadable(unwanted, gate)) ?? why ?? draining[0]?.because ?? roles.waitsFor;
   if (finding !== undefined) return condition('Ready', 'False', finding);
   const message = describeSilence((starting ?? roles.unprobed)?.known.probe);
   return condition('Ready', 'False', { reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message });
+}
+
+/** A slot that is off also says what would keep it from being loaded. */
+function notLoadable(unwanted: Finding, gate: Gate | undefined): Finding {
+  if (unwanted.reason !== 'Disabled' || gate?.kind !== 'stalled') return unwanted;
+  return { reason: unwanted.reason, message: `${unwanted.message}; it could not be loaded: ${gate.message}` };
 }
 
 /** The workload that should answer soon was altered, which may be why it does not. */

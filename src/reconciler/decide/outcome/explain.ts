@@ -1,8 +1,10 @@
 /** A decision as text, for `svcctl plan` and `explain`, the timeline and tests. Times are relative to `now`. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
+import type { ConditionType } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, type Reason } from '../../../schema/status/reasons.ts';
+import { AT_REST_REASONS } from '../../../schema/status/slot-reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Attempt, Decision, Plan } from '../facts/facts.ts';
 import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
@@ -10,7 +12,7 @@ import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryV
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {
   const lines = [
-    `Slot "${decision.name}" is ${decision.state}${decision.wanted ? '' : ' and is not supposed to run'}`,
+    `Slot "${decision.name}" is ${stateWord(decision)}`,
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),
@@ -25,11 +27,16 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
   return lines.join('\n');
 }
 
+/** Distinguishes a slot that is off on purpose from one that should run. */
+function stateWord({ state, findings: [first] }: Decision): string {
+  return state === 'offline' && first !== undefined && Object.hasOwn(AT_REST_REASONS, first.reason) ? 'off' : state;
+}
+
 /** What a plan does, slot by slot, without slots that need nothing. */
 export function explain(plan: Plan, now: number): string {
   const bySlot = Map.groupBy(plan.actions.filter(changesWorld), ({ slot }) => slot);
   const slots = [...plan.decisions.values()]
-    .filter(({ name, findings }) => bySlot.has(name) || findings.length > 0)
+    .filter((each) => bySlot.has(each.name) || (stateWord(each) === 'off' ? findFailing(each) !== undefined : each.findings.length > 0))
     .map((decision) => explainSlot(decision, bySlot.get(decision.name) ?? [], now));
   const orphans = [...bySlot]
     .filter(([name]) => !plan.decisions.has(name))
@@ -53,6 +60,17 @@ export function listChanges(plan: Plan): readonly Change[] {
     because: action.because.reason,
     message: actionText(action),
   }));
+}
+
+/** A slot that nothing but an action of a user can bring into the state of its spec. */
+export type FailingSlot = Pick<Change, 'slot' | 'message'> & { readonly reason: Reason };
+
+/** Undefined where the slot answers as specified, rests on purpose, or gets there by itself. */
+export function findFailing({ name, conditions }: Pick<Decision, 'name' | 'conditions'>): FailingSlot | undefined {
+  const is = (type: ConditionType, status: string): boolean => conditions.some((each) => each.type === type && each.status === status);
+  const upToDate = conditions.find(({ type, status }) => type === 'UpToDate' && status === 'False');
+  if (upToDate === undefined || !(is('Stalled', 'True') || is('Reconciling', 'False'))) return undefined;
+  return { slot: name, reason: upToDate.reason, message: upToDate.message };
 }
 
 /** What an action does, and why: `start "svc-slot-primary" … on port 18080: The slot is wanted …`. */

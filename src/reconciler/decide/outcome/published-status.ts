@@ -84,7 +84,7 @@ function conditionChanges(conditions: PublishedSlot['conditions'], before: Publi
     const isNormal = (status === 'True') === (type === 'SpecValid');
     if (status === last?.status || (last === undefined && isNormal)) return [];
     const kind = type === 'DriftDetected' && status === 'True' ? 'drift' : 'condition';
-    return [{ kind, message: `${type} is ${status}: ${message}`, cause: reason }];
+    return [{ kind, message: `${type} is ${status}${isNormal ? '' : `: ${message}`}`, cause: reason }];
   });
 }
 

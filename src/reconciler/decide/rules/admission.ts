@@ -33,7 +33,7 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
  */
 export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
   if (!spec.enabled) {
-    return { kind: 'refuse', code: 'slot.disabled', message: `Slot "${name}" is disabled; enable it with "svcctl slot load ${name}"` };
+    return { kind: 'refuse', code: 'slot.disabled', message: `Slot "${name}" is off; load it with "svcctl slot load ${name}"` };
   }
   if (network !== 'pods' || spec.cluster.replicas > 0 || spec.load === 'on-demand') return undefined;
   const message = `Slot "${name}" has no replicas, and with "load" set to "always" requests do not wait for them; set "replicas" to 1 or more`;

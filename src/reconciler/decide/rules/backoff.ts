@@ -47,7 +47,10 @@ export function finalFailure(
 ): Failure | undefined {
   const attempt = failures.findLast(
     ({ kind, failure }) =>
-      failure.kind === 'stalled' && !(kind === 'pull-image' && present.image) && !(kind === 'pull-model' && present.model),
+      failure.kind === 'stalled' &&
+      failure.reason !== 'LicenseNotAccepted' &&
+      !(kind === 'pull-image' && present.image) &&
+      !(kind === 'pull-model' && present.model),
   );
   return attempt?.failure;
 }

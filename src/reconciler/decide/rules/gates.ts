@@ -32,6 +32,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   deviceMissing,
   imageUnknown,
   modelMissing,
+  licenseNotAccepted,
   modelOfAnother,
   modelUnsuitable,
   deviceTooSmall,
@@ -64,6 +65,11 @@ function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
 
 function modelMissing({ model }: SlotView): Gate | undefined {
   return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+}
+
+function licenseNotAccepted({ model }: SlotView): Gate | undefined {
+  const message = model?.kind === 'pullable' ? model.refusal : undefined;
+  return message === undefined ? undefined : { kind: 'stalled', reason: 'LicenseNotAccepted', message };
 }
 
 /** Its server could not load the model. */
@@ -162,6 +168,8 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
 function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   const { pool, neededBytes, othersBytes, aheadBytes, ahead, keptFor } = verdict;
   const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
+  if (neededBytes > budgetBytes)
+    return `The slot can never fit: it needs ${formatSize(neededBytes)}${where}, and the whole budget is ${formatSize(budgetBytes)}; choose a smaller model, quantisation or context`;
   const names = ahead.map((name) => `"${name}"`).join(', ');
   const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;

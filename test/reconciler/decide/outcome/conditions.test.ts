@@ -26,6 +26,11 @@ const CASES: Readonly<Record<string, readonly [Scene, string]>> = {
   'that was unloaded as idle is at rest, and not stalled': [{ slot: { lifecycle: { idleTimeout: '1s' } }, lastActive: 2000 }, 'FFF'],
   'that crashes repeatedly is stalled and does not reconcile': [{ failures: CRASHES }, 'FFT'],
   'whose model is missing is stalled': [{ model: 'missing' }, 'FFT'],
+  'whose licence is not accepted is stalled': [{ model: 'pullable', refusal: 'Accept the licence' }, 'FFT'],
+  'whose licence was accepted reconciles, although a pull was refused before': [
+    { model: 'pullable', failures: [failed(2000, 'pull-model', 'LicenseNotAccepted', 'stalled')] },
+    'FTF',
+  ],
   'that has no memory is stalled': [{ budgetBytes: 10 }, 'FFT'],
   'whose new model is missing is stalled while the old one answers': [
     { failures: CRASHES, workloads: [{ id: 'w0', revision: 'other' }] },
@@ -78,6 +83,13 @@ const UP_TO_DATE: Readonly<Record<string, readonly [Scene, string]>> = {
   'that is disabled is up to date, whatever it lacks': [{ slot: { enabled: false }, model: 'missing' }, 'True Disabled'],
   'whose runtime is unreachable is unknown': [{ unreachable: 'No socket' }, 'Unknown RuntimeUnreachable'],
 };
+
+test('a slot that is off says what would keep it from being loaded', () => {
+  const messageOf = (scene: Scene) => planOf(scene).made.decisions.get(PRIMARY)?.conditions[0]?.message;
+  expect(messageOf({ slot: { enabled: false } })).toBe('Slot is off: "enabled" is false');
+  expect(messageOf({ slot: { enabled: false }, model: 'missing' })).toMatch(/^Slot is off: "enabled" is false; it could not be loaded: /);
+  expect(messageOf({ slot: { enabled: false }, model: 'pullable' })).toBe('Slot is off: "enabled" is false');
+});
 
 describe('UpToDate: a slot', () => {
   for (const [sentence, [scene, expected]] of Object.entries(UP_TO_DATE)) {

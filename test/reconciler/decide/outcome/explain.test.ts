@@ -14,6 +14,13 @@ describe('explain()', () => {
     expect(texts({ workloads: [{ id: 'w1' }] })).toEqual(['No action required']);
   });
 
+  test('leaves out slots that are off or rest on purpose, unless they could not be loaded', () => {
+    expect(texts({ slot: { enabled: false } })).toEqual(['No action required']);
+    const resting = { slot: { load: 'on-demand' }, lastActive: undefined } as const;
+    expect(texts(resting)).toEqual(['No action required']);
+    expect(texts({ ...resting, model: 'missing' })[0]).toBe('Slot "primary" is off');
+  });
+
   test('explains a first start', () => {
     expect(texts({})).toEqual([
       'Slot "primary" is starting',
@@ -96,8 +103,8 @@ describe('explain()', () => {
 
   test('explains why there is no memory', () => {
     expect(texts({ budgetBytes: 512 })).toEqual([
-      'Slot "primary" is offline and is not supposed to run',
-      '  because: The slot needs 1000 B of a budget of 512 B [InsufficientMemory]',
+      'Slot "primary" is offline',
+      '  because: The slot can never fit: it needs 1000 B, and the whole budget is 512 B; choose a smaller model, quantisation or context [InsufficientMemory]',
       '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
       '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
     ]);
@@ -114,9 +121,7 @@ describe('explain()', () => {
 describe('explainSlot()', () => {
   test('also explains a slot at rest', () => {
     const decision = planOf({ slot: { enabled: false } }).made.decisions.get(PRIMARY);
-    expect(decision && explainSlot(decision, [], NOW)).toBe(
-      'Slot "primary" is offline and is not supposed to run\n  because: Slot is off: "enabled" is false [Disabled]',
-    );
+    expect(decision && explainSlot(decision, [], NOW)).toBe('Slot "primary" is off\n  because: Slot is off: "enabled" is false [Disabled]');
   });
 
   test('says what to do for every reason that can leave a slot stalled', () => {

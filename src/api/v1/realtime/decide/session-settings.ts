@@ -34,7 +34,9 @@ const LANGUAGE_CHARACTERS = 35;
 const PROMPT_CHARACTERS = 8192;
 
 const ServerVad = z.object({
-  type: z.literal('server_vad', { error: 'Set it to "server_vad", or set "turn_detection" to null and commit the sound yourself' }),
+  type: z.literal('server_vad', {
+    error: 'Unknown way to detect turns; use "server_vad", or set "turn_detection" to null and commit the sound yourself',
+  }),
   threshold: z.number().min(0).max(1).nullish(),
   prefix_padding_ms: z.number().min(0).max(LONGEST_PREFIX_MS).nullish(),
   silence_duration_ms: z.number().min(1).max(LONGEST_SILENCE_MS).nullish(),
@@ -48,7 +50,7 @@ const TranscriptionFields = z.object({
 
 const Session = z.object({
   type: z.literal('transcription', {
-    error: 'Set it to "transcription": this service answers no conversations here, but at "/v1/chat/completions" and "/v1/audio/speech"',
+    error: 'This service answers no conversations here; use "transcription", or "/v1/chat/completions" and "/v1/audio/speech"',
   }),
   audio: z
     .object({
