@@ -117,7 +117,7 @@ export function createTracker(): Tracker {
     },
     started(id, slot, now) {
       histories.started(id, slot, origins.get(slot)?.origin, now);
-      attempts.started(slot);
+      attempts.started(slot, origins.get(slot)?.revision ?? '', now);
     },
     portTaken: (port, now) => void ports.set(port, now),
   };
@@ -141,7 +141,7 @@ interface SlotAttempts {
   recall(slot: SlotName, failures: readonly Attempt[]): void;
   /** Forgets its failures and repairs. */
   clearFailures(slot: SlotName): void;
-  started(slot: SlotName): void;
+  started(slot: SlotName, revision: string, now: number): void;
   /** Its runtime restarted a workload of it. */
   restartedInPlace(slot: SlotName): void;
   failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
@@ -151,8 +151,8 @@ interface SlotAttempts {
   addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
 }
 
-/** Enough to recognise a crash loop and to show what happened. */
-const KEPT_FAILURES = 20;
+/** Enough to recognise a crash loop, to reach the longest back-off and to show what happened. */
+const KEPT = 20;
 
 function createSlotAttempts(): SlotAttempts {
   const all = new Map<SlotName, Attempts>();
@@ -169,8 +169,8 @@ function createSlotAttempts(): SlotAttempts {
       const edit = classifyEdit(before, { generation, spec });
       seen.set(name, { generation, spec });
       if (edit === 'unchanged') return edit;
-      if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });
-      else change(name, () => ({ generation }));
+      if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0, startLog: [] });
+      else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));
       return edit;
     },
     recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
@@ -178,13 +178,14 @@ function createSlotAttempts(): SlotAttempts {
       all.delete(slot);
       seen.delete(slot);
     },
-    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined })),
-    started: (slot) => change(slot, ({ starts }) => ({ starts: starts + 1 })),
+    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined, startLog: [] })),
+    started: (slot, revision, now) =>
+      change(slot, ({ starts, startLog = [] }) => ({ starts: starts + 1, startLog: [...startLog, { revision, at: now }].slice(-KEPT) })),
     // A workload that was found running was started once, too.
     restartedInPlace: (slot) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
     failed(slot, attempt, now) {
       const failure: Attempt = { at: now, ...attempt };
-      change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT_FAILURES) }));
+      change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT) }));
     },
     repaired: (slot, workload, now) =>
       change(slot, ({ repairs }) => ({ repairs: { times: (repairs?.times ?? 0) + 1, lastAt: now, workload } })),

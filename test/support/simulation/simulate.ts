@@ -11,7 +11,18 @@ import { createDisturb } from './faults/disturbance.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
-import { BAD_MODEL, clusterOptions, documentOf, DRAIN_MS, hostOptions, MODELS, SLOTS, type Faults, type Scene } from './simulate-scene.ts';
+import {
+  BAD_MODEL,
+  clusterOptions,
+  deviceOptions,
+  documentOf,
+  DRAIN_MS,
+  hostOptions,
+  MODELS,
+  SLOTS,
+  type Faults,
+  type Scene,
+} from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
 import { RULES } from './rules/rules.ts';
@@ -43,7 +54,9 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
-    ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
+    ...(pods
+      ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) }
+      : { ...hostOptions(random, faults), ...deviceOptions(seed) }),
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
     disturb: createDisturb(seed, () => faults.chaos),
