@@ -61,7 +61,7 @@ function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, Slot
       continue;
     }
     const before = present.slots.get(name);
-    const next = { spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
+    const next = { uid: before?.uid, spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
     const edit = classifyEdit(before, next);
     if (edit !== 'scaled') wakened.push(name);
     // Its failures still count.

@@ -11,7 +11,7 @@ import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
 import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './remember/workload-histories.ts';
 import type { Failure } from '../schema/words/failure.ts';
-import { classifyEdit, type SlotEdit } from './decide/facts/slot-edit.ts';
+import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
 export interface Tracker {
   readonly histories: Omit<WorkloadHistories, 'beginObservation' | 'observe' | 'markDraining' | 'started' | 'stopBegun'>;
@@ -135,7 +135,7 @@ interface FailedAttempt {
 interface SlotAttempts {
   readonly all: ReadonlyMap<SlotName, Attempts>;
   /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
-  followEdit(slot: Pick<DesiredSlot, 'name' | 'generation' | 'spec'>): SlotEdit;
+  followEdit(slot: Declared & Pick<DesiredSlot, 'name'>): SlotEdit;
   forget(slot: SlotName): void;
   /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
   recall(slot: SlotName, failures: readonly Attempt[]): void;
@@ -156,18 +156,18 @@ const KEPT = 20;
 
 function createSlotAttempts(): SlotAttempts {
   const all = new Map<SlotName, Attempts>();
-  const seen = new Map<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>();
+  const seen = new Map<SlotName, Declared>();
   const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
     const before = all.get(slot);
     if (before !== undefined) all.set(slot, { ...before, ...part(before) });
   };
   return {
     all,
-    followEdit({ name, generation, spec }) {
+    followEdit({ name, uid, generation, spec }) {
       const before = seen.get(name);
-      if (before?.spec === spec && before.generation === generation) return 'unchanged';
-      const edit = classifyEdit(before, { generation, spec });
-      seen.set(name, { generation, spec });
+      if (before?.spec === spec && before.generation === generation && before.uid === uid) return 'unchanged';
+      const edit = classifyEdit(before, { uid, generation, spec });
+      seen.set(name, { uid, generation, spec });
       if (edit === 'unchanged') return edit;
       if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0, startLog: [] });
       else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));

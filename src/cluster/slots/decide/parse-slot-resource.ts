@@ -48,7 +48,15 @@ export function parseSlotResource(name: SlotName, object: KubeObject, before: Pa
   if (known !== undefined && known.generation === text.generation && known.lastGood === lastGood) return known;
   const { uid } = object.metadata;
   const { generation, document, problems } = text;
-  return { name, uid, generation, document, problems, lastGood, slot: lastGood && { name, spec: lastGood.spec, generation, problems } };
+  return {
+    name,
+    uid,
+    generation,
+    document,
+    problems,
+    lastGood,
+    slot: lastGood && { name, uid, spec: lastGood.spec, generation, problems },
+  };
 }
 
 /** The present text and its problems; without problems, it is the last good one. */

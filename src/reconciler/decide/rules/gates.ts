@@ -136,8 +136,7 @@ function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
 
 /** Only a request is a new reason to start a slot that was unloaded; whatever else repeats, backs off. */
 function startingAgain({ template, startLog, spec, lastAskedAt = 0, now, workloads, applying }: SlotView): Gate | undefined {
-  const isUp = applying !== undefined || workloads.some(({ alive, fact }) => alive && fact.revision === template?.revision);
-  if (isUp) return undefined;
+  if (applying !== undefined || workloads.some(({ fact }) => fact.revision === template?.revision)) return undefined;
   const starts = startLog.filter(({ revision }) => revision === template?.revision);
   const last = starts.at(-1);
   const mayUnload = spec.load === 'on-demand' || Number.isFinite(spec.lifecycle.idleTimeoutMs);
