@@ -169,7 +169,7 @@ function createSlotAttempts(): SlotAttempts {
       const edit = classifyEdit(before, { uid, generation, spec });
       seen.set(name, { uid, generation, spec });
       if (edit === 'unchanged') return edit;
-      if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0, startLog: [] });
+      if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });
       else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));
       return edit;
     },

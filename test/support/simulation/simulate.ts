@@ -25,7 +25,7 @@ import {
 } from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
-import { judgeLeaders } from './rules/leaders.ts';
+import { judgeFollowers } from './rules/leaders.ts';
 import { RULES } from './rules/rules.ts';
 import { createReferee, violation, type Referee } from './world-referee.ts';
 import { stepWallClock } from './simulate-clock-steps.ts';
@@ -37,7 +37,7 @@ interface More {
   readonly trace?: (line: string) => void;
   /** Another clock for the controllers. */
   readonly clockOf?: WorldOptions['clockOf'];
-  /** Passes pause between their parts. Then only requests, workloads, boards and leaders are judged: the rules for plans are those of one moment. Default: they do not. */
+  /** Passes pause between their parts. Then only requests, workloads, boards and who acts are judged: the rules for plans are those of one moment. Default: they do not. */
   readonly pauses?: boolean;
 }
 
@@ -78,7 +78,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     },
   });
   stepWallClock(world.clock, seed);
-  const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [judgeLeaders] : RULES);
+  const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [judgeFollowers] : RULES);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);
   const names = addSlots(world, random, pods);

@@ -20,7 +20,7 @@ import { createJournal, type Journal } from './journal.ts';
 import { fakeReadiness, FAKE_PROVIDER, NONSENSE, READINESS_PATH } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
 import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
-import { IMAGE, ROCM_IMAGE, type WorldOptions } from './world-options.ts';
+import { IMAGE, GPU_IMAGE, type WorldOptions } from './world-options.ts';
 
 export interface Life {
   readonly board: Board;
@@ -129,7 +129,7 @@ export function beginLife({
     host: cable.host(disturbHost(host, clock, disturb)),
     clock: cable.clock,
     providers: { gguf: provider } satisfies ProviderRegistry,
-    images: (_kind, backend) => (backend === 'rocm' ? ROCM_IMAGE : IMAGE),
+    images: (_kind, backend) => (backend === 'rocm' || backend === 'cuda' ? GPU_IMAGE : IMAGE),
     probeIo: witnessProbes(probes, witness),
     sinks: [
       {

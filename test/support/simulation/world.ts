@@ -13,7 +13,7 @@ import { createDeeds, witnessCluster, witnessRuntime, type Deeds } from './deeds
 import { beginLife, type Life } from './world-life.ts';
 import { createWorldModels, listen } from './world-models.ts';
 import { createElection } from './world-election.ts';
-import { IMAGE, ROCM_IMAGE, type WorldOptions } from './world-options.ts';
+import { IMAGE, GPU_IMAGE, type WorldOptions } from './world-options.ts';
 import type { WorldTraffic } from './world-traffic.ts';
 
 export interface World {
@@ -62,7 +62,7 @@ export function createWorld(options: WorldOptions = {}): World {
   const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
   const deeds = createDeeds();
   const { cluster, runtime } = createRuntime(options, clock, inUse, deeds);
-  for (const image of [IMAGE, ROCM_IMAGE]) runtime.addImage(image);
+  for (const image of [IMAGE, GPU_IMAGE]) runtime.addImage(image);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();
   const wakeAll = (): void => {

@@ -103,8 +103,7 @@ function makeClaim(
 /** What runs stays where it is, divided over devices as it is, and so does what replaces it. */
 function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): PoolBytes {
   const held = present.reduce(mostBytes, NO_BYTES);
-  const count = needs.pools.own.filter((id) => (held[id] ?? 0) > 0).length;
-  return placeMemory({ ...needs, gpus: count === 0 ? needs.gpus : count }, (id) => held[id] ?? 0);
+  return placeMemory(needs, (id) => held[id] ?? 0);
 }
 
 function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
