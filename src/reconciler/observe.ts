@@ -86,7 +86,7 @@ export async function observe(
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
 }
 
-/** What could not be read is as it was: neither backends nor budgets may change because the host did not answer once. */
+/** What could not be read is as it was: a host that does not answer once must change no backend and no budget. */
 function rememberHost(known: HostFacts, read: HostFacts): HostFacts {
   return {
     memoryTotalBytes: read.memoryTotalBytes ?? known.memoryTotalBytes,

@@ -25,7 +25,6 @@ export interface Clock {
 
 export interface DesiredSlot {
   readonly name: SlotName;
-  /** In a cluster, tells an object from one of the same name that was deleted before. */
   readonly uid?: string | undefined;
   readonly spec: SlotSpec;
   /** Grows by one with each accepted edit; survives restarts. */

@@ -285,21 +285,3 @@ describe('memory', () => {
     await expectRest(world);
   });
 });
-
-test('a start that fails for a day is tried less and less often, and then every five minutes', async () => {
-  const at: number[] = [];
-  const world: World = createWorld({
-    behaviour: {
-      applyFailure: () => {
-        at.push(world.clock.now());
-        return { kind: 'retry', reason: 'StartFailed', message: 'It cannot start' };
-      },
-    },
-  });
-  world.setModel('a.gguf', 'present');
-  world.edit('primary', { model: { default: 'a.gguf' } });
-  await world.clock.advance(8 * 3_600_000);
-  expect(at.length).toBeGreaterThan(40);
-  const pauses = at.slice(1).map((each, index) => each - (at[index] ?? 0));
-  for (const [index, pause] of pauses.entries()) expect(pause).toBeGreaterThanOrEqual(Math.min(pauses[index - 1] ?? 0, 300_000));
-});

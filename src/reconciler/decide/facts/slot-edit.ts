@@ -15,6 +15,7 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 export type SlotEdit = 'unchanged' | 'scaled' | 'scaled-up' | 'edited';
+/** In a cluster, `uid` tells an object from one of the same name that was deleted before. */
 export type Declared = Pick<DesiredSlot, 'uid' | 'generation' | 'spec'>;
 
 export function classifyEdit(before: Declared | undefined, after: Declared): SlotEdit {
@@ -30,7 +31,7 @@ function isSameButScaled(before: SlotSpec, after: SlotSpec): boolean {
   return isSameExcept(before, after, 'cluster') && isSameExcept(before.cluster, after.cluster, 'replicas');
 }
 
-/** Sixteen hex digits, equal for specs of one object that differ only in replicas. Decides whether recorded failures count. */
+/** Sixteen hex digits, equal for specs of one object that differ only in replicas: recorded failures then count. */
 export function hashUnscaled({ cluster: { replicas: _replicas, ...cluster }, ...spec }: SlotSpec, uid = ''): string {
   return createHash('sha256')
     .update(`${uid}${JSON.stringify({ ...spec, cluster }, sortKeys)}`)
