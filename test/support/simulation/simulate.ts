@@ -61,7 +61,9 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
     disturb: createDisturb(seed, () => faults.chaos),
-    ...(more.pauses === true ? { pauseMs: somePauses(seed) } : {}),
+    ...(more.pauses === true
+      ? { pauseMs: somePauses(seed, (random) => pods && faults.chaos && world.lead(random.int(0, world.lives().length - 1))) }
+      : {}),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
@@ -98,10 +100,13 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   await calm(scene);
 }
 
-/** Passes then pause between half of their parts, as those over thousands of slots do. */
-function somePauses(seed: number): () => number {
+/** Passes then pause between half of their parts, as those over thousands of slots do. In some pauses, another controller is elected. */
+function somePauses(seed: number, elect: (random: Random) => void): () => number {
   const random = createRandom(seed);
-  return () => (random.chance(0.5) ? random.int(1, 30) : 0);
+  return () => {
+    if (random.chance(0.05)) elect(random);
+    return random.chance(0.5) ? random.int(1, 30) : 0;
+  };
 }
 
 function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {
