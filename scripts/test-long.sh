@@ -15,10 +15,11 @@ fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH
               fast-path 0 runs them once, without the fast path
 headers     300,000 damaged headers of GGUF files of each kind (13 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
-mutants     Random faults in the planner, and how many the tests notice (4 min)
+mutants     Random faults in the planner, and how many the tests notice (4 min); "npm run test:mutants" has a list of its own
               mutants --seed 2 --count 50 --minutes 10 --under src/reconciler/decide
 pulls       A download of 500 MB that is killed 200 times
-simulation  7,000 random worlds; "npm test" runs 3,000 (3 min)
+simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are fresh (3 min)
+              SVC_TEST_SCALE=10 runs 100,000 (30 min)
 speech      Three hours of silence and noise through the speech server
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
 workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers
@@ -49,6 +50,17 @@ workers() {
   return "$code"
 }
 
+# Each of the two suites runs half of the worlds.
+simulation() {
+  local scale=${SVC_TEST_SCALE:-1}
+  [[ $scale =~ ^[0-9]+(\.[0-9]+)?$ ]] || {
+    echo "Unknown SVC_TEST_SCALE \"$scale\": give a number, such as 0.1 or 10" >&2
+    return 64
+  }
+  SVC_SEEDS=0 SVC_FRESH_SEEDS=$(awk "BEGIN { print int(5000 * $scale) }") SVC_TEST_SCALE=$scale \
+    "${jest[@]}" test/simulation/even-seeds test/simulation/odd-seeds "$@"
+}
+
 name=${1:-}
 shift || true
 case $name in
@@ -59,7 +71,7 @@ headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
 mutants) node --disable-warning=ExperimentalWarning scripts/test-mutants.ts "$@" ;;
 pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/download/killed-pull "$@" ;;
-simulation) SVC_SEEDS=3500 "${jest[@]}" test/simulation/even-seeds test/simulation/odd-seeds "$@" ;;
+simulation) simulation "$@" ;;
 speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;
 tokens) SVC_TEST_KILLS=500 SVC_TEST_SECONDS=30 "${jest[@]}" test/auth/killed-writers test/e2e/token-load "$@" ;;
 workers) workers "$@" ;;

@@ -22,7 +22,7 @@ import { passResult, type EarlierStatus } from './decide/outcome/resume-times.ts
 import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
 import { recallFailures } from './decide/facts/recorded-failures.ts';
-import { createDeadline, observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
+import { createDeadline, NOTHING_KNOWN, observe, readDesired, readRecords, type Observation, type Senses } from './observe.ts';
 import { createObjectionLog, createPassPlanner, trackPlan, type Decide, type PassInput, type PlannedPass } from './plan-pass.ts';
 import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
@@ -112,7 +112,7 @@ export function createLoop(deps: LoopDeps): Loop {
   const memory: LoopMemory = {
     desired: undefined,
     models: new Map(),
-    hardware: undefined,
+    host: NOTHING_KNOWN,
     plan: NO_PLAN,
     passedAt: undefined,
     pausedMs: 0,
@@ -142,7 +142,8 @@ export function createLoop(deps: LoopDeps): Loop {
       metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result: 'unreadable' });
       return NOT_PASSED;
     }
-    const seen = await observe(senses, memory.desired.slots, signal);
+    const seen = await observe(senses, memory.desired.slots, memory.host, signal);
+    memory.host = seen.host;
     const records = memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined;
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
@@ -164,10 +165,9 @@ export function createLoop(deps: LoopDeps): Loop {
   /** What was planned in parts is planned again in one go if it was overtaken in a pause between them. */
   async function conclude({ state, seen }: Facts, recalled: Recalled | undefined, signal: AbortSignal): Promise<Plan | undefined> {
     memory.models = seen.models ?? memory.models;
-    memory.hardware = seen.host.hardware ?? memory.hardware;
-    const { models, hardware } = memory;
+    const { models } = memory;
     const partsAs = (role: Role): Parts<PlannedPass> =>
-      planner.plan({ ...role, state, seen, models, hardware, recalled: recalled ?? new Map(), now: clock.now() });
+      planner.plan({ ...role, state, seen, models, recalled: recalled ?? new Map(), now: clock.now() });
     // At the first pass, there is nothing yet to forward.
     const breathe = memory.passedAt === undefined ? undefined : deps.breather?.();
     memory.pausedMs = 0;
@@ -248,7 +248,7 @@ export function createLoop(deps: LoopDeps): Loop {
       const { published } = reporter;
       const observedOf = (seen: Observation, now: number): Observed =>
         observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });
-      return await preview({ senses, deps, clock, overlay, asked, known: memory.desired, observedOf });
+      return await preview({ senses, deps, clock, overlay, asked, known: memory.desired, host: memory.host, observedOf });
     },
   };
 }
@@ -272,8 +272,8 @@ interface LoopMemory {
   desired: DesiredState | undefined;
   /** As last observed; stays in force while the store does not answer. */
   models: Awaited<ReturnType<ModelStore['observe']>>;
-  /** As last read; a backend must not change because the host did not answer once. */
-  hardware: HostFacts['hardware'];
+  /** As last read. */
+  host: HostFacts;
   /** The last plan that passed its inspection. */
   plan: Plan;
   /** Milliseconds of the clock's `now()`. */

@@ -42,7 +42,7 @@ export interface Observation {
 /** A healthy runtime lists its workloads within milliseconds; one that hangs must not stop the loop. */
 const ANSWER_WITHIN_MS = 15_000;
 
-const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
+export const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
 
 /** Returns the desired state that the source has now. Never throws. */
 export async function readDesired({ source, within }: Senses, signal: AbortSignal): Promise<Result<DesiredState>> {
@@ -62,11 +62,17 @@ export async function readRecords(
   );
 }
 
-/** Returns what exists for these slots. Never throws. */
-export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, DesiredSlot>, signal: AbortSignal): Promise<Observation> {
+/** Returns what exists for these slots. `known`: the host as it was read last. Never throws. */
+export async function observe(
+  senses: Senses,
+  slots: ReadonlyMap<SlotName, DesiredSlot>,
+  known: HostFacts,
+  signal: AbortSignal,
+): Promise<Observation> {
   const { runtime, models, host, within } = senses;
   // First, because it is quick and decides which images are needed.
-  const hostFacts = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
+  const read = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
+  const hostFacts = rememberHost(known, read);
   const specs = [...withBackends(slots, senses, hostFacts.hardware).values()].map(({ spec }) => spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
@@ -78,6 +84,15 @@ export async function observe(senses: Senses, slots: ReadonlyMap<SlotName, Desir
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
   ]);
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
+}
+
+/** What could not be read is as it was: a host that does not answer once must change no backend and no budget. */
+function rememberHost(known: HostFacts, read: HostFacts): HostFacts {
+  return {
+    memoryTotalBytes: read.memoryTotalBytes ?? known.memoryTotalBytes,
+    memoryAvailableBytes: read.memoryAvailableBytes ?? known.memoryAvailableBytes,
+    hardware: read.hardware ?? known.hardware,
+  };
 }
 
 /** Time limits on the loop's own clock, so that they follow simulated time in tests. */

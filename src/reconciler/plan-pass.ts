@@ -17,7 +17,6 @@ import type { Parts } from '../platform/decide/parse-json.ts';
 import type { Clock, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
 import { rememberSteps } from './remember/remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
-import type { HostFacts } from '../schema/status/hardware.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Tracker } from './tracker.ts';
 import type { Log } from '../platform/log.ts';
@@ -42,7 +41,6 @@ export interface PassInput {
   readonly seen: Observation;
   /** As last observed. */
   readonly models: Awaited<ReturnType<ModelStore['observe']>>;
-  readonly hardware: HostFacts['hardware'];
   readonly leading: boolean;
   /** This controller begins to lead in this pass. */
   readonly takesOver: boolean;
@@ -87,10 +85,10 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
 
   return {
     *plan(input) {
-      const { state, seen, hardware, leading, now } = input;
+      const { state, seen, leading, now } = input;
       const observed = track(input);
       yield;
-      const desired = desire(deps, state, { ...seen.host, hardware }, templating);
+      const desired = desire(deps, state, seen.host, templating);
       yield;
       const made =
         decide === undefined ? yield* planInParts(desired, observed, now, plans.steps) : decide.plan(desired, observed, now, plans.steps);

@@ -25,6 +25,7 @@ export interface Clock {
 
 export interface DesiredSlot {
   readonly name: SlotName;
+  readonly uid?: string | undefined;
   readonly spec: SlotSpec;
   /** Grows by one with each accepted edit; survives restarts. */
   readonly generation: number;

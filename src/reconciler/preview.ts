@@ -9,6 +9,7 @@ import { plan } from './decide/plan.ts';
 import { desire, templatingOf, type DesireDeps } from './remember/desire.ts';
 import { observe, readDesired, type Observation, type Senses } from './observe.ts';
 import type { Clock, DesiredSlot, DesiredState } from './ports.ts';
+import type { HostFacts } from '../schema/status/hardware.ts';
 
 interface PreviewInput {
   readonly senses: Senses;
@@ -18,6 +19,8 @@ interface PreviewInput {
   readonly asked: ReadonlySet<SlotName>;
   /** The last state read, for when the source cannot be read now. */
   readonly known: DesiredState | undefined;
+  /** The host as it was read last. */
+  readonly host: HostFacts;
   /** The facts of a plan, from this observation and the loop's tracker. */
   readonly observedOf: (seen: Observation, now: number) => Observed;
 }
@@ -42,7 +45,7 @@ export async function preview(input: PreviewInput): Promise<Preview> {
   const read = await readDesired(senses, signal);
   const present = read.ok ? read.value : (input.known ?? { slots: new Map(), refused: new Map() });
   const { state, refusals, wakened } = applyOverlay(present, overlay);
-  const seen = await observe(senses, state.slots, signal);
+  const seen = await observe(senses, state.slots, input.host, signal);
   const now = clock.now();
   const observed = input.observedOf(seen, now);
   const lastActive = new Map(observed.lastActive);
@@ -76,7 +79,7 @@ function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, Slot
       continue;
     }
     const before = present.slots.get(name);
-    const next = { spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
+    const next = { uid: before?.uid, spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
     const edit = classifyEdit(before, next);
     if (edit !== 'scaled') wakened.push(name);
     // Its failures still count.

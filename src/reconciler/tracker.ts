@@ -11,7 +11,7 @@ import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
 import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './remember/workload-histories.ts';
 import type { Failure } from '../schema/words/failure.ts';
-import { classifyEdit, type SlotEdit } from './decide/facts/slot-edit.ts';
+import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
 export interface Tracker {
   readonly histories: Omit<WorkloadHistories, 'beginObservation' | 'observe' | 'markDraining' | 'started' | 'stopBegun'>;
@@ -117,7 +117,7 @@ export function createTracker(): Tracker {
     },
     started(id, slot, now) {
       histories.started(id, slot, origins.get(slot)?.origin, now);
-      attempts.started(slot);
+      attempts.started(slot, origins.get(slot)?.revision ?? '', now);
     },
     portTaken: (port, now) => void ports.set(port, now),
   };
@@ -135,13 +135,13 @@ interface FailedAttempt {
 interface SlotAttempts {
   readonly all: ReadonlyMap<SlotName, Attempts>;
   /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
-  followEdit(slot: Pick<DesiredSlot, 'name' | 'generation' | 'spec'>): SlotEdit;
+  followEdit(slot: Declared & Pick<DesiredSlot, 'name'>): SlotEdit;
   forget(slot: SlotName): void;
   /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
   recall(slot: SlotName, failures: readonly Attempt[]): void;
   /** Forgets its failures and repairs. */
   clearFailures(slot: SlotName): void;
-  started(slot: SlotName): void;
+  started(slot: SlotName, revision: string, now: number): void;
   /** Its runtime restarted a workload of it. */
   restartedInPlace(slot: SlotName): void;
   failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
@@ -151,26 +151,26 @@ interface SlotAttempts {
   addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
 }
 
-/** Enough to recognise a crash loop and to show what happened. */
-const KEPT_FAILURES = 20;
+/** Enough to recognise a crash loop, to reach the longest back-off and to show what happened. */
+const KEPT = 20;
 
 function createSlotAttempts(): SlotAttempts {
   const all = new Map<SlotName, Attempts>();
-  const seen = new Map<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>();
+  const seen = new Map<SlotName, Declared>();
   const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
     const before = all.get(slot);
     if (before !== undefined) all.set(slot, { ...before, ...part(before) });
   };
   return {
     all,
-    followEdit({ name, generation, spec }) {
+    followEdit({ name, uid, generation, spec }) {
       const before = seen.get(name);
-      if (before?.spec === spec && before.generation === generation) return 'unchanged';
-      const edit = classifyEdit(before, { generation, spec });
-      seen.set(name, { generation, spec });
+      if (before?.spec === spec && before.generation === generation && before.uid === uid) return 'unchanged';
+      const edit = classifyEdit(before, { uid, generation, spec });
+      seen.set(name, { uid, generation, spec });
       if (edit === 'unchanged') return edit;
       if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });
-      else change(name, () => ({ generation }));
+      else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));
       return edit;
     },
     recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
@@ -178,13 +178,14 @@ function createSlotAttempts(): SlotAttempts {
       all.delete(slot);
       seen.delete(slot);
     },
-    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined })),
-    started: (slot) => change(slot, ({ starts }) => ({ starts: starts + 1 })),
+    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined, startLog: [] })),
+    started: (slot, revision, now) =>
+      change(slot, ({ starts, startLog = [] }) => ({ starts: starts + 1, startLog: [...startLog, { revision, at: now }].slice(-KEPT) })),
     // A workload that was found running was started once, too.
     restartedInPlace: (slot) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
     failed(slot, attempt, now) {
       const failure: Attempt = { at: now, ...attempt };
-      change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT_FAILURES) }));
+      change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT) }));
     },
     repaired: (slot, workload, now) =>
       change(slot, ({ repairs }) => ({ repairs: { times: (repairs?.times ?? 0) + 1, lastAt: now, workload } })),

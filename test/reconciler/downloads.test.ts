@@ -32,6 +32,20 @@ describe('a download', () => {
     expect(world.slot('primary').status).toMatchObject({ model: 'a.gguf' });
   });
 
+  test.each([
+    ['first', 'primary'],
+    ['last', 'mine'],
+  ])('goes on when the %s of three slots that wait for it is switched off', async (_which, name) => {
+    const world = createDownloads();
+    const document = { provider: 'gguf', model: { default: 'a.gguf' } } as const;
+    for (const each of ['primary', 'embed', 'mine']) world.edit(each, document);
+    await world.reach('primary', 'pulling');
+    world.edit(name, { ...document, enabled: false });
+    await world.clock.advance(5000);
+    expect(pulling(world)).toEqual(['pullModel:a.gguf']);
+    expect(world.changes().filter((change) => change.startsWith('cancel'))).toEqual([]);
+  });
+
   test('goes on while another slot needs it', async () => {
     const world = createDownloads();
     world.edit('primary', { model: { default: 'a.gguf' } });

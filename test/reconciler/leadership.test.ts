@@ -220,3 +220,25 @@ describe('who asks what of a pod', () => {
     expect(hosts()).toEqual(others);
   });
 });
+
+test('a controller that loses its lead in a pause of a pass begins nothing in it', async () => {
+  let pauses = 0;
+  const world = createWorld({
+    replicas: 2,
+    pauseMs: () => {
+      pauses += 1;
+      // The next pass sees the edit, and pauses before it acts.
+      if (world.desired.size > 0 && pauses % 2 === 0) world.lead(1);
+      return 20;
+    },
+  });
+  world.setModel('a.gguf', 'present');
+  await world.clock.advance(1000);
+  const before = pauses;
+  world.edit('primary', document('a.gguf'));
+  await world.reach('primary', 'ready');
+  expect(pauses).toBeGreaterThan(before);
+  expect(world.leader()).toBe(1);
+  expect(lines(lifeOf(world, 0))).not.toContain('Starting');
+  expect(lines(lifeOf(world, 1))).toContain('Starting');
+});

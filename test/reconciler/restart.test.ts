@@ -163,3 +163,28 @@ describe('another leader', () => {
     await world.reach('primary', 'ready', MINUTE_MS);
   });
 });
+
+test('the numbers of a timeline go on after a restart and after a crash', async () => {
+  const world = await serving();
+  const numbers = [world.life()];
+  numbers.push(await world.restart());
+  world.edit('primary', { ...DOCUMENT, restartedAt: '2026-01-01T00:00:00Z' });
+  await world.clock.advance(MINUTE_MS);
+  numbers.push(world.crash());
+  world.edit('primary', { ...DOCUMENT, restartedAt: '2026-01-02T00:00:00Z' });
+  await world.clock.advance(MINUTE_MS);
+  const all = numbers.flatMap(({ reports }) => reports.flatMap(({ entries }) => entries.map(({ seq }) => seq)));
+  expect(all.length).toBeGreaterThan(10);
+  expect(all).toEqual(all.map((_, index) => index + 1));
+});
+
+test('a slot of a cluster that is deleted and declared again counts no crash of the one before', async () => {
+  const world = await serving({ replicas: 2, behaviour: { restartMs: () => 500 } });
+  await crash(world, 5);
+  await world.clock.until(() => stalled(world)?.status === 'True', 10 * MINUTE_MS);
+  world.remove('primary');
+  world.edit('primary', DOCUMENT);
+  world.lead(1);
+  await world.reach('primary', 'ready', MINUTE_MS);
+  expect(world.slot('primary').status.failures).toBeUndefined();
+});

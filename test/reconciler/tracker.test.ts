@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { SeenWorkload } from '../../src/reconciler/decide/facts/workload-history.ts';
 import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import { createTracker, type Tracker } from '../../src/reconciler/tracker.ts';
+import type { Attempt } from '../../src/reconciler/decide/facts/facts.ts';
+import { nextAttemptAt } from '../../src/reconciler/decide/rules/backoff.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
 import { factsOf, NOW } from './decide/plan-fixture.ts';
 import { WorkloadId } from '../../src/schema/words/names.ts';
@@ -130,6 +132,44 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     tracker.keepOnly(new Map());
     tracker.started(ID, SLOT, 200);
     expect(known(tracker)?.origin?.memory['host']).toBe(1000);
+  });
+});
+
+describe('the tracker on failures', () => {
+  const failedAt = (tracker: Tracker, at: number): void => tracker.attempts.failed(SLOT, { kind: 'apply', failure: CRASH }, at);
+  const timesOf = (tracker: Tracker): readonly number[] => tracker.attempts.all.get(SLOT)?.failures.map(({ at }) => at) ?? [];
+  const recorded = (at: number): Attempt => ({ at, recordedAt: at, kind: 'crash', failure: CRASH });
+  const onSlot = (): Tracker => {
+    const tracker = createTracker();
+    for (const slot of factsOf({}).desired.slots.values()) tracker.attempts.followEdit(slot);
+    return tracker;
+  };
+
+  test('keeps the newest ones, so that the back-off counts from the last', () => {
+    const tracker = onSlot();
+    for (let at = 1; at <= 50; at += 1) failedAt(tracker, at * 1000);
+    expect(timesOf(tracker)).toHaveLength(20);
+    expect(timesOf(tracker).at(-1)).toBe(50_000);
+    expect(nextAttemptAt(tracker.attempts.all.get(SLOT)?.failures ?? [])).toBe(350_000);
+  });
+
+  test('takes over what was recorded, unless it knows as much itself', () => {
+    const tracker = onSlot();
+    tracker.attempts.recall(SLOT, [recorded(1), recorded(2)]);
+    expect(timesOf(tracker)).toEqual([1, 2]);
+    failedAt(tracker, 3);
+    tracker.attempts.recall(SLOT, [recorded(1), recorded(2), recorded(2)]);
+    expect(timesOf(tracker)).toEqual([1, 2, 3]);
+  });
+
+  test('counts nothing of an object that was deleted for one of the same name', () => {
+    const tracker = onSlot();
+    const [slot] = factsOf({}).desired.slots.values();
+    if (slot === undefined) throw new Error('There is no slot');
+    tracker.attempts.followEdit({ ...slot, uid: 'uid-1' });
+    failedAt(tracker, 1);
+    expect(tracker.attempts.followEdit({ ...slot, uid: 'uid-2' })).toBe('edited');
+    expect(timesOf(tracker)).toEqual([]);
   });
 });
 

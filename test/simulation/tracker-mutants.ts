@@ -45,7 +45,7 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not count starts',
     file: TRACKER,
-    find: '      attempts.started(slot);\n',
+    find: "      attempts.started(slot, origins.get(slot)?.revision ?? '', now);\n",
     replace: '',
   },
   {
@@ -93,13 +93,13 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'keeps the failures of a slot that was removed and made again',
     file: ATTEMPTS,
-    find: 'classifyEdit(before, { generation, spec })',
-    replace: "before?.generation === generation ? 'unchanged' : classifyEdit(before, { generation, spec })",
+    find: 'classifyEdit(before, { uid, generation, spec })',
+    replace: "before?.generation === generation ? 'unchanged' : classifyEdit(before, { uid, generation, spec })",
   },
   {
     fault: 'forgets failures when a slot is scaled',
     file: ATTEMPTS,
-    find: 'else change(name, () => ({ generation }));',
+    find: "else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));",
     replace: 'else all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });',
   },
   {
@@ -111,14 +111,14 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not wait longer after each failure',
     file: ATTEMPTS,
-    find: '.slice(-KEPT_FAILURES)',
-    replace: '.slice(-1)',
+    find: '[...failures, failure].slice(-KEPT)',
+    replace: '[failure]',
   },
   {
     fault: 'counts each start twice',
     file: ATTEMPTS,
-    find: '({ starts: starts + 1 })',
-    replace: '({ starts: starts + 2 })',
+    find: 'starts: starts + 1,',
+    replace: 'starts: starts + 2,',
   },
   {
     fault: 'does not count the start of a workload that it found',
@@ -156,5 +156,11 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
     file: ATTEMPTS,
     find: '{ generation, failures: [], repairs: undefined, starts: 0 }',
     replace: '{ generation, failures: all.get(name)?.failures ?? [], repairs: undefined, starts: 0 }',
+  },
+  {
+    fault: 'does not note when it started what',
+    file: ATTEMPTS,
+    find: 'startLog: [...startLog, { revision, at: now }].slice(-KEPT)',
+    replace: 'startLog',
   },
 ];

@@ -50,6 +50,10 @@ export const PROGRESS_REASONS = {
   ProbeNotPassed: reason('The server runs and has not answered its first probe', 'Wait; `start_timeout` limits how long this may take'),
   ProbeDue: reason('A probe checks that the server still answers', 'Nothing'),
   WorkloadNotPresent: reason('The slot should run and has no workload, so one is started', 'Wait'),
+  StartedBefore: reason(
+    'The slot was started and stopped without an edit, so the next start waits for longer each time',
+    'Wait; if it lasts, `svcctl explain <slot>` says what it waits for',
+  ),
   RevisionOutdated: reason('What runs belongs to an earlier version of the slot and is being replaced', 'Wait'),
   PreviousServes: reason(
     'The previous version still answers, because the edited one is not ready',

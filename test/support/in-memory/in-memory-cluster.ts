@@ -204,6 +204,7 @@ export function createInMemoryCluster({ clock, traits, behaviour = {} }: InMemor
     plant: create,
     addImage: () => undefined,
     removeImage: () => undefined,
+    hasImage: () => false,
     async observe(wanted, signal) {
       if (signal.aborted) return GIVEN_UP;
       const failure = outageOf(behaviour);

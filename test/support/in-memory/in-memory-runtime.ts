@@ -52,6 +52,7 @@ export interface InMemoryRuntime extends Runtime {
   plant(workload: Workload): WorkloadId;
   addImage(image: ImageReference): void;
   removeImage(reference: string): void;
+  hasImage(reference: string): boolean;
   /** A host port that some other program listens on. */
   readonly foreignPorts: Set<number>;
 }
@@ -142,6 +143,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       images.set(image.reference, image.imageId);
       changed();
     },
+    hasImage: (reference) => images.has(reference),
     removeImage(reference) {
       images.delete(reference);
       changed();

@@ -23,6 +23,13 @@ const OPERATORS: readonly Operator[] = [
   [/(?<![\w.])\d[\d_]*(?![\w.])/g, (found) => (found === '0' ? '1' : '0')],
   [/\bMath\.(?:min|max)\b/g, swap({ 'Math.min': 'Math.max', 'Math.max': 'Math.min' })],
   [/\.(?:some|every)\(/g, swap({ '.some(': '.every(', '.every(': '.some(' })],
+  // What somebody in a hurry gets wrong: the other end, the wrong order, not waiting, not tidying up.
+  [/\.at\((?:-1|0)\)/g, swap({ '.at(-1)': '.at(0)', '.at(0)': '.at(-1)' })],
+  [/\.slice\(-/g, () => '.slice(0, '],
+  [/\.(?:findLast|find)\(/g, swap({ '.find(': '.findLast(', '.findLast(': '.find(' })],
+  [/\.(?:push|unshift)\(/g, swap({ '.push(': '.unshift(', '.unshift(': '.push(' })],
+  [/(?<=\n) +await (?=[a-z][^\n]*;\n)/g, (found) => found.replace('await ', 'void ')],
+  [/(?<=\n) +(?:clearTimeout|clearInterval|[\w.]+\.(?:abort|delete|clear|close|release))\([^\n]*\);\n/g, () => ''],
   // An early return, or a part of a list, that somebody forgot.
   [/(?<=\n) +if \([^\n]*\) (?:return|continue)[^\n]*;\n/g, () => ''],
   [/(?<=\n) +\.\.\.[^\n]*,\n/g, () => ''],

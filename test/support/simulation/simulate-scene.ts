@@ -1,4 +1,5 @@
 /** What the worlds of the simulation consist of, and the faults that happen in them. */
+import type { Device, Hardware } from '../../../src/schema/status/hardware.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { Reason } from '../../../src/schema/status/reasons.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
@@ -54,6 +55,31 @@ export function hostOptions(random: Random, faults: Faults) {
       pullFailure: () => (faults.chaos && random.chance(0.2) ? failure('InternalError') : undefined),
     },
   } satisfies WorldOptions;
+}
+
+/** Every third machine computes on GPUs: one that has 600 bytes set aside for it in the memory of the host, or two with memory of their own. */
+export function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provider'> {
+  if (seed % 3 !== 0) return {};
+  const gpu = (id: string, unified: boolean, bytes: number): Device => {
+    const memory = { totalBytes: bytes, freeBytes: bytes, ...(unified ? { dedicatedBytes: 600 } : {}) };
+    return { id, kind: 'gpu', vendor: 'amd', backends: ['rocm'], memory, unified };
+  };
+  const hardware: Hardware = {
+    source: { kind: 'machine' },
+    cpu: { architecture: 'x64', threads: 8 },
+    memory: undefined,
+    devices: seed % 2 === 0 ? [gpu('gpu0', true, 10_000)] : [gpu('gpu0', false, 4300), gpu('gpu1', false, 4300)],
+    programs: {},
+  };
+  return {
+    host: { memoryTotalBytes: undefined, memoryAvailableBytes: undefined, hardware },
+    provider: {
+      estimateMemory(_name, _spec, { sizeBytes }) {
+        const hostBytes = Math.floor(sizeBytes / 4);
+        return { hostBytes, deviceBytes: sizeBytes - hostBytes };
+      },
+    },
+  };
 }
 
 export function clusterOptions(random: Random, faults: Faults, onKilled: (id: WorkloadId) => void): WorldOptions {

@@ -11,9 +11,21 @@ import { createDisturb } from './faults/disturbance.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
-import { BAD_MODEL, clusterOptions, documentOf, DRAIN_MS, hostOptions, MODELS, SLOTS, type Faults, type Scene } from './simulate-scene.ts';
+import {
+  BAD_MODEL,
+  clusterOptions,
+  deviceOptions,
+  documentOf,
+  DRAIN_MS,
+  hostOptions,
+  MODELS,
+  SLOTS,
+  type Faults,
+  type Scene,
+} from './simulate-scene.ts';
 import { WORLD_BEGIN } from './world-clock.ts';
 import { createCrashJudge } from './world-crashes.ts';
+import { judgeFollowers } from './rules/leaders.ts';
 import { RULES } from './rules/rules.ts';
 import { createReferee, violation, type Referee } from './world-referee.ts';
 import { stepWallClock } from './simulate-clock-steps.ts';
@@ -25,7 +37,7 @@ interface More {
   readonly trace?: (line: string) => void;
   /** Another clock for the controllers. */
   readonly clockOf?: WorldOptions['clockOf'];
-  /** Passes pause between their parts. Then only requests, workloads and boards are judged: the rules for plans are those of one moment. Default: they do not. */
+  /** Passes pause between their parts. Then only requests, workloads, boards and who acts are judged: the rules for plans are those of one moment. Default: they do not. */
   readonly pauses?: boolean;
 }
 
@@ -43,11 +55,15 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
-    ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : hostOptions(random, faults)),
+    ...(pods
+      ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) }
+      : { ...hostOptions(random, faults), ...deviceOptions(seed) }),
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
     disturb: createDisturb(seed, () => faults.chaos),
-    ...(more.pauses === true ? { pauseMs: somePauses(seed) } : {}),
+    ...(more.pauses === true
+      ? { pauseMs: somePauses(seed, (random) => pods && faults.chaos && world.lead(random.int(0, world.lives().length - 1))) }
+      : {}),
     env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
@@ -64,7 +80,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     },
   });
   stepWallClock(world.clock, seed);
-  const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [] : RULES);
+  const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [judgeFollowers] : RULES);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);
   const names = addSlots(world, random, pods);
@@ -84,10 +100,13 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   await calm(scene);
 }
 
-/** Passes then pause between half of their parts, as those over thousands of slots do. */
-function somePauses(seed: number): () => number {
+/** Passes then pause between half of their parts, as those over thousands of slots do. In some pauses, another controller is elected. */
+function somePauses(seed: number, elect: (random: Random) => void): () => number {
   const random = createRandom(seed);
-  return () => (random.chance(0.5) ? random.int(1, 30) : 0);
+  return () => {
+    if (random.chance(0.05)) elect(random);
+    return random.chance(0.5) ? random.int(1, 30) : 0;
+  };
 }
 
 function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {

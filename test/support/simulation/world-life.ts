@@ -6,7 +6,7 @@ import { actionText } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/loop.ts';
-import type { Clock, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
+import type { Clock, DesiredSlot, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { pause } from '../../../src/platform/clock.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
@@ -20,7 +20,7 @@ import { createJournal, type Journal } from './journal.ts';
 import { fakeReadiness, FAKE_PROVIDER, NONSENSE, READINESS_PATH } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
 import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
-import { IMAGE, type WorldOptions } from './world-options.ts';
+import { IMAGE, GPU_IMAGE, type WorldOptions } from './world-options.ts';
 
 export interface Life {
   readonly board: Board;
@@ -33,6 +33,8 @@ export interface Life {
   readonly journal: Journal;
   /** What its predecessor published, as far as it is told. */
   readonly earlier: ReadonlyMap<SlotName, SlotStatus>;
+  /** The newest entry of the timeline that its predecessors wrote, on a host. */
+  readonly lastSeq: number | undefined;
   /** Whether it carries out its plans. */
   leads(): boolean;
   /** Ends the controller in good order: its workloads remain. Does not wait for its actions. */
@@ -60,6 +62,10 @@ export interface LifeParts {
   readonly isFrozen: (workload: WorkloadId) => boolean;
   /** The statuses that the leader reported last, as a disk or a cluster keeps them. */
   readonly statuses: Map<SlotName, SlotStatus>;
+  /** The slots that they describe. */
+  readonly statusesOf: Map<SlotName, DesiredSlot>;
+  /** The newest entry that was written, as a disk keeps it. */
+  readonly timeline: { lastSeq: number };
 }
 
 export function beginLife({
@@ -76,6 +82,8 @@ export function beginLife({
   changes,
   isFrozen,
   statuses,
+  statusesOf,
+  timeline,
 }: LifeParts): Life {
   const journal = createJournal();
   const cable = createCable(clock, journal);
@@ -111,6 +119,8 @@ export function beginLife({
   );
   // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
   const earlier = leadership === undefined ? new Map(statuses) : undefined;
+  const { lastSeq } = timeline;
+  let described: ReadonlyMap<SlotName, DesiredSlot> = new Map();
   const loop = createLoop({
     source: cable.source(disturbSource(source, clock, disturb)),
     runtime: cable.runtime(disturbRuntime(runtime, clock, disturb)),
@@ -119,7 +129,7 @@ export function beginLife({
     host: cable.host(disturbHost(host, clock, disturb)),
     clock: cable.clock,
     providers: { gguf: provider } satisfies ProviderRegistry,
-    images: () => IMAGE,
+    images: (_kind, backend) => (backend === 'rocm' || backend === 'cuda' ? GPU_IMAGE : IMAGE),
     probeIo: witnessProbes(probes, witness),
     sinks: [
       {
@@ -127,12 +137,14 @@ export function beginLife({
           reports.push(report);
           if (leadership?.leads() === false) return;
           statuses.clear();
+          timeline.lastSeq = report.entries.at(-1)?.seq ?? timeline.lastSeq;
           for (const status of report.statuses) statuses.set(status.name, status);
+          for (const [name, slot] of described) statusesOf.set(name, slot);
         },
       },
     ],
     records: cable.records(disturbRecords({ read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb)),
-    ...(earlier === undefined ? {} : { earlier }),
+    ...(earlier === undefined ? {} : { earlier, lastSeq }),
     board,
     settings,
     ...(leadership === undefined
@@ -148,6 +160,7 @@ export function beginLife({
     decide: {
       plan(wanted, observed, now, steps) {
         const made = (options.decide?.plan ?? plan)(wanted, observed, now, steps);
+        described = wanted.slots;
         journal.planned({ plan: made, desired: wanted, observed, now });
         if (observed.leads) for (const action of made.actions.filter(changesWorld)) changes.push(actionText(action));
         return made;
@@ -165,6 +178,7 @@ export function beginLife({
     errors,
     journal,
     earlier: earlier ?? new Map(),
+    lastSeq: earlier === undefined ? undefined : lastSeq,
     leads: () => leadership?.leads() ?? true,
     async end() {
       stopping.abort();

@@ -41,4 +41,7 @@ export interface WorldOptions {
   readonly clockOf?: (clock: WorldClock) => Clock;
 }
 
+/** For the backend of a GPU that `simulate-scene.ts` gives some machines. */
+export const GPU_IMAGE: ImageReference = { reference: 'localhost/svc-toolbox-gguf-gpu:v1', imageId: `sha256:${'2'.repeat(64)}` };
+
 export const IMAGE: ImageReference = { reference: 'localhost/svc-toolbox-gguf-cpu:v1', imageId: `sha256:${'1'.repeat(64)}` };

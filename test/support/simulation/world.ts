@@ -13,7 +13,7 @@ import { createDeeds, witnessCluster, witnessRuntime, type Deeds } from './deeds
 import { beginLife, type Life } from './world-life.ts';
 import { createWorldModels, listen } from './world-models.ts';
 import { createElection } from './world-election.ts';
-import { IMAGE, type WorldOptions } from './world-options.ts';
+import { IMAGE, GPU_IMAGE, type WorldOptions } from './world-options.ts';
 import type { WorldTraffic } from './world-traffic.ts';
 
 export interface World {
@@ -50,6 +50,8 @@ export interface World {
   /** Every action except probes that the leader has planned so far, as text. */
   changes(): readonly string[];
   readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
+  /** What the last status of each slot was made of. */
+  readonly statusesOf: ReadonlyMap<SlotName, DesiredSlot>;
 }
 
 export const slotName = (text: string): SlotName => SlotName.parse(text);
@@ -60,7 +62,7 @@ export function createWorld(options: WorldOptions = {}): World {
   const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
   const deeds = createDeeds();
   const { cluster, runtime } = createRuntime(options, clock, inUse, deeds);
-  runtime.addImage(IMAGE);
+  for (const image of [IMAGE, GPU_IMAGE]) runtime.addImage(image);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();
   const wakeAll = (): void => {
@@ -82,6 +84,8 @@ export function createWorld(options: WorldOptions = {}): World {
   const changes: string[] = [];
   const frozen = new Set<WorkloadId>();
   const statuses = new Map<SlotName, SlotStatus>();
+  const statusesOf = new Map<SlotName, DesiredSlot>();
+  const timeline = { lastSeq: 0 };
   const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
@@ -100,6 +104,8 @@ export function createWorld(options: WorldOptions = {}): World {
       deeds,
       isFrozen,
       statuses,
+      statusesOf,
+      timeline,
     };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
@@ -116,8 +122,13 @@ export function createWorld(options: WorldOptions = {}): World {
     return lifeAt(index);
   };
 
+  let declared = 0;
   const put = (name: SlotName, part: Pick<DesiredSlot, 'spec' | 'problems'>): void => {
-    desired.set(name, { name, generation: (desired.get(name)?.generation ?? 0) + 1, ...part });
+    const before = desired.get(name);
+    if (before === undefined) declared += 1;
+    // As in a cluster; a file on a host has no identity beside its name.
+    const uid = options.replicas === undefined ? undefined : (before?.uid ?? `uid-${declared}`);
+    desired.set(name, { name, uid, generation: (before?.generation ?? 0) + 1, ...part });
     wakeAll();
   };
   const world: World = {
@@ -126,6 +137,7 @@ export function createWorld(options: WorldOptions = {}): World {
     cluster,
     desired,
     changes: () => changes,
+    statusesOf,
     life: () => lifeAt(election.leader() ?? 0),
     lives: () => lives,
     lead: election.elect,

@@ -46,7 +46,15 @@ export function parseSlotResource(name: SlotName, object: KubeObject, before: Pa
   if (known !== undefined && known.generation === text.generation && known.lastGood === lastGood) return known;
   const { uid } = object.metadata;
   const { generation, document, problems } = text;
-  return { name, uid, generation, document, problems, lastGood, slot: lastGood && { name, spec: lastGood.spec, generation, problems } };
+  return {
+    name,
+    uid,
+    generation,
+    document,
+    problems,
+    lastGood,
+    slot: lastGood && { name, uid, spec: lastGood.spec, generation, problems },
+  };
 }
 
 function readText(name: SlotName, { metadata, spec: document }: KubeObject, known: ParsedResource | undefined) {

@@ -6,8 +6,8 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ImageReference, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
 
-/** The operation that failed. */
-export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe';
+/** The operation that failed. `withdrawn`: admission let the workload start, and took its memory before it answered. */
+export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-model' | 'start-timeout' | 'probe' | 'withdrawn';
 
 /** A failure that stops a workload or counts. `drift`: altered from outside and replaced, counted as a repair. */
 export interface Fault extends Finding {

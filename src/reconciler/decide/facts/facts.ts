@@ -102,6 +102,13 @@ export interface Attempts {
   readonly repairs: Repairs | undefined;
   /** Starts in this generation, including automatic restarts by the runtime. */
   readonly starts: number;
+  /** Starts by this controller since the last edit or stable time, oldest first. Default: none. */
+  readonly startLog?: readonly StartRecord[];
+}
+
+interface StartRecord {
+  readonly revision: string;
+  readonly at: number;
 }
 
 export interface RunningAction {

@@ -23,6 +23,8 @@ export interface MemoryPool {
   readonly budgetBytes: number | undefined;
   /** Memory used by other programs. Running workloads keep theirs; new ones must fit beside it. */
   readonly othersBytes: number;
+  /** Set aside for a device in the memory of the host, which has the rest of what the device uses. */
+  readonly aside?: true;
 }
 
 /** Why a slot has its place in the order. */
@@ -102,10 +104,20 @@ function poolOf(device: Device, used: PoolBytes): MemoryPool | undefined {
   if (memory === undefined) return undefined;
   const totalBytes = ownBytes(device);
   if (totalBytes === 0) return undefined;
-  const budgetBytes = Math.floor(totalBytes * SHARE_OF_DEVICE);
+  const budgetBytes = usableBytes(device);
   // What is free of a unified device says nothing about the part that is set aside for it.
   const others = device.unified ? 0 : othersBytes(totalBytes, memory.freeBytes, used[id] ?? 0);
-  return { id, budgetBytes, othersBytes: Math.max(0, others - (totalBytes - budgetBytes)) };
+  return { id, budgetBytes, othersBytes: Math.max(0, others - (totalBytes - budgetBytes)), ...(device.unified ? { aside: true } : {}) };
+}
+
+/** What models may use of each device; infinite for the host. */
+export function roomOnDevices(machine: Machine | undefined): (id: PoolId) => number {
+  const rooms = new Map(machine?.devices.map((device) => [device.id, usableBytes(device)]));
+  return (id) => rooms.get(id) ?? Number.POSITIVE_INFINITY;
+}
+
+function usableBytes(device: MachineDevice): number {
+  return Math.floor(ownBytes(device) * SHARE_OF_DEVICE);
 }
 
 /** What a device has beside the memory of the host. */

@@ -4,9 +4,8 @@
  */
 import { CRASH_KINDS, type RecordedFailures, type RecordedFailure } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
-import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt, Decision, Observed } from './facts.ts';
-import { hashUnscaled } from './slot-edit.ts';
+import { hashUnscaled, type Declared } from './slot-edit.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 
 /** Twice as many as make a crash loop. */
@@ -32,17 +31,19 @@ export function recordFailures(failures: readonly Attempt[], before: readonly Re
   return counted.slice(-MOST_RECORDED);
 }
 
-/** Failures that still count: of this generation, or of the same spec at another scale. Times on the clock of `now`. */
+/** Failures that still count: of the same object with the same spec, at any scale. Times on the clock of `now`. */
 export function recallFailures(
   records: ReadonlyMap<SlotName, RecordedFailures>,
-  slots: ReadonlyMap<SlotName, Pick<DesiredSlot, 'generation' | 'spec'>>,
+  slots: ReadonlyMap<SlotName, Declared>,
   { now, wallNow }: { readonly now: number; readonly wallNow: number },
 ): ReadonlyMap<SlotName, readonly Attempt[]> {
   const recalled = new Map<SlotName, readonly Attempt[]>();
   for (const [name, { observedGeneration, failedSpec, failures = [] }] of records) {
     const slot = slots.get(name);
     if (failures.length === 0 || slot === undefined) continue;
-    if (slot.generation !== observedGeneration && failedSpec !== hashUnscaled(slot.spec)) continue;
+    // Where a record lacks the hash, its generation has to do.
+    const counts = failedSpec === undefined ? slot.generation === observedGeneration : failedSpec === hashUnscaled(slot.spec, slot.uid);
+    if (!counts) continue;
     // A failure in the future means that the wall clock was set back since.
     const attempts = failures.map(({ at, kind, reason, message }): Attempt => {
       return { at: now - Math.max(0, wallNow - at), recordedAt: at, kind, failure: { kind: 'retry', reason, message } };

@@ -15,10 +15,11 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 export type SlotEdit = 'unchanged' | 'scaled' | 'scaled-up' | 'edited';
-type Seen = Pick<DesiredSlot, 'generation' | 'spec'>;
+/** In a cluster, `uid` tells an object from one of the same name that was deleted before. */
+export type Declared = Pick<DesiredSlot, 'uid' | 'generation' | 'spec'>;
 
-export function classifyEdit(before: Seen | undefined, after: Seen): SlotEdit {
-  if (before === undefined) return 'edited';
+export function classifyEdit(before: Declared | undefined, after: Declared): SlotEdit {
+  if (before === undefined || before.uid !== after.uid) return 'edited';
   const isSameGeneration = before.generation === after.generation;
   if (isSameValue(before.spec, after.spec)) return isSameGeneration ? 'unchanged' : 'edited';
   // The same generation with another spec is another slot under the same name.
@@ -30,10 +31,10 @@ function isSameButScaled(before: SlotSpec, after: SlotSpec): boolean {
   return isSameExcept(before, after, 'cluster') && isSameExcept(before.cluster, after.cluster, 'replicas');
 }
 
-/** Sixteen hex digits, equal for specs that differ only in replicas. Decides whether recorded failures count. */
-export function hashUnscaled({ cluster: { replicas: _replicas, ...cluster }, ...spec }: SlotSpec): string {
+/** Sixteen hex digits, equal for specs of one object that differ only in replicas: recorded failures then count. */
+export function hashUnscaled({ cluster: { replicas: _replicas, ...cluster }, ...spec }: SlotSpec, uid = ''): string {
   return createHash('sha256')
-    .update(JSON.stringify({ ...spec, cluster }, sortKeys))
+    .update(`${uid}${JSON.stringify({ ...spec, cluster }, sortKeys)}`)
     .digest('hex')
     .slice(0, 16);
 }

@@ -10,7 +10,7 @@ import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import { pullImageKey, pullModelKey, type Action } from './actions.ts';
 import type { Comparison } from './drift.ts';
-import type { Attempt, Repairs, RunningAction } from './facts.ts';
+import type { Attempt, Attempts, Repairs, RunningAction } from './facts.ts';
 import type { SlotFacts, WorkloadFacts } from './slot-facts.ts';
 import type { Template } from './workload.ts';
 
@@ -63,6 +63,8 @@ export interface SlotView {
   readonly failures: readonly Attempt[];
   /** Repairs in this generation. */
   readonly repairs: Repairs | undefined;
+  /** Starts of this generation. */
+  readonly startLog: NonNullable<Attempts['startLog']>;
   /** The running action that starts or updates a workload of the slot. */
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
@@ -114,6 +116,7 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
     lastAskedAt: facts.lastAskedAt,
     failures: current?.failures ?? [],
     repairs: current?.repairs,
+    startLog: current?.startLog ?? [],
     applying: facts.applying,
     stopping: facts.stopping,
     pulls: pullsOf(facts),

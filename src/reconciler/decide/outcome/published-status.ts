@@ -24,7 +24,7 @@ export function statusFacts({ name, spec }: DesiredSlot, { serving }: Decision, 
 const NO_FAILURES: readonly Attempt[] = [];
 
 export function statusOf(
-  { name, spec, generation }: DesiredSlot,
+  { name, uid, generation, spec }: DesiredSlot,
   facts: StatusFacts,
   published: PublishedSlot,
   failures: readonly RecordedFailure[],
@@ -44,7 +44,7 @@ export function statusOf(
     ...(replicas === undefined ? {} : { replicas }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     restarts: facts.restarts,
-    ...(failures.length === 0 ? {} : { failures, failedSpec: hashUnscaled(spec) }),
+    ...(failures.length === 0 ? {} : { failures, failedSpec: hashUnscaled(spec, uid) }),
     since,
     ...(progress === undefined ? {} : { progress }),
   };

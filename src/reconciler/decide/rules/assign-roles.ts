@@ -53,7 +53,7 @@ export function assignRoles(view: SlotView, rules: RoleRules): Roles {
   const sound = view.workloads.filter((workload) => workload.alive && faulty.every((draining) => draining.workload !== workload));
   const { unwanted } = rules;
   if (unwanted !== undefined) {
-    const draining = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => drain(workload, unwanted));
+    const draining = sound.filter((workload) => !isBeingApplied(workload, view)).map((workload) => leave(workload, view, unwanted));
     return { ...NO_ROLES, draining: [...faulty, ...draining] };
   }
   const current = pickBest(
@@ -181,6 +181,14 @@ function replace(workload: WorkloadView, view: SlotView): Draining {
   const because = describeAltered(workload, view);
   const counted = view.repairs?.workload === fact.id || !repairsDrift(view);
   return { workload, because, failure: counted ? undefined : { ...because, kind: 'drift' } };
+}
+
+/** Memory that is taken from a server before it has answered counts as a failure: else it would start again at once. */
+function leave(workload: WorkloadView, view: SlotView, because: Finding): Draining {
+  const { known, fact } = workload;
+  const inVain = because.reason === 'InsufficientMemory' && known.origin !== undefined && known.probe?.passed !== true;
+  const counted = view.failures.some((failure) => failure.workload === fact.id);
+  return { workload, because, failure: inVain && !counted ? { ...because, kind: 'withdrawn' } : undefined };
 }
 
 function drain(workload: WorkloadView, because: Finding): Draining {

@@ -1,7 +1,16 @@
 /** A slot before memory is shared: whether it should run, what prevents that, and its memory claim. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
-import { mostBytes, NO_BYTES, poolsOfBackend, sumBytes, type PoolBytes, type PoolId, type MemoryVerdict } from '../facts/memory-pools.ts';
+import {
+  mostBytes,
+  NO_BYTES,
+  poolsOfBackend,
+  roomOnDevices,
+  sumBytes,
+  type PoolBytes,
+  type PoolId,
+  type MemoryVerdict,
+} from '../facts/memory-pools.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
 import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
@@ -49,7 +58,8 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
   const demand = template === undefined ? NOTHING : correctDemand(template.memory, spec, view.measured);
   const needs = { demand, pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
   const held = view.workloads.map((workload) => {
-    const counted = heldBytes(workload, needs, devicesGiven(workload.fact.container.env, machine, spec.backend));
+    const given = devicesGiven(workload.fact.container.env, machine, spec.backend);
+    const counted = heldBytes(workload, needs, given, roomOnDevices(machine));
     // Only a server of this revision was measured.
     const isMeasured = demand !== template?.memory && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
     return isMeasured ? mostBytes(counted, placeAgain(needs, [counted])) : counted;
@@ -90,9 +100,10 @@ function makeClaim(
   };
 }
 
-/** What runs stays where it is, and so does what replaces it. */
+/** What runs stays where it is, divided over devices as it is, and so does what replaces it. */
 function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): PoolBytes {
-  return placeMemory(needs, (id) => (present.some((bytes) => (bytes[id] ?? 0) > 0) ? Number.POSITIVE_INFINITY : 0));
+  const held = present.reduce(mostBytes, NO_BYTES);
+  return placeMemory(needs, (id) => held[id] ?? 0);
 }
 
 function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
@@ -111,16 +122,21 @@ function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActive
 
 /** The memory of a slot, once it is known what it gets. */
 export function slotMemory({ view, machine, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
-  const needed = claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, UNLIMITED)) : placeAgain(needs, [claim.held]);
+  const needed =
+    claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, roomOnDevices(machine))) : placeAgain(needs, [claim.held]);
   const variables = placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {});
   return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
 }
 
-const UNLIMITED = (): number => Number.POSITIVE_INFINITY;
-
-function heldBytes({ fact, known }: WorkloadView, needs: PlacementQuestion, given: readonly PoolId[] | undefined): PoolBytes {
+/** A server that was found running is taken to be where it would be placed on an idle machine. */
+function heldBytes(
+  { fact, known }: WorkloadView,
+  needs: PlacementQuestion,
+  given: readonly PoolId[] | undefined,
+  room: (id: PoolId) => number,
+): PoolBytes {
   if (fact.phase === 'exited') return NO_BYTES;
   if (known.origin !== undefined) return known.origin.memory;
   const own = given ?? needs.pools.own;
-  return placeMemory({ ...needs, pools: { ...needs.pools, own }, gpus: given?.length ?? needs.gpus }, UNLIMITED);
+  return placeMemory({ ...needs, pools: { ...needs.pools, own }, gpus: given?.length ?? needs.gpus }, room);
 }

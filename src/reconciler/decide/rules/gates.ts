@@ -13,7 +13,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST, type MemoryVerdict } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
-import { CRASH_LIMIT, CRASH_WINDOW_MS, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+import { CRASH_LIMIT, CRASH_WINDOW_MS, delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
 
 export type Gate = Finding &
   (
@@ -41,6 +41,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   answersNonsense,
   crashLooping,
   backingOff,
+  startingAgain,
   modelNotLookedUp,
   imageNotPresent,
   modelNotPresent,
@@ -137,6 +138,20 @@ function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
   // A runtime that restarts workloads automatically has a back-off of its own.
   if (last.restartedInPlace === true && workloads.some(({ fact, alive }) => alive && fact.id === last.workload)) return undefined;
   return { kind: 'waiting', reason: last.failure.reason, message: last.failure.message, until };
+}
+
+/** Only a request is a new reason to start a slot that was unloaded; whatever else repeats, backs off. */
+function startingAgain({ template, startLog, spec, lastAskedAt = 0, now, workloads, applying }: SlotView): Gate | undefined {
+  if (applying !== undefined || workloads.some(({ fact }) => fact.revision === template?.revision)) return undefined;
+  const starts = startLog.filter(({ revision }) => revision === template?.revision);
+  const last = starts.at(-1);
+  const mayUnload = spec.load === 'on-demand' || Number.isFinite(spec.lifecycle.idleTimeoutMs);
+  if (last === undefined || (mayUnload && lastAskedAt >= last.at)) return undefined;
+  const until = last.at + delayAfter(starts.length);
+  if (now >= until) return undefined;
+  const times = starts.length === 1 ? 'once' : `${starts.length} times`;
+  const message = `The slot was started ${times} without an edit since, so the next start waits`;
+  return { kind: 'waiting', reason: 'StartedBefore', message, until };
 }
 
 function modelNotLookedUp({ model }: SlotView): Gate | undefined {

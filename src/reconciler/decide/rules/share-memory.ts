@@ -136,7 +136,10 @@ function decide(claim: MemoryClaim, share: Share): Verdict {
   const isNew = !claim.incumbent;
   const besideOthers = isNew || share.beside;
   const room = (used: PoolBytes) => (id: PoolId) => roomIn(share.pools.get(id), used[id] ?? 0, besideOthers);
-  const placement = claim.held ?? choosePlacement(claim.needs, room(share.running), room(share.used));
+  const placement =
+    claim.held === undefined
+      ? choosePlacement(claim.needs, room(share.running), room(share.used))
+      : settle(claim.held, share.pools, room(share.used));
   const short = lacking(placement, room(share.used));
   const reserved = isNew ? Object.keys(placement).find((id) => share.reserved[id] !== undefined) : undefined;
   const pool = short ?? reserved ?? Object.keys(placement).at(-1) ?? HOST;
@@ -192,6 +195,16 @@ function withName(ahead: Share['ahead'], name: SlotName, placement: PoolBytes): 
 function choosePlacement(needs: PlacementQuestion, unused: (id: PoolId) => number, available: (id: PoolId) => number): PoolBytes {
   const beside = placeMemory(needs, unused);
   return lacking(beside, unused) === undefined ? beside : placeMemory(needs, available);
+}
+
+/** What does not fit into memory set aside for a device is in the memory of the host. */
+function settle(held: PoolBytes, pools: Share['pools'], room: (id: PoolId) => number): PoolBytes {
+  let settled = held;
+  for (const id in held) {
+    const excess = pools.get(id)?.aside === true ? (held[id] ?? 0) - Math.max(0, room(id)) : 0;
+    if (excess > 0) settled = addBytes(settled, { [id]: -excess, [HOST]: excess });
+  }
+  return settled;
 }
 
 function lacking(placement: PoolBytes, room: (id: PoolId) => number): PoolId | undefined {

@@ -89,6 +89,19 @@ describe('recallFailures()', () => {
     expect(recalled.get(PRIMARY)?.length ?? 0).toBe(count);
   });
 
+  test.each([
+    ['the same object, edited back', 'uid-1', {}, 1],
+    ['another object with the same spec and generation', 'uid-2', {}, 0],
+    ['another object of the same generation', 'uid-2', { priority: 1 }, 0],
+    ['another spec of the same generation', 'uid-1', { priority: 1 }, 0],
+  ])('recalls of %s what is its own', (_name, uid, document, count) => {
+    const failures = [{ at: NOW, kind: 'crash', reason: 'Crashed', message: 'It ended' }] as const;
+    const record = { observedGeneration: 3, failures, failedSpec: hashUnscaled(specOf({}), 'uid-1') };
+    const declared = new Map([[PRIMARY, { uid, generation: 3, spec: specOf(document) }]]);
+    const recalled = recallFailures(new Map([[PRIMARY, record]]), declared, { now: 0, wallNow: NOW });
+    expect(recalled.get(PRIMARY)?.length ?? 0).toBe(count);
+  });
+
   test('still knows a crash loop after the wall clock was set forward or back', () => {
     const ages = [40_000, 30_000, 20_000, 10_000, 0];
     for (const step of [0, 1000 * HOUR_MS, -15_000, -1000 * HOUR_MS]) {

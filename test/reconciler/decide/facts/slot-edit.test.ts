@@ -33,6 +33,13 @@ describe('classifyEdit()', () => {
   });
 });
 
+test('an object that was deleted and made again is another slot, whatever its spec and generation', () => {
+  const [before, after] = ['a', 'b'].map((uid) => ({ uid, generation: 1, spec: specOf({}) }));
+  if (before === undefined || after === undefined) throw new Error('There are two');
+  expect(classifyEdit(before, after)).toBe('edited');
+  expect(hashUnscaled(before.spec, before.uid)).not.toBe(hashUnscaled(after.spec, after.uid));
+});
+
 describe('hashUnscaled()', () => {
   test('is the same for any number of replicas and any order of keys, and differs with anything else', () => {
     const hash = hashUnscaled(specOf({ env: { A: '1', B: '2' } }));

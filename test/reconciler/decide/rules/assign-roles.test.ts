@@ -25,15 +25,17 @@ interface Options {
   readonly lastServing?: string;
   /** The start of a workload of the slot is under way. */
   readonly applying?: boolean;
+  /** The stop of a workload that is gone already is under way. */
+  readonly stopping?: boolean;
 }
 
 /** `serves w0, starts w1, drains w2 (Reason), start, waits (Reason)`. */
-function rolesOf(scene: Scene, { rules, lastServing, applying = false }: Options = {}): string {
+function rolesOf(scene: Scene, { rules, lastServing, applying = false, stopping = false }: Options = {}): string {
   const { desired, observed, slot } = factsOf(scene);
   const running = new Map(applying ? startOf(scene).map((action) => [`apply:${PRIMARY}`, { action, startedAt: NOW }] as const) : []);
   const view = viewSlot(slotFactsOf(slot, gather(desired, { ...observed, running }, NOW)), NOW);
   const serving = lastServing === undefined ? undefined : WorkloadId.parse(lastServing);
-  const roles = assignRoles({ ...view, lastServing: serving }, { ...FREE, ...rules });
+  const roles = assignRoles({ ...view, stopping, lastServing: serving }, { ...FREE, ...rules });
   return [
     ...(roles.serving === undefined ? [] : [`serves ${roles.serving.fact.id}`]),
     ...(roles.starting === undefined ? [] : [`starts ${roles.starting.fact.id}`]),
@@ -167,6 +169,17 @@ const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
     { lastServing: 'w0' },
     'serves w0, drains w2 (RevisionOutdated), waits (WorkloadsLeaving)',
   ],
+  'the start waits for the stop of one that is gone already': [
+    { workloads: [old] },
+    { stopping: true },
+    'serves w0, waits (WorkloadsLeaving)',
+  ],
+  'a drain waits for it as well': [
+    { slot: { lifecycle: { swap: 'drain' } }, workloads: [old] },
+    { stopping: true },
+    'serves w0, waits (WorkloadsLeaving)',
+  ],
+  'without a workload, none starts beside a stop': [{}, { stopping: true }, ''],
   'an old one without an endpoint gives way': [
     { traits: pods, workloads: [{ ...old, fact: { endpoints: [] } }] },
     {},

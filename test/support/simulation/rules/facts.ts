@@ -9,6 +9,7 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
   const bornAt = world.clock.now();
   let observedAt = 0;
   let planned = false;
+  let hasHardware = false;
   let stopped: ReadonlySet<string> = new Set();
   let ended: Call[] = [];
   let models = new Map<string, ReadonlySet<SlotName>>();
@@ -65,6 +66,11 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
     }
     models = known;
   }
+  /** What was known of the machine stays in force while it cannot be read. */
+  function judgeHost({ desired }: Planned): void {
+    if (hasHardware && desired.hardware === undefined) wrong('What the host said of its hardware is forgotten');
+    hasHardware = desired.hardware !== undefined;
+  }
   /** What a plan knows of a server is what the last probe showed. */
   function judgeProbes({ observed, now }: Planned): void {
     if (world.cluster !== undefined || observed.runtime.kind === 'unreachable') return;
@@ -109,6 +115,7 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
       judgeKept(present);
       judgeRunning(present);
       judgeModels(present);
+      judgeHost(present);
       judgeCancelled(present);
       judgeRemoved(present);
       judgeProbes(present);

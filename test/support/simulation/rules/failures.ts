@@ -19,6 +19,8 @@ interface Seen {
 export const judgeFailures: Rule = ({ world, life, wrong }) => {
   const { deeds } = world;
   const known = new Set<string>();
+  /** Workloads that were stopped because others got their memory. */
+  const withdrawn = new Set<string>();
   const failed: Call[] = [];
   const used = new Map<Call, Set<SlotName>>();
   const counted = new Map<string, number>();
@@ -78,6 +80,8 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
         );
       case 'probe':
         return observed.traits.network === 'pods' || probesSince(seen, seen?.begunAt ?? 0).failed >= UNHEALTHY_AFTER;
+      case 'withdrawn':
+        return id !== undefined && withdrawn.has(id) && !probesSince(seen, seen?.begunAt ?? 0).passed;
       default:
         return kind satisfies never;
     }
@@ -90,7 +94,9 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
       if (call.failure !== undefined && !call.signal.aborted) failed.push(call);
     },
     planned(planned) {
-      const { desired, observed } = planned;
+      const { desired, observed, plan } = planned;
+      for (const { name, args, because } of plan.actions)
+        if (name === 'stop' && because.reason === 'InsufficientMemory') withdrawn.add(args.workload);
       for (const [name, { times }] of declarations) if (!desired.slots.has(name)) declarations.set(name, { slot: undefined, times });
       for (const [name, slot] of desired.slots) {
         const { slot: before, times = 0 } = declarations.get(name) ?? {};

@@ -2,14 +2,14 @@
 import type { Call } from '../journal.ts';
 import type { Rule } from './rule.ts';
 
-export const judgeLeaders: Rule = ({ life, wrong }) => {
+export const judgeLeaders: Rule = (context) => {
+  const { life, wrong } = context;
+  const followers = judgeFollowers(context);
   let led = life.leads();
   let reportsBefore = 0;
   let renewing = false;
   return {
-    called(call) {
-      if (changes(call) && !life.leads() && !call.signal.aborted) wrong(`A follower asked for "${call.key}"`);
-    },
+    ...followers,
     planned({ observed, now }) {
       if (observed.leads && !led) renewing = true;
       reportsBefore = life.reports.length;
@@ -21,13 +21,23 @@ export const judgeLeaders: Rule = ({ life, wrong }) => {
     look() {
       if (renewing && life.reports.length === reportsBefore) wrong('A new leader did not report everything');
       renewing = false;
-      if (life.leads()) return;
-      for (const call of life.journal.open) {
-        if (changes(call) && !call.signal.aborted) wrong(`"${call.key}" goes on although another controller leads`);
-      }
+      followers.look?.();
     },
   };
 };
+
+/** The part that holds also for a pass that pauses between planning and acting. */
+export const judgeFollowers: Rule = ({ life, wrong }) => ({
+  called(call) {
+    if (changes(call) && !life.leads() && !call.signal.aborted) wrong(`A follower asked for "${call.key}"`);
+  },
+  look() {
+    if (life.leads()) return;
+    for (const call of life.journal.open) {
+      if (changes(call) && !call.signal.aborted) wrong(`"${call.key}" goes on although another controller leads`);
+    }
+  },
+});
 
 function changes({ name }: Call): boolean {
   return name === 'apply' || name === 'stop' || name === 'pullImage' || name === 'pullModel';

@@ -3,14 +3,18 @@ import type { RecordedFailures, RecordedFailure } from '../../../../src/schema/s
 import type { SlotName } from '../../../../src/schema/words/names.ts';
 import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Planned } from '../journal.ts';
-import type { Rule } from './rule.ts';
+import { countsOn, type Rule } from './rule.ts';
+import { isSameValue } from '../../../../src/schema/words/same-value.ts';
+import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 
 const KINDS: ReadonlySet<string> = new Set(['crash', 'probe', 'start-timeout']);
 const MOST = 10;
 const LONGEST_MESSAGE = 300;
 
-export const judgeRecords: Rule = ({ wrong }) => {
+export const judgeRecords: Rule = ({ world, wrong }) => {
   let recorded: ReadonlyMap<SlotName, RecordedFailures> = new Map();
+  /** The slots whose failures they are. */
+  let describes: ReadonlyMap<SlotName, DesiredSlot> = new Map();
   /** What was read in the first pass and at the beginning of each term. */
   const everRead = new Map<SlotName, Set<string>>();
   /** What each slot's status must list, as of the last plan. */
@@ -25,8 +29,16 @@ export const judgeRecords: Rule = ({ wrong }) => {
         if (attempt.recordedAt !== undefined && everRead.get(name)?.has(text) !== true)
           wrong(`A failure of "${name}" is said to be recorded, and is not: ${text}`);
       }
-      const { observedGeneration, failures: all = [] } = recorded.get(name) ?? {};
-      if (!recalls || observedGeneration !== desired.slots.get(name)?.generation) continue;
+      const { failures: all = [] } = recorded.get(name) ?? {};
+      const slot = desired.slots.get(name);
+      if (!recalls || slot === undefined) continue;
+      const of = describes.get(name);
+      // What was declared again as it had been, where nothing but its text identifies it, is the same slot.
+      if (!countsOn(of, slot) && !isSameValue([of?.uid, of?.spec], [slot.uid, slot.spec])) {
+        const inherited = failures.find(({ recordedAt }) => recordedAt !== undefined);
+        if (inherited !== undefined) wrong(`Slot "${name}" inherits a failure of another one: ${textOf(inherited, inherited.recordedAt)}`);
+        continue;
+      }
       // A follower counts crashes in place itself, and keeps its own count where it is not smaller.
       if (failures.length < all.length) wrong(`Of ${all.length} recorded failures of "${name}", ${failures.length} are known`);
     }
@@ -38,6 +50,7 @@ export const judgeRecords: Rule = ({ wrong }) => {
     recalling: () => void (asked = true),
     recalled(all) {
       recorded = all;
+      describes = new Map(world.statusesOf);
       for (const [name, { failures = [] }] of all)
         everRead.set(name, new Set([...(everRead.get(name) ?? []), ...failures.map(listedText)]));
       recalls = true;

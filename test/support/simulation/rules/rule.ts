@@ -19,12 +19,14 @@ export function delayMs(failures: number): number {
   return failures <= 0 ? 0 : Math.min(1000 * 2 ** (failures - 1), 300_000);
 }
 
-type Declared = Pick<DesiredSlot, 'generation' | 'spec'>;
+type Declared = Pick<DesiredSlot, 'uid' | 'generation' | 'spec'>;
 
 /** Whether what was counted of a slot counts on: nothing was edited since, or nothing but its number of replicas. */
 export function countsOn(before: Declared | undefined, after: Declared): boolean {
-  if (before === undefined) return false;
-  return before.generation === after.generation ? isSameValue(before.spec, after.spec) : isOnlyScaled(before, after);
+  if (before === undefined || before.uid !== after.uid) return false;
+  // The backend of a slot that names none follows from the machine.
+  const own = after.spec.backendGiven ? after : { ...after, spec: { ...after.spec, backend: before.spec.backend } };
+  return before.generation === own.generation ? isSameValue(before.spec, own.spec) : isOnlyScaled(before, own);
 }
 
 export function isOnlyScaled(before: Declared, after: Declared): boolean {

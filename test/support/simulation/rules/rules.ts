@@ -9,6 +9,7 @@ import { judgeLogs } from './logs.ts';
 import { judgePasses } from './passes.ts';
 import { judgeRecords } from './records.ts';
 import { judgeRepairs } from './repairs.ts';
+import { judgeRepeats } from './repeats.ts';
 import { judgeRetries } from './retries.ts';
 import { judgeStarts } from './starts.ts';
 import { judgeStatuses } from './statuses.ts';
@@ -22,6 +23,7 @@ export const RULES: readonly Rule[] = [
   judgeRecords,
   judgeRepairs,
   judgeRetries,
+  judgeRepeats,
   judgeStarts,
   judgeStatuses,
   judgeLogs,

@@ -17,7 +17,7 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
   let seen = new Set<SlotName>();
   let before = new Map<SlotName, BoardSlot>();
   let seenBefore = new Set<SlotName>();
-  let seq: number | undefined;
+  let seq: number | undefined = life.lastSeq;
   let read = 0;
   let published = false;
   let lookedAt = { version: -1, at: 0 };
