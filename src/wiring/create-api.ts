@@ -29,6 +29,7 @@ import type { ServiceOptions, World } from './world.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
+import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
@@ -207,6 +208,7 @@ function voicesForRoutes(
   voices: VoiceStore | undefined,
   { providers }: Pick<ServiceOptions, 'providers'>,
   audit: AuditTrail,
-): Pick<V1Deps, 'voices' | 'imitates'> {
-  return { voices: voices && audit.voices(voices), imitates: (slot) => imitatesVoices(providers, slot) };
+): Pick<V1Deps, 'voices' | 'imitates' | 'abilities'> {
+  const recorded = voices && audit.voices(voices);
+  return { voices: recorded, imitates: (slot) => imitatesVoices(providers, slot), abilities: (slot) => chatAbilities(providers, slot) };
 }
