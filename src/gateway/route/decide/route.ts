@@ -106,8 +106,8 @@ export function refuseUse(
     const instead = useOneOf(board, (other) => chatAbilities(providers, other)[ability] === true) ?? 'send text only';
     return { kind: 'refuse', code, message: `${describe(slot)} takes no ${what}: ${instead}`, param };
   }
-  if (dimensions === undefined || capability !== 'embedding') return undefined;
-  const own = providers[slot.spec.provider]?.models.describe?.(slot.model?.contents ?? {}).dimensions;
+  if (dimensions === undefined || capability !== 'embedding' || slot.model === undefined) return undefined;
+  const own = providers[slot.spec.provider]?.models.describe?.(slot.model.contents ?? {}).dimensions;
   if (dimensions === own) return undefined;
   const length = own === undefined ? '' : `, which have ${own}`;
   const message = `${describe(slot)} cannot change the length of its embeddings${length}: leave out "dimensions"`;

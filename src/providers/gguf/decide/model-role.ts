@@ -34,10 +34,12 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   return { start: 'embed', pooling, capabilities };
 }
 
+const NAMES_PROJECTOR = /^(?:-mmu?|--mmproj(?:-url)?|LLAMA_ARG_MMPROJ(?:_URL)?)$/;
+
 /** llama-server constrains the output of any model. A projector that arguments or environment name was not read. */
 export function chatAbilities(slot: string, spec: SlotSpec, model: GgufModel): ChatAbilities {
   const { architecture, chatTemplate, tools, thinking, sees = true, hears } = model;
-  const isNamed = [...spec.model.args, ...Object.keys(spec.env)].some((word) => /^(?:--?mm|LLAMA_ARG_MMPROJ)/.test(word));
+  const isNamed = [...spec.model.args, ...Object.keys(spec.env)].some((word) => NAMES_PROJECTOR.test(word));
   const projector = roleOf(slot, spec, model).start === 'generate' ? model.projector : undefined;
   const media = projector === undefined ? { vision: false, audio: false } : { vision: sees, audio: hears };
   const isKnown = !isNamed && (projector !== undefined || architecture !== undefined);
