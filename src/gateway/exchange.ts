@@ -30,7 +30,7 @@ import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events
 import { OPENAI } from './route/decide/dialects.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
-import { route, planForward, type ForwardPlan } from './route/decide/route.ts';
+import { route, planForward, refuseUse, type ForwardPlan } from './route/decide/route.ts';
 
 import { ParkedRequest } from './traffic/parked-request.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
@@ -113,7 +113,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   #route(): void {
     const { path } = this.#request;
-    const { board, traffic, now } = this.#deps;
+    const { board, traffic, now, providers } = this.#deps;
     const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') {
       this.fail(decision.code, decision.message, 'model');
@@ -125,6 +125,11 @@ export class Exchange implements ActiveExchange, RequestEvents {
     }
     const { slot } = decision;
     this.#slot = slot.name;
+    const refused = refuseUse(this.#scan, { capability: path.capability, slot }, board.current(), providers);
+    if (refused !== undefined) {
+      this.fail(refused.code, refused.message, refused.param);
+      return;
+    }
     traffic.parking.noteDemand(slot.name, now());
     if (slot.admission.kind === 'open') this.onOpen(slot);
     else if (slot.admission.kind === 'park') this.#park(slot.name);
@@ -156,7 +161,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const deps = this.#deps;
     const request = { deps, hold, requestId, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
     if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked }, this);
-    return new Forward({ ...request, headerLines: head.forwarded, path: plan.path }, this);
+    return new Forward({ ...request, headerLines: head.forwarded, path: plan.path, mistakes: plan.mistakes }, this);
   }
 
   onStopping(): void {

@@ -4,7 +4,7 @@
  */
 import type { Result } from '../schema/words/failure.ts';
 import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
-import type { ModelAbility, Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { Translate } from './translation.ts';
@@ -17,6 +17,9 @@ export interface ModelTraits {
   readonly quantization?: string | undefined;
   readonly parameters?: number | undefined;
   readonly context?: number | undefined;
+  /** Length of its embeddings. */
+  readonly dimensions?: number | undefined;
+  /** How token vectors become one vector or score, e.g. `mean`. */
   readonly pooling?: string | undefined;
   /** Mixture of experts, per token. */
   readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
@@ -156,8 +159,17 @@ export interface ServedSlot {
   readonly model: ModelFacts | undefined;
 }
 
+/** An error that a client can fix, so it is answered with 400, whatever the status of the server. */
+export interface ClientMistake {
+  /** Beginning of the message, or the whole type, as the server writes them. */
+  readonly message?: RegExp;
+  readonly type?: string;
+  readonly code: string;
+}
+
 export type InferPlan =
-  | { readonly kind: 'forward'; readonly path: string }
+  /** Send the body unchanged to this path of the server. `mistakes`: errors of the server that its client made. */
+  | { readonly kind: 'forward'; readonly path: string; readonly mistakes?: readonly ClientMistake[] }
   /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
   | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
   | { readonly kind: 'refuse'; readonly message: string };
@@ -233,6 +245,8 @@ export interface Provider {
   objection?(name: SlotName, spec: SlotSpec, model: ModelFacts): string | undefined;
   /** Returns the capabilities in this slot, which may be fewer than its kind `serves`. Pure. */
   capabilities(name: SlotName, spec: SlotSpec, model: ModelFacts): readonly Capability[];
+  /** Returns what chats of this slot may use. Default: unknown. Pure. */
+  abilities?(name: SlotName, spec: SlotSpec, model: ModelFacts): ChatAbilities;
   /** Returns the voices in the order of the model, also while it is not loaded. Default: none. Pure. */
   voices?(model: ModelFacts): readonly Voice[];
   /** Whether requests bring a recording of the voice in `ref_audio`. Default: no. Pure. */

@@ -14,12 +14,12 @@ import type { SlotStatus } from '../schema/status/slot-status.ts';
 export type Admission =
   /** Take a hold on one of the targets. */
   | { readonly kind: 'open' }
-  /** Waiting will help, so the request is parked. */
-  | { readonly kind: 'park' }
-  /** Waiting will not help. */
+  /** Waiting will help, so the request is parked. `because`: what prevents a start meanwhile. */
+  | { readonly kind: 'park'; readonly because?: string }
+  /** Waiting will not help; with `slot.loading`, not for so long. */
   | {
       readonly kind: 'refuse';
-      readonly code: 'slot.disabled' | 'slot.stalled' | 'slot.insufficient_memory';
+      readonly code: 'slot.loading' | 'slot.disabled' | 'slot.stalled' | 'slot.insufficient_memory';
       readonly message: string;
     };
 

@@ -29,6 +29,7 @@ import type { ServiceOptions, World } from './world.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
+import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
@@ -65,7 +66,14 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   });
   const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
   const imitates: V1Deps['imitates'] = (slot) => imitatesVoices(providers, slot);
-  const v1 = createV1Routes({ voices: voices && audit.voices(voices), imitates, board, gateway, startedAt: clock.wallNow() });
+  const v1 = createV1Routes({
+    voices: voices && audit.voices(voices),
+    imitates,
+    abilities: (slot) => chatAbilities(providers, slot),
+    board,
+    gateway,
+    startedAt: clock.wallNow(),
+  });
   const routes = createRoutes([...v1, realtime.route], {
     manage,
     images: images.source,

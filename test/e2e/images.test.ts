@@ -81,7 +81,7 @@ test('errors are those of OpenAI’s clients', async () => {
   const size = client.images.generate(odd);
   await expect(size).rejects.toMatchObject({ status: 422, code: 'image.size_unsupported', param: 'size' });
   const chat = client.chat.completions.create({ model: 'img', messages: [{ role: 'user', content: 'x' }] });
-  await expect(chat).rejects.toMatchObject({ status: 422, code: 'model.unsupported' });
+  await expect(chat).rejects.toMatchObject({ status: 400, code: 'model.unsupported' });
 });
 
 test('`svcctl slot load img --model` starts the slot with another model, of each family', async () => {

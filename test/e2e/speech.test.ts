@@ -74,7 +74,7 @@ describe('Speech', () => {
     const failed = async (request: Promise<unknown>) => request.then(String, (error: unknown) => error);
     const file = await toFile(Buffer.from('PK\u0003\u0004 a zip'), 'a.wav');
     expect(await failed(openai.audio.translations.create({ file: await toFile(recording, 'a.wav'), model: 'stt' }))).toMatchObject({
-      status: 422,
+      status: 400,
       code: 'model.unsupported',
     });
     expect(await failed(openai.audio.transcriptions.create({ file, model: 'stt' }))).toMatchObject({ status: 400, code: 'audio.invalid' });

@@ -56,6 +56,9 @@ describe('A service with authentication', () => {
     expect(await get('/api/slots', bearer(token))).toBe(403);
     expect(await get('/api/slots')).toBe(401);
     expect(await get('/v1/models')).toBe(200);
+    // As Azure's clients send it, and as people who forget the scheme do.
+    for (const headers of [{ 'api-key': token }, { authorization: token }]) expect(await get('/v1/models/primary', headers)).toBe(200);
+    expect(await get('/v1/models/primary', { 'api-key': 'svc_0' })).toBe(401);
   }, 120_000);
 
   test('refuses a token from the first request after its revocation on, however that is done', async () => {

@@ -45,7 +45,7 @@ test('forwards a chat, and refuses one of an unknown model', async () => {
     const unknown = await post(port, CHAT, '{"model":"none"}');
     expect([unknown.status, errorOf(unknown.text).message]).toEqual([
       404,
-      expect.stringContaining('Model "none" does not exist; known models: "primary"'),
+      expect.stringContaining('Model "none" does not exist; models for chat: "primary"'),
     ]);
     expect(finished.map(({ status }) => status)).toEqual([200, 404]);
     expect(gateway.load()).toMatchObject({ requests: 0, bufferedBytes: 0 });

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import OpenAI, { APIError, BadRequestError, NotFoundError, UnprocessableEntityError, toFile } from 'openai';
+import OpenAI, { APIError, BadRequestError, NotFoundError, toFile } from 'openai';
 import type { Capability } from '../../src/schema/slot/provider-kinds.ts';
 import { ENDLESS, startSpeechDouble, type SpeechDouble } from '../support/speech/speech-double.ts';
 import { publish, slotName } from './support/board-fixture.ts';
@@ -72,12 +72,12 @@ describe('the openai package', () => {
     expect(events).toEqual(['transcript.text.delta', 'transcript.text.done']);
   });
 
-  test('translates where the model can, and gets a typed 422 that says what to do where it cannot', async () => {
+  test('translates where the model can, and gets a typed 400 that says what to do where it cannot', async () => {
     expect(await client.audio.translations.create({ file: await recording(), model: 'stt' })).toEqual({ text: 'translated 1000 bytes' });
     serve(HEARS);
     const failed = await client.audio.translations.create({ file: await recording(), model: 'stt' }).catch((error: unknown) => error);
-    expect(failed).toBeInstanceOf(UnprocessableEntityError);
-    expect(failed).toMatchObject({ status: 422, code: 'model.unsupported', message: expect.stringContaining('serves transcription') });
+    expect(failed).toBeInstanceOf(BadRequestError);
+    expect(failed).toMatchObject({ status: 400, code: 'model.unsupported', message: expect.stringContaining('serves transcription') });
   });
 
   test('speaks: the audio arrives as it is computed, and as events', async () => {

@@ -1,16 +1,17 @@
 /** Answers every error in which a Fastify route can end, in the documented shape. */
+import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { answerError } from '../../gateway/client-answer.ts';
-import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
+import { errorAnswer, OPENAI, type Dialect } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { ApiError, type ApiErrorOptions } from './answer.ts';
 import { newRequestId, type Route } from './define-route.ts';
-import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
+import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 export type OnFault = (error: unknown, requestId: string) => void;
 
-type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
+type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions & { readonly dialect?: Dialect };
 
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
@@ -23,8 +24,8 @@ export function createErrorHandler(onFault: OnFault) {
 }
 
 /** Answers without the framework, which can send nothing more then. */
-export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): void {
-  const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers });
+export function sendError(reply: FastifyReply, { code, message, param, headers, dialect = OPENAI }: AnsweredError): void {
+  const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers, dialect });
   // The framework would close each connection after an error with a body.
   reply.removeHeader('connection');
   const own = Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)] as const);
@@ -94,5 +95,5 @@ export function writeError(socket: Duplex, code: ErrorCode, message: string, opt
   const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
   const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.on('error', () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status} ${ERROR_CODES[code].type}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`, () => socket.destroy());
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import { dialectOf, nearestPath } from '../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { jsonExcess } from '../../schema/words/json-skipper.ts';
@@ -158,6 +159,7 @@ async function parseForm(request: FastifyRequest): Promise<Form | undefined> {
 
 function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: ReportRequest): void {
   const allowedMethods = createAllowedMethods(routes);
+  const paths = routes.map(({ path }) => path).filter((path) => !/[:*]|^\/$/.test(path));
   const corsMethods = createAllowedMethods(routes.filter((route) => route.cors));
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
@@ -168,7 +170,7 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
       const methods = allowedMethods(request.url);
       if (request.method === 'OPTIONS' && methods.length > 0)
         answerOptions(request, reply, { methods, cors: corsMethods(request.url), site });
-      else answerNotFound(request, reply, methods);
+      else answerNotFound(request, reply, methods, paths);
     } else done();
   });
   app.addHook('onResponse', (request, reply, done) => {
@@ -181,13 +183,17 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
   });
 }
 
-function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: readonly string[]): void {
+function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: readonly string[], paths: readonly string[]): void {
   const { method, url } = request;
   const allow = methods.join(', ');
   if (method === 'OPTIONS' && url === '*') void reply.code(204).header('allow', allow).send();
   else if (methods.length === 0) {
-    const message = `There is no path "${url.slice(0, 200)}": "/api/openapi.json" lists all`;
-    sendError(reply, { code: 'route.not_found', message });
+    const [path = ''] = url.split('?', 1);
+    const near = nearestPath(path, paths);
+    const base = near === `/v1${path}` ? ': end the base URL with "/v1"' : '';
+    const hint = near === undefined ? '' : ` did you mean "${near}"${base}?`;
+    const message = `There is no path "${url.slice(0, 200)}":${hint} "/api/openapi.json" lists all`;
+    sendError(reply, { code: 'route.not_found', message, dialect: dialectOf(path) });
   } else
     sendError(reply, { code: 'route.method', message: `The method "${method}" is not allowed: use one of ${allow}`, headers: { allow } });
 }

@@ -3,7 +3,7 @@
  * the schemas name only fields that all model servers know, and allow others.
  */
 import { z } from 'zod';
-import { CAPABILITIES } from '../../schema/slot/provider-kinds.ts';
+import { CAPABILITIES, CHAT_ABILITIES } from '../../schema/slot/provider-kinds.ts';
 import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 import { SlotName } from '../../schema/words/names.ts';
 
@@ -121,7 +121,7 @@ export const Model = z.object({
   owned_by: z.string(),
   slot: SlotName.describe('The slot that serves the model'),
   state: z.enum(SLOT_STATES),
-  capabilities: z.array(z.enum(CAPABILITIES)),
+  capabilities: z.array(z.enum([...CAPABILITIES, ...CHAT_ABILITIES])).describe('Kinds of requests, then what chats may use'),
 });
 
 export const ModelList = z.object({ object: z.literal('list'), data: z.array(Model) });

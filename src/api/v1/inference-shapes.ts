@@ -28,6 +28,7 @@ const INFERENCE_ERRORS: readonly ErrorCode[] = [
 ];
 
 export function inferenceErrors({ capability }: InferencePath): readonly ErrorCode[] {
+  if (capability === 'chat') return [...INFERENCE_ERRORS, 'model.no_vision', 'model.no_audio'];
   if (capability === 'speech') return [...INFERENCE_ERRORS, 'audio.cloning_unsupported'];
   return capability === 'image' ? [...INFERENCE_ERRORS, 'image.size_unsupported', 'image.failed'] : INFERENCE_ERRORS;
 }

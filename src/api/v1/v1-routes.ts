@@ -8,16 +8,19 @@ import { rawInferenceRoute } from '../server/hot-path.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
 import { Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
+import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 
 export interface V1Deps extends VoiceRoutesDeps {
   readonly gateway: Pick<Gateway, 'handle'>;
+  /** Default: unknown. */
+  readonly abilities?: (slot: BoardSlot) => ChatAbilities;
   /** Unix milliseconds; the `created` time of every model. */
   readonly startedAt: number;
 }
 
 export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
-  const { board, gateway, startedAt } = deps;
+  const { board, gateway } = deps;
   return [
     ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
     ...createVoiceRoutes(deps),
@@ -27,7 +30,7 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       tag: 'models',
       input: NoInput,
       answers: { 200: json('The models', ModelList) },
-      handler: () => ({ status: 200, body: listModels(board.current(), startedAt) }),
+      handler: () => ({ status: 200, body: listModels(board.current(), deps) }),
     }),
     defineRoute('GET', '/v1/models/*', 'v1', {
       cors: true,
@@ -40,7 +43,7 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       errors: ['model.not_found'],
       handler({ params }) {
         const id = params['*'];
-        const model = retrieveModel(board.current(), id, startedAt);
+        const model = retrieveModel(board.current(), id, deps);
         if (model === undefined) {
           throw new ApiError('model.not_found', `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`, {
             param: 'model',
@@ -61,27 +64,29 @@ function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): Docume
   };
 }
 
+type ModelDeps = Pick<V1Deps, 'abilities' | 'startedAt'>;
 type ModelBody = Immutable<z.output<typeof Model>>;
 
 /** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */
-function listModels(view: BoardView, startedAt: number): Immutable<z.output<typeof ModelList>> {
+function listModels(view: BoardView, deps: ModelDeps): Immutable<z.output<typeof ModelList>> {
   const entries = new Map<string, ModelBody>();
   for (const slot of view.slots.values()) {
     if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
     for (const id of [slot.spec.model.default, ...slot.spec.model.aliases]) {
-      if (!entries.has(id)) entries.set(id, entryOf(id, slot, startedAt));
+      if (!entries.has(id)) entries.set(id, entryOf(id, slot, deps));
     }
   }
   return { object: 'list', data: [...entries.values()] };
 }
 
-/** Returns undefined if no slot has this model id, alias or name. `startedAt` in Unix milliseconds. */
-function retrieveModel(view: BoardView, id: string, startedAt: number): ModelBody | undefined {
+/** Returns undefined if no slot has this model id, alias or name. */
+function retrieveModel(view: BoardView, id: string, deps: ModelDeps): ModelBody | undefined {
   const [slot] = view.names.get(id)?.flatMap((name) => view.slots.get(name) ?? []) ?? [];
-  return slot && entryOf(id, slot, startedAt);
+  return slot && entryOf(id, slot, deps);
 }
 
-function entryOf(id: string, slot: BoardSlot, startedAt: number): ModelBody {
+function entryOf(id: string, slot: BoardSlot, { startedAt, abilities }: ModelDeps): ModelBody {
+  const known = abilities?.(slot) ?? {};
   return {
     id,
     object: 'model',
@@ -89,6 +94,6 @@ function entryOf(id: string, slot: BoardSlot, startedAt: number): ModelBody {
     owned_by: 'svc',
     slot: slot.name,
     state: slot.status.state,
-    capabilities: slot.capabilities,
+    capabilities: [...slot.capabilities, ...CHAT_ABILITIES.filter((ability) => known[ability] === true)],
   };
 }

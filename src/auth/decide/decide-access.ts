@@ -36,7 +36,7 @@ export const INVALID: AccessDecision = {
 export const AMBIGUOUS: AccessDecision = {
   ok: false,
   code: 'auth.invalid',
-  message: 'The request has several tokens in "Authorization" and "x-api-key": send one',
+  message: 'The request has several tokens in "Authorization", "x-api-key" and "api-key": send one',
 };
 export const BUSY: AccessDecision = {
   ok: false,
@@ -73,19 +73,19 @@ interface ProxyTrust {
 }
 
 /** Lower case. The last one proves the proxy's identity where `SVC_PROXY_SECRET` is set. */
-const HEADERS = ['authorization', 'x-api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
+const HEADERS = ['authorization', 'x-api-key', 'api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
 /** Their lengths all differ, so that other headers of a request cost next to nothing. */
 const BY_LENGTH: readonly (string | undefined)[] = Array.from({ length: 20 }, (_, length) =>
   HEADERS.find((name) => name.length === length),
 );
 
-/** Schemes are compared without regard to case: RFC 9110, 11.1. */
-const BEARER = /^bearer(?: +|$)/i;
+/** Schemes are compared without regard to case: RFC 9110, 11.1. Some users forget the scheme of a token. */
+const BEARER = /^(?:bearer(?: +|$)|(?=svc_))/i;
 
 /**
  * `rawHeaders`: names and values in turn. A bearer token, valid or not, takes precedence over an e-mail address.
- * `x-api-key`, which Anthropic's clients send, is a bearer token too. Other schemes of `Authorization` are ignored,
- * because a proxy may pass on `Basic`.
+ * `x-api-key`, which Anthropic's clients send, and `api-key`, of Azure's, are bearer tokens too. Other schemes of
+ * `Authorization` are ignored, because a proxy may pass on `Basic`.
  */
 export function readCredential(rawHeaders: readonly string[], trust: ProxyTrust): Credential {
   let token: string | undefined;
@@ -104,7 +104,7 @@ export function readCredential(rawHeaders: readonly string[], trust: ProxyTrust)
     if (known === 'authorization') {
       const [scheme] = BEARER.exec(value) ?? [];
       if (scheme !== undefined) addToken(value.slice(scheme.length).trim());
-    } else if (known === 'x-api-key') addToken(value.trim());
+    } else if (known === 'x-api-key' || known === 'api-key') addToken(value.trim());
     else if (known === 'x-forwarded-email') [email, emails] = [value.trim(), emails + 1];
     else [secret, secrets] = [value, secrets + 1];
   }

@@ -16,6 +16,9 @@ export interface BodyProblem {
   readonly param: string | null;
 }
 
+/** What a chat contains besides text, each with the first place, such as `messages[0].content[1].image_url`. */
+export type UsedMedia = ReadonlyMap<'vision' | 'audio', string>;
+
 export interface BodyScan {
   /** `more`: the body is not complete yet. */
   readonly status: 'more' | 'done' | 'invalid';
@@ -29,6 +32,10 @@ export interface BodyScan {
   /** The body must be complete before the request is routed. Default: false. */
   readonly keepsAll?: boolean;
   readonly parts?: readonly BodyPart[];
+  /** As far as the body was read. Default: nothing. */
+  readonly media?: UsedMedia | undefined;
+  /** Length of embeddings that the request asks for. */
+  readonly dimensions?: number | undefined;
   /** The problem with a body that ends while the status is `more`. */
   readonly unfinished: string;
   feed(chunk: Buffer): void;

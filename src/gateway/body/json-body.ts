@@ -7,24 +7,26 @@ import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../..
 import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 
-export type JsonTag = 'model' | 'image' | 'other';
+export type JsonTag = 'model' | 'dimensions' | 'image' | 'audio' | 'type' | 'other';
 
-export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting'> {
-  /** Default: only `model`. */
+export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting' | 'media'> {
+  /** Default: only `model` and `dimensions`. */
   readonly filter?: JsonFilter<JsonTag>;
   /** Returns the problem with a string of media. `from` and `to`: its offsets in the body, with the quotes. */
   readonly check?: (scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString) => BodyProblem | undefined;
+  /** An object with a tag begins. */
+  readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
 interface FoundString {
-  readonly media: Exclude<JsonTag, 'model'>;
+  readonly tag: Exclude<JsonTag, 'model'>;
   readonly from: number;
   readonly to: number;
 }
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
-const MODEL_ONLY: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' } }) };
+const PLAIN: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' }, dimensions: { tag: 'dimensions' } }) };
 
 const WRONG_MODEL: BodyProblem = { message: `"model" is not a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
 const VALUE = 'The body is not valid JSON: expected a value';
@@ -45,9 +47,11 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   modelSeen = false;
   model: string | undefined = undefined;
   problem: BodyProblem | undefined = undefined;
+  dimensions: number | undefined = undefined;
   readonly isForm = false;
   readonly readsAll: boolean;
   readonly keepsAll: boolean;
+  readonly media: BodyScan['media'];
   readonly unfinished = 'The body ends inside its JSON object';
   readonly #scanner: JsonScanner<JsonTag>;
   readonly #extra: JsonBodyExtra | undefined;
@@ -57,7 +61,8 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
     this.#extra = extra;
     this.readsAll = extra !== undefined;
     this.keepsAll = extra?.keepsAll === true;
-    this.#scanner = new JsonScanner(extra?.filter ?? MODEL_ONLY, this);
+    this.media = extra?.media;
+    this.#scanner = new JsonScanner(extra?.filter ?? PLAIN, this);
   }
 
   feed(chunk: Buffer): void {
@@ -78,16 +83,18 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
       this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
       return;
     }
-    const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { media: tag, from, to });
+    const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);
   }
 
   onScalar(tag: JsonTag, raw: string): void {
     if (tag === 'model') this.#setModel(undefined, raw === 'null');
+    else if (tag === 'dimensions' && raw !== 'null') this.dimensions = Number(raw);
   }
 
   onOpen(tag: JsonTag): void {
     if (tag === 'model') this.#setModel(undefined);
+    else this.#extra?.onObject?.(tag, this.#scanner);
   }
 
   /** A wrong model is not final: a later valid one replaces it, as in `JSON.parse`. */

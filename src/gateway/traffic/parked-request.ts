@@ -7,8 +7,9 @@
  *   retry ─► the same, and a timer that tries the slot again in case the failure was temporary      onOpen
  *
  * The board may offer a dead server for a while, and a proxy in front of it may accept connections meanwhile. So
- * failures on a target that the board has offered all the time count as one death, however many there are, and the
- * request waits for the board; the timer only covers failures that the board never shows.
+ * failures on a target that the board has offered all the time count as one death, and the request waits for the board;
+ * the timer only covers failures that the board never shows. A target that accepts the request three times and never
+ * answers has a fault of its own.
  */
 import type { RoutedSlot, Target } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
@@ -23,15 +24,16 @@ const RESENDS = 2;
 const RETRY_FIRST_MS = 50;
 /** A connection that is refused costs the upstream nothing. */
 const RETRY_REFUSED_MS = 1000;
-/** A server that accepts a request may work on it before it closes the connection. */
-const RETRY_ACCEPTED_MS = 15_000;
+/** After the first and the second try. Within that time, a crash is on the board. */
+const RETRY_ACCEPTED_MS = [RETRY_FIRST_MS, 2000] as const;
 
 type ParkedDeps = Pick<ExchangeDeps, 'board' | 'now' | 'settings' | 'traffic'>;
 type ParkedEvents = Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'>;
 
 interface FailedTarget {
   readonly target: Target;
-  readonly accepted: boolean;
+  /** How often it has accepted the request. */
+  readonly tries: number;
 }
 
 export class ParkedRequest implements Waiter {
@@ -73,12 +75,14 @@ export class ParkedRequest implements Waiter {
   retry(lost: LostAttempt): void {
     const { hold, accepted, message } = lost;
     this.#lost = lost;
-    if (accepted && !this.#failed.some((failed) => failed.accepted && isSameTarget(failed.target, hold))) this.#deaths += 1;
-    if (this.#deaths > RESENDS) {
+    const before = this.#failed.find(({ target }) => isSameTarget(target, hold))?.tries ?? 0;
+    const tries = accepted ? before + 1 : before;
+    if (accepted && before === 0) this.#deaths += 1;
+    if (this.#deaths > RESENDS || tries > RESENDS) {
       this.#events.fail('upstream.failed', message);
       return;
     }
-    this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, accepted }];
+    this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, tries }];
     this.#deps.traffic.noteFailure();
     if (!this.park(hold.slot)) return;
     const slot = this.#deps.board.current().slots.get(hold.slot);
@@ -87,8 +91,8 @@ export class ParkedRequest implements Waiter {
     else this.onClosed();
     // Every other replica is tried once without a delay.
     const others = (slot?.targets.length ?? 0) - 1;
-    const longest = accepted ? RETRY_ACCEPTED_MS : RETRY_REFUSED_MS;
-    const delay = this.#retries < others ? 0 : Math.min(longest, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
+    const refusedMs = Math.min(RETRY_REFUSED_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#retries, 10));
+    const delay = this.#retries < others ? 0 : accepted ? (RETRY_ACCEPTED_MS[tries - 1] ?? RETRY_REFUSED_MS) : refusedMs;
     this.#retries += 1;
     this.#timer = setTimeout(() => this.#tryAgain(hold.slot), delay);
   }

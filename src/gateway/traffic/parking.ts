@@ -93,14 +93,14 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
     /** `key` undefined: waits for the first board. `again`: admitted before, so the limit does not apply. */
     enter(key: QueueKey, waiter: Waiter, { deadline, again }: { readonly deadline: number; readonly again: boolean }): Ticket | Refusal {
       const leftMs = deadline - now();
-      if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs));
+      if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs, board.current()));
       const queue = queues.get(key) ?? new Set<Parked>();
       if (!again && queue.size >= limit) {
         return refusal('slot.queue_full', `${describe(key)} has ${limit} waiting requests already ("SVC_PARK_LIMIT"): try again later`);
       }
       queues.set(key, queue);
       const expire = (): void => {
-        if (dequeue(key, queue, parked)) waiter.fail('slot.loading', lateness(key, timeoutMs));
+        if (dequeue(key, queue, parked)) waiter.fail('slot.loading', lateness(key, timeoutMs, board.current()));
       };
       const parked: Parked = { waiter, since: now(), timer: setTimeout(expire, leftMs) };
       queue.add(parked);
@@ -151,8 +151,10 @@ function notify(waiter: Waiter, key: QueueKey, slot: RoutedSlot | undefined): vo
   else if (slot.admission.kind === 'refuse') waiter.fail(slot.admission.code, slot.admission.message);
 }
 
-function lateness(key: QueueKey, timeoutMs: number): string {
-  return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): try again later`;
+function lateness(key: QueueKey, timeoutMs: number, { slots }: RoutedView): string {
+  const admission = key === undefined ? undefined : slots.get(key)?.admission;
+  const because = admission?.kind === 'park' && admission.because !== undefined ? `${admission.because}; ` : '';
+  return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): ${because}try again later`;
 }
 
 function refusal(code: ErrorCode, message: string): Refusal {

@@ -16,14 +16,15 @@ import type { FetchImage } from './fetch-image.ts';
 type Filter = JsonFilter<JsonTag>;
 
 const IMAGE: Filter = { tag: 'image' };
-const urlOf = (tag: 'image' | 'other'): Filter => ({ tag, fields: jsonFields({ url: { tag } }) });
+const urlOf = (tag: 'image' | 'audio' | 'other'): Filter => ({ tag, fields: jsonFields({ url: { tag } }) });
 const MEDIA: Readonly<Record<string, Filter>> = {
   image_url: urlOf('image'),
   video_url: urlOf('other'),
-  audio_url: urlOf('other'),
+  audio_url: urlOf('audio'),
+  input_audio: { tag: 'audio' },
   file_url: urlOf('other'),
-  // The Messages API: { "type": "image", "source": { "type": "url", "url": … } }
-  source: { fields: jsonFields({ url: IMAGE }) },
+  // The Messages API: { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": … } }
+  source: { fields: jsonFields({ url: IMAGE, media_type: { tag: 'type' } }) },
 };
 /** Results of tools have parts of their own. */
 const PARTS: Filter = { items: { fields: jsonFields({ ...MEDIA, content: { items: { fields: jsonFields(MEDIA) } } }) } };
@@ -40,6 +41,7 @@ const CHAT: Filter = {
 /** `data:` with each character written as `\uXXXX`. */
 const SCHEME_LIMIT = 30;
 const DATA = /^data:/i;
+const IMAGE_TYPE = /^image\\?\//i;
 
 interface ChatBodyDeps {
   readonly settings: Pick<Settings, 'SVC_FETCH_IMAGES' | 'SVC_BODY_LIMIT' | 'SVC_AUDIO_LIMIT'>;
@@ -51,13 +53,23 @@ interface ChatBodyDeps {
 export function createChatBody({ settings, fetchImage, check }: ChatBodyDeps): JsonBody {
   const policy = settings.SVC_FETCH_IMAGES;
   const urls: FoundUrl[] = [];
+  const media = new Map<'vision' | 'audio', string>();
+  const note = (tag: JsonTag, { path }: { readonly path: string }): void => {
+    if (tag === 'image' && !media.has('vision')) media.set('vision', path);
+    else if (tag === 'audio' && !media.has('audio')) media.set('audio', path);
+  };
   return new JsonBody({
     filter: CHAT,
     keepsAll: policy !== 'off',
-    check(scanner, { media, from, to }) {
-      if (beginsWithData(scanner.raw(SCHEME_LIMIT))) return undefined;
+    media,
+    onObject: note,
+    check(scanner, { tag, from, to }) {
+      const begins = scanner.raw(SCHEME_LIMIT);
+      if (tag === 'type') return void (IMAGE_TYPE.test(begins) && note('image', scanner));
+      note(tag, scanner);
+      if (beginsWithData(begins)) return undefined;
       const url = to - from - 2 > STRING_LIMIT ? undefined : decodeJsonString(scanner.raw(STRING_LIMIT));
-      const found: FoundUrl = { param: scanner.path, media, url, from, to };
+      const found: FoundUrl = { param: scanner.path, media: tag === 'image' ? tag : 'other', url, from, to };
       const problem = check === undefined ? refuseMedia(found, policy, urls.length) : check(found, urls.length);
       if (problem === undefined) urls.push(found);
       return problem;

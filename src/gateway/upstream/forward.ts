@@ -13,6 +13,7 @@
  * it.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
+import type { ClientMistake } from '../../providers/provider.ts';
 import { AnswerTail } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
@@ -29,6 +30,7 @@ const TRANSLATED_BYTES = 8 * 1024 * 1024;
 
 export interface ForwardRequest extends AttemptRequest {
   readonly path: string;
+  readonly mistakes: readonly ClientMistake[] | undefined;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
 }
@@ -174,14 +176,14 @@ export class Forward implements UpstreamEvents, Attempt {
     if (!last) this.#connection?.destroy();
     this.#connection = undefined;
     const { head } = collected;
-    const { answer, requestBody, requestId, startedAt } = this.#request;
-    const verdict = judgeAnswer({ status: head.status, text: collected.text() }, answer.dialect, requestId);
+    const { answer, requestBody, requestId, startedAt, mistakes } = this.#request;
+    const verdict = judgeAnswer({ status: head.status, text: collected.text(), mistakes }, answer.dialect, requestId);
     if (verdict.kind === 'unusable') this.#fail('upstream.failed', verdict.message);
     else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, verdict.body.error.message);
     else {
       this.ttftMs = performance.now() - startedAt;
       if (verdict.kind === 'translated') answer.translated(head.status, verdict.body, this.ttftMs);
-      else answer.upstreamError(head, verdict.body.error);
+      else answer.upstreamError(verdict.kind === 'error' ? { ...head, status: verdict.status } : head, verdict.body.error);
       this.#done();
     }
   }

@@ -12,15 +12,16 @@ import {
 } from './decide/gguf-model.ts';
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 import { defined } from '../../schema/pod/kube-fields.ts';
-import type { ModelAbility } from '../../schema/slot/provider-kinds.ts';
+import { MODEL_ABILITIES, type ModelAbility } from '../../schema/slot/provider-kinds.ts';
 import { POOLINGS } from './decide/server-options.ts';
 
 export function ggufTraits(contents: ModelContents): ModelTraits {
   const known = parseContents(contents);
   if (known === undefined) return {};
-  const { quantization, parameters = 0, trainedContext: context, expertCount: total, expertUsedCount: active } = known;
+  const { quantization, parameters = 0, trainedContext: context, expertCount: total, expertUsedCount: active, embeddingLength } = known;
   return {
     ...defined({ quantization, context, parameters: parameters === 0 ? undefined : parameters }),
+    dimensions: known.embeddingLengthOut ?? embeddingLength,
     ...poolingOf(known),
     ...(total === undefined ? {} : { experts: { total, active } }),
     ...abilitiesOf(known),
@@ -32,15 +33,16 @@ function poolingOf({ poolingType = 0, hasClassifier }: GgufContents): Pick<Model
   return pooling === undefined || pooling === 'none' ? {} : { pooling };
 }
 
-/** Contents stated by a catalogue lack the chat template. */
-function abilitiesOf({ chatTemplate, tools, thinking, projector }: GgufContents): Pick<ModelTraits, 'abilities'> {
+/** The chat template decides about tools and thinking; contents stated by a catalogue lack it. */
+function abilitiesOf({ chatTemplate, tools, thinking, projector, sees, hears }: GgufContents): Pick<ModelTraits, 'abilities'> {
   if (chatTemplate === undefined && projector === undefined) return {};
   const has: Readonly<Record<ModelAbility, boolean>> = {
     tools: tools === true,
     thinking: thinking === true,
-    vision: projector !== undefined,
+    vision: projector !== undefined && sees !== false,
+    audio: hears === true,
   };
-  return { abilities: (['tools', 'thinking', 'vision'] as const).filter((ability) => has[ability]) };
+  return { abilities: MODEL_ABILITIES.filter((ability) => has[ability]) };
 }
 
 type Shard =
@@ -74,7 +76,9 @@ export const ggufFormat: ModelFormat = {
     if (first !== undefined && isProjector(first))
       return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
     const projector = projectorFor(name, await files.names());
-    const own = projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector) };
+    const read = projector === undefined ? undefined : await readShard(files, projector);
+    const values = read?.ok === true ? read.header.values : new Map();
+    const own = projector === undefined ? undefined : { name: projector, sizeBytes: await files.sizeOf(projector), values };
     const contents = ggufContents(headers, own);
     return { kind: 'model', sizeBytes, contents, family: contents.architecture };
   },

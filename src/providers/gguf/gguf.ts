@@ -1,8 +1,8 @@
 /** Provider for GGUF models, which llama-server of llama.cpp serves. */
-import type { Provider, SlotContext } from '../provider.ts';
+import type { ClientMistake, Provider, SlotContext } from '../provider.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
-import { objectionTo, roleOf } from './decide/model-role.ts';
+import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
@@ -21,11 +21,24 @@ const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
   rerank: 'The model of this slot has no classifier head; set a reranker model',
 };
 
+/**
+ * Errors with which llama-server answers mistakes of clients, with status 500 or 501. Seen with b11669 (0.7.0 of
+ * Debian) on 2026-11-24.
+ */
+const MISTAKES: readonly ClientMistake[] = [
+  { type: 'not_supported_error', code: 'model.unsupported' },
+  { message: /^image input is not supported/, code: 'model.no_vision' },
+  { message: /^audio input is not supported/, code: 'model.no_audio' },
+  { message: /^video input is not supported/, code: 'model.unsupported' },
+  { message: /^input .*is too large to process/, code: 'context_length_exceeded' },
+  { message: /^(?:'\w+' is required$|Failed to parse (?:messages|tools): )/, code: 'request.invalid' },
+];
+
 const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
-  if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank' };
-  if (SAME_PATHS.has(path)) return { kind: 'forward', path };
+  if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank', mistakes: MISTAKES };
+  if (SAME_PATHS.has(path)) return { kind: 'forward', path, mistakes: MISTAKES };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
 };
 
@@ -69,6 +82,7 @@ export const gguf: Provider = {
   estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
+  abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),
   health: askHealth,
   readiness: askReadiness,
   infer: inferPath,

@@ -151,6 +151,10 @@ export const npu: Provider = {
   startCmd: command.serverCommand,
   estimateMemory: (_name, spec, model) => command.serverMemory(spec, model),
   capabilities: (_name, spec, model) => command.capabilitiesOf(spec, model),
+  abilities(_name, _spec, { contents }) {
+    const known = describeContents(contents).abilities;
+    return known === undefined ? {} : { thinking: known.includes('thinking'), vision: known.includes('vision'), audio: false };
+  },
   health: askHealth,
   readiness: askReadiness,
   infer: planRequest,

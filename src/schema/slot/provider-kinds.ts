@@ -68,5 +68,10 @@ export const MODEL_KINDS = [
 ] as const satisfies readonly ModelKind[];
 
 /** Features a request may need beyond the model's kind: tool calls, reasoning, image input. */
-export const MODEL_ABILITIES = ['tools', 'thinking', 'vision'] as const;
+export const MODEL_ABILITIES = ['tools', 'thinking', 'vision', 'audio'] as const;
 export type ModelAbility = (typeof MODEL_ABILITIES)[number];
+
+/** What chats of a slot may use: of its model, and of its server. */
+export const CHAT_ABILITIES = [...MODEL_ABILITIES, 'structured_output'] as const;
+/** Absent: unknown. */
+export type ChatAbilities = Readonly<Partial<Record<(typeof CHAT_ABILITIES)[number], boolean | undefined>>>;

@@ -235,6 +235,9 @@ async function fillQueue(): Promise<void> {
   await until(() => world.parked() === 1);
 }
 
+const TEXT_ONLY = { contents: { vision: false, audio: false } };
+const chatWith = (type: string, media: object) => ({ messages: [{ role: 'user', content: [{ type, [type]: media }] }] });
+
 const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, prepare: asPrimary({ admission: PARK }) },
   { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: fillQueue },
@@ -247,6 +250,8 @@ const GATEWAY_CALLS: readonly Call[] = [
     prepare: asPrimary({ admission: refuse('slot.insufficient_memory') }),
   },
   { operation: CHAT_OPERATION, expect: 'model.unsupported', body: { ...CHAT, model: 'embed' }, prepare: serve },
+  { operation: CHAT_OPERATION, expect: 'model.no_vision', body: chatWith('image_url', { url: 'data:,' }), prepare: asPrimary(TEXT_ONLY) },
+  { operation: CHAT_OPERATION, expect: 'model.no_audio', body: chatWith('input_audio', {}), prepare: asPrimary(TEXT_ONLY) },
   { operation: CHAT_OPERATION, expect: 'upstream.failed', body: { ...CHAT, temperature: 'break' }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'upstream.timeout', body: { ...CHAT, temperature: 'silence' }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'context_length_exceeded', body: { ...CHAT, temperature: 400 }, prepare: serve },

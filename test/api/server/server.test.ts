@@ -3,6 +3,8 @@ import { ApiError } from '../../../src/api/server/answer.ts';
 import type { Authorize } from '../../../src/auth/check-token.ts';
 import type { Route } from '../../../src/api/server/define-route.ts';
 import { buildServer, type ServerDeps } from '../../../src/api/server/server.ts';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { publish } from '../../gateway/support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post, responseOf } from '../../gateway/support/client.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
@@ -138,6 +140,34 @@ describe('the access check', () => {
     expect(upstream.seen.length).toBe(before);
     expect(gateway.faults.splice(0).length).toBe(4);
   });
+});
+
+describe('a path that does not exist', () => {
+  test.each([
+    ['/chat/completions', 'There is no path "/chat/completions": did you mean "/v1/chat/completions": end the base URL with "/v1"? '],
+    ['/v1/chat/completion?a=b', 'There is no path "/v1/chat/completion?a=b": did you mean "/v1/chat/completions"? '],
+    ['/health', 'There is no path "/health": did you mean "/api/health/system"? '],
+  ])('is answered with the path that was meant: %s', async (path, message) => {
+    const reply = await post(gateway.port, path, '{}');
+    expect([reply.status, errorOf(reply.text)]).toMatchObject([
+      404,
+      { code: 'route.not_found', message: expect.stringContaining(message) },
+    ]);
+  });
+
+  test('of Ollama is answered with a string, as its clients read errors', async () => {
+    const reply = await post(gateway.port, '/api/chat', '{}');
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([
+      404,
+      { error: expect.stringContaining('did you mean "/v1/chat/completions"') },
+    ]);
+  });
+});
+
+test('an error on the wire has the reason phrase of HTTP', async () => {
+  const socket = connect(gateway.port, '127.0.0.1');
+  socket.end('GET / HTTP/9\r\n\r\n');
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
 });
 
 describe('an error', () => {

@@ -17,12 +17,16 @@ describe('a bearer token', () => {
     [['Authorization', 'Bearer '], bearer('')],
     [['x-api-key', 'svc_x'], bearer('svc_x')],
     [['Authorization', 'Bearer svc_x', 'X-Api-Key', 'svc_x'], bearer('svc_x')],
+    [['API-Key', 'svc_x'], bearer('svc_x')],
+    [['Authorization', 'svc_x'], bearer('svc_x')],
+    [['Authorization', 'svc_x', 'api-key', 'svc_x'], bearer('svc_x')],
     [['Authorization', 'Basic YTpi', 'x-api-key', 'svc_x'], bearer('svc_x')],
   ])('%j', (headers, credential) => expect(read(headers)).toEqual(credential));
 
   test.each([
     [['Authorization', 'Bearer a', 'Authorization', 'Bearer b']],
     [['Authorization', 'Bearer a', 'X-Api-Key', 'b']],
+    [['Authorization', 'svc_a', 'api-key', 'b']],
     [['X-Api-Key', '', 'Authorization', 'Bearer b']],
   ])('is ambiguous if there are two: %j', (headers) => expect(read(headers)).toEqual({ kind: 'ambiguous' }));
 

@@ -2,9 +2,13 @@
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { PLAIN_PROVIDER } from '../../support/plain-provider.ts';
 
-/** Forwards each path as llama.cpp expects it. */
+/** Forwards each path as llama.cpp expects it. Its models take what their contents do not deny. */
 export const PROVIDER: Provider = {
   ...PLAIN_PROVIDER,
+  abilities: (_name, _spec, { contents = {} }) => ({
+    ...(contents['vision'] === false ? { vision: false } : {}),
+    ...(contents['audio'] === false ? { audio: false } : {}),
+  }),
   infer: ({ path }) => ({ kind: 'forward', path: path === '/v1/rerankings' ? '/v1/rerank' : path }),
 };
 

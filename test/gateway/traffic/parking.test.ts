@@ -67,6 +67,21 @@ describe('createParking()', () => {
     parking.close('stopping');
   });
 
+  test('says at the deadline what prevented a start', async () => {
+    const { board, log, enter } = world(64, 20);
+    publish(board, { name: 'primary', admission: { kind: 'park', because: 'The device is busy' } });
+    const late = waiter('late', log);
+    enter(late);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    expect(late.refusals).toEqual([
+      {
+        kind: 'refuse',
+        code: 'slot.loading',
+        message: 'Slot "primary" did not become ready within 0.02 s ("SVC_PARK_TIMEOUT"): The device is busy; try again later',
+      },
+    ]);
+  });
+
   test('never admits a request whose client has left', () => {
     const { board, parking, log, enter } = world();
     const gone = waiter('gone', log);

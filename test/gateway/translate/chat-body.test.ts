@@ -15,7 +15,7 @@ function chatBody(onUrl: (url: FoundUrl) => void): JsonBody {
   });
 }
 
-function scan(text: string, cuts: readonly number[] = []): { status: string; urls: FoundUrl[] } {
+function scan(text: string, cuts: readonly number[] = []): Pick<JsonBody, 'status' | 'media'> & { urls: FoundUrl[] } {
   const bytes = Buffer.from(text);
   const urls: FoundUrl[] = [];
   const scanner = chatBody((url) => void urls.push(url));
@@ -24,7 +24,7 @@ function scan(text: string, cuts: readonly number[] = []): { status: string; url
     scanner.feed(bytes.subarray(from, cut));
     from = cut;
   }
-  return { status: scanner.status, urls };
+  return { status: scanner.status, media: scanner.media, urls };
 }
 
 const found = (text: string): string[] => scan(text).urls.map(({ param, url }) => `${param} ${url}`);
@@ -170,6 +170,31 @@ describe('createChatBody()', () => {
     ['in metadata', { metadata: { image_url: 'http://a' } }],
   ])('passes over a URL %s, which no server fetches', (_where, value) => {
     expect(found(JSON.stringify(value))).toEqual([]);
+  });
+
+  const part = (value: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, value] }] });
+  const DATA = 'data:image/png;base64,AAAA';
+  test.each<[string, object, Record<string, string>]>([
+    ['an image', part({ type: 'image_url', image_url: { url: DATA } }), { vision: 'messages[0].content[1].image_url' }],
+    ['an image of the Responses API', { input: [{ content: [{ image_url: DATA }] }] }, { vision: 'input[0].content[0].image_url' }],
+    [
+      'an image of the Messages API',
+      part({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }),
+      { vision: 'messages[0].content[1].source.media_type' },
+    ],
+    [
+      'a recording',
+      part({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
+      { audio: 'messages[0].content[1].input_audio' },
+    ],
+    ['a recording by URL', part({ type: 'audio_url', audio_url: { url: 'data:,' } }), { audio: 'messages[0].content[1].audio_url' }],
+    ['a document of the Messages API', part({ source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' } }), {}],
+    ['text about images', part({ type: 'text', text: '"image_url":{"url":"data:,"}' }), {}],
+    ['an image elsewhere', { metadata: { image_url: DATA, input_audio: {} }, tools: [{ input_audio: {} }] }, {}],
+  ])('tells that a chat contains %s', (_, value, media) => {
+    const text = JSON.stringify(value);
+    for (const cut of [0, Math.floor(text.length / 2), text.length - 8])
+      expect(Object.fromEntries(scan(text, [cut]).media ?? [])).toEqual(media);
   });
 
   test('finds each of several keys of the same name', () => {

@@ -5,7 +5,8 @@ import { PROVIDER_KIND_NAMES } from '../../../src/schema/slot/provider-kinds.ts'
 import { PROVIDERS } from '../../../src/providers/registry.ts';
 import type { ModelFacts } from '../../../src/providers/provider.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
-import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
+import type { GgufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
+import type { SlotDocument, SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import { CAUSAL, ENCODER, saying, specOf } from './slot-context.ts';
 
 const GIB = 2 ** 30;
@@ -72,7 +73,34 @@ describe('infer()', () => {
     ['/v1/messages', 'chat', '/v1/messages'],
     ['/v1/messages/count_tokens', 'chat', '/v1/messages/count_tokens'],
   ] as const)('forwards %s to the path of llama-server', (path, capability, upstream) => {
-    expect(gguf.infer({ method: 'POST', path, capability }, [capability])).toEqual({ kind: 'forward', path: upstream });
+    expect(gguf.infer({ method: 'POST', path, capability }, [capability])).toMatchObject({ kind: 'forward', path: upstream });
+  });
+
+  test.each<[string, GgufContents, Partial<SlotDocument>, unknown]>([
+    ['no projector', {}, {}, { vision: false, audio: false }],
+    ['a projector that was read', { projector: 'p.gguf', sees: true, hears: true }, {}, { vision: true, audio: true }],
+    ['a projector for recordings', { projector: 'p.gguf', sees: false, hears: true }, {}, { vision: false, audio: true }],
+    ['a projector of which only the name is known', { projector: 'p.gguf' }, {}, { vision: true }],
+    ['a projector in the environment', {}, { env: { LLAMA_ARG_MMPROJ: '/p.gguf' } }, {}],
+    [
+      'a template for tools',
+      { chatTemplate: true, tools: true, thinking: false },
+      {},
+      { vision: false, audio: false, tools: true, thinking: false },
+    ],
+  ])('says what chats may use with %s', (_what, contents, document, abilities) => {
+    const spec = specOf('primary', { model: { default: CAUSAL.id }, ...document });
+    expect(gguf.abilities?.(SlotName.parse('primary'), spec, saying(CAUSAL, contents))).toEqual({
+      structured_output: true,
+      ...Object(abilities),
+    });
+  });
+
+  test('says nothing of a projector that the arguments name', () => {
+    const abilitiesWith = (...args: string[]) =>
+      gguf.abilities?.(SlotName.parse('primary'), specOf('primary', { model: { default: CAUSAL.id, args } }), CAUSAL);
+    expect(abilitiesWith('--mmproj', '/p.gguf')).toEqual({ structured_output: true });
+    expect(abilitiesWith('--mmap')).toEqual({ structured_output: true, vision: false, audio: false });
   });
 
   test.each(['chat', 'completion', 'embedding', 'rerank', 'speech'] as const)(

@@ -7,10 +7,10 @@ import { ggufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import { ggufTraits } from '../../../src/providers/gguf/gguf-format.ts';
 import { parseGgufHeader } from '../../../src/providers/gguf/decide/parse-gguf-header.ts';
 
-const contentsOf = (bytes: Uint8Array, projector?: string): ModelContents => {
+const contentsOf = (bytes: Uint8Array, projector?: string, values: ReadonlyMap<string, boolean> = new Map()): ModelContents => {
   const parsed = parseGgufHeader(bytes);
   if (parsed.kind !== 'header') throw new Error(parsed.kind);
-  return ggufContents([parsed.header], projector === undefined ? undefined : { name: projector, sizeBytes: 1 });
+  return ggufContents([parsed.header], projector === undefined ? undefined : { name: projector, sizeBytes: 1, values });
 };
 const TEMPLATE = text('{% if tools %}<tool_call>{% endif %}<think>');
 const experts = encodeGguf({
@@ -30,6 +30,18 @@ test.each<readonly [string, ModelContents, unknown]>([
     'a mixture of experts with tools, thinking and a projector',
     contentsOf(experts, 'mmproj-F16.gguf'),
     { quantization: 'Q4_K_M', context: 40_960, experts: { total: 128, active: 8 }, abilities: ['tools', 'thinking', 'vision'] },
+  ],
+  [
+    'the same with a projector for recordings alone',
+    contentsOf(
+      experts,
+      'mmproj-F16.gguf',
+      new Map([
+        ['clip.has_vision_encoder', false],
+        ['clip.has_audio_encoder', true],
+      ]),
+    ),
+    expect.objectContaining({ abilities: ['tools', 'thinking', 'audio'] }),
   ],
   ['the same without a projector', contentsOf(experts), expect.objectContaining({ abilities: ['tools', 'thinking'] })],
   ['a model that embeds', contentsOf(encodeDemoModel('demo-embed')), expect.objectContaining({ pooling: 'mean', abilities: [] })],

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { DEMO_MODEL_IDS, DEMO_SENTENCES, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 import { encodeEmbedder } from '../../../toolboxes/demo/demo-embedder.ts';
+import { OPENAI } from '../../../src/gateway/route/decide/dialects.ts';
+import { judgeAnswer } from '../../../src/gateway/upstream/decide/judge-answer.ts';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { startServer, type RunningServer, type ServerKind } from './running-server.ts';
 
@@ -192,6 +194,41 @@ export function serverContract(kind: ServerKind): void {
     expect([422, 501]).toContain(answers.lacking.status);
     for (const { status, body } of Object.values(answers))
       expect(body).toMatchObject({ error: { code: status, message: expect.any(String) } });
+  });
+
+  test('answers mistakes of clients with errors that the gateway knows as such', async () => {
+    const text = { type: 'text', text: 'Hi' };
+    const chat = (part: object) => ({ messages: [{ role: 'user', content: [text, part] }] });
+    const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const image = chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } });
+    const seen = { type: 'input_image', image_url: `data:image/png;base64,${pixel}` };
+    const sound = chat({ type: 'input_audio', input_audio: { data: 'UklGRiQAAABXQVZF', format: 'wav' } });
+    const long = 'word '.repeat(20_000);
+    const cases: readonly (readonly [string, RunningServer, string, object, RegExp])[] = [
+      ['an image', fox, '/v1/chat/completions', image, /^model\.(?:no_vision|unsupported)$/],
+      ['a recording', fox, '/v1/chat/completions', sound, /^model\.(?:no_audio|unsupported)$/],
+      ['a video', fox, '/v1/chat/completions', chat({ type: 'video_url', video_url: { url: 'data:,' } }), /^model\.unsupported$/],
+      ['an image of the Responses API', fox, '/v1/responses', { input: [{ role: 'user', content: [seen] }] }, /^model\./],
+      ['a long chat', fox, '/v1/chat/completions', { messages: [{ role: 'user', content: long }] }, /^context_length_exceeded$/],
+      ['a long prompt', fox, '/v1/completions', { prompt: long }, /^context_length_exceeded$/],
+      ['a long text', embed, '/v1/embeddings', { input: long }, /^context_length_exceeded$/],
+      ['no messages', fox, '/v1/chat/completions', {}, /^(?:null|request\.invalid)$/],
+      ['no messages of the Messages API', fox, '/v1/messages', {}, /^(?:model\.unsupported|request\.invalid)$/],
+      ['wrong messages', fox, '/v1/chat/completions', { messages: 'Hi' }, /^null$/],
+      ['a message without a role', fox, '/v1/chat/completions', { messages: [{ content: 'Hi' }] }, /^(?:null|request\.invalid)$/],
+      ['a tool that is none', fox, '/v1/chat/completions', { ...chat(text), tools: [{}] }, /^(?:model\.unsupported|request\.invalid)$/],
+      ['no prompt', fox, '/v1/completions', {}, /^null$/],
+      ['no input', embed, '/v1/embeddings', {}, /^null$/],
+      ['embeddings', fox, '/v1/embeddings', { input: 'x' }, /^model\.unsupported$/],
+    ];
+    for (const [name, server, route, body, code] of cases) {
+      const plan = gguf.infer({ method: 'POST', path: route, capability: 'chat' }, ['chat']);
+      const answer = await post(server, route, body);
+      const mistakes = plan.kind === 'forward' ? plan.mistakes : [];
+      const verdict = judgeAnswer({ status: answer.status, text: JSON.stringify(answer.body), mistakes }, OPENAI, 'req');
+      expect({ name, ...verdict }).toMatchObject({ name, kind: 'error', status: 400 });
+      expect(String(verdict.kind === 'error' ? verdict.body.error.code : verdict.kind)).toMatch(code);
+    }
   });
 
   test('returns the name of its model but no path of the host', async () => {

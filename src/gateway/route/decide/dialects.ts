@@ -66,6 +66,9 @@ function typeOf(status: number): string {
   return TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
+/** Its clients show `error` only if it is a string. */
+export const OLLAMA: Dialect = { errorBody: ({ message }) => ({ error: message }) };
+
 /** Cohere's `/v2/rerank`, whose requests are the same as on the other rerank paths. */
 export const COHERE: Dialect = {
   errorBody: (error, _status, requestId) => ({ id: requestId, message: error.message, error }),

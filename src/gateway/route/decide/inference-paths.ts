@@ -1,6 +1,7 @@
 /** The inference paths: their requests go to a slot with the body unchanged. */
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
-import { ANTHROPIC, COHERE, OPENAI, type Dialect } from './dialects.ts';
+import { nearestWord } from '../../../schema/words/nearest-word.ts';
+import { ANTHROPIC, COHERE, OLLAMA, OPENAI, type Dialect } from './dialects.ts';
 
 export interface InferencePath {
   readonly path: string;
@@ -41,9 +42,29 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));
 
-/** The dialect of a route, also of one that is no inference path. */
+/** The dialect of a path, also of one that is no inference path. */
 export function dialectOf(path: string): Dialect {
-  return DIALECTS.get(path) ?? OPENAI;
+  return DIALECTS.get(path) ?? (OLLAMA_PATH.test(path) ? OLLAMA : OPENAI);
+}
+
+const OLLAMA_PATH = /^\/api\/(?:blobs\/.*|chat|copy|create|delete|embed|embeddings|generate|ps|pull|push|show|tags|version)$/;
+
+/** Paths of Ollama, and of probes, with the path here that does the same. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['/api/chat', '/v1/chat/completions'],
+  ['/api/generate', '/v1/completions'],
+  ['/api/embed', '/v1/embeddings'],
+  ['/api/embeddings', '/v1/embeddings'],
+  ...['/api/tags', '/api/show'].map((path) => [path, '/v1/models'] as const),
+  ...['/api/ps', '/api/version'].map((path) => [path, '/api/status'] as const),
+  ...['/health', '/healthz', '/livez', '/readyz', '/ping', '/v1/health'].map((path) => [path, '/api/health/system'] as const),
+]);
+
+/** The path that a client meant, which may lack `/v1` or have more in front of it. `known`: paths of routes. */
+export function nearestPath(asked: string, known: readonly string[]): string | undefined {
+  const path = asked.replace(/\/+$/, '');
+  const ends = known.filter((each) => each.startsWith('/v1/') && path.endsWith(each.slice('/v1'.length)));
+  return ELSEWHERE.get(path) ?? ends.toSorted((one, other) => other.length - one.length)[0] ?? nearestWord(path, known);
 }
 
 /** The slot used if a request names no model. */

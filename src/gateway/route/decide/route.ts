@@ -9,7 +9,8 @@
  *   slot.disabled              reconciler/decide/rules/admission.ts: `enabled = false`, or no replicas wanted
  *   slot.insufficient_memory   reconciler/decide/rules/admission.ts: the model does not fit
  *   slot.stalled               reconciler/decide/rules/admission.ts: gave up. Here: its first document is invalid
- *   slot.loading               gateway/traffic/parking.ts: parked for too long, or the service is stopping
+ *   slot.loading               reconciler/decide/rules/admission.ts: model, image or engine cannot be fetched now
+ *                              gateway/traffic/parking.ts: parked for too long, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
  *   server.overloaded          gateway/body/kept-body.ts: bodies; api/server/http-server.ts: connections
  *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
@@ -20,10 +21,11 @@
  */
 import type { Admission, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
-import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { Capability, ChatAbilities } from '../../../schema/slot/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
-import type { Endpoint, InferPlan, InferRequest, Provider } from '../../../providers/provider.ts';
+import type { Endpoint, InferPlan, InferRequest, Provider, ProviderRegistry } from '../../../providers/provider.ts';
+import type { BodyScan } from '../../body/body-scan.ts';
 
 export type RouteDecision =
   | { readonly kind: 'slot'; readonly slot: RoutedSlot }
@@ -35,6 +37,7 @@ export interface Refusal {
   readonly kind: 'refuse';
   readonly code: ErrorCode;
   readonly message: string;
+  readonly param?: string;
 }
 
 export type ForwardPlan =
@@ -50,8 +53,7 @@ const INCAPABLE = 10;
 /** Prefers slots that serve the capability, then open ones, then those worth waiting for. */
 export function route(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
-  const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
-  const candidates = board.names.get(name);
+  const candidates = board.names.get(model ?? DEFAULT_SLOT_OF_CAPABILITY[capability]);
   let best: RoutedSlot | undefined;
   let bestRank = Number.POSITIVE_INFINITY;
   for (const slotName of candidates ?? []) {
@@ -62,18 +64,19 @@ export function route(capability: Capability, path: string, model: string | unde
     best = slot;
     bestRank = rank;
   }
-  if (best === undefined) return unknownName(path, model, name, board);
+  if (best === undefined) return unknownName(capability, path, model, board);
   if (bestRank >= INCAPABLE) return incapable(best, capability, path, board);
   return { kind: 'slot', slot: best };
 }
 
-function unknownName(path: string, model: string | undefined, name: string, board: RoutedView): RouteDecision {
+function unknownName(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
+  const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
   const [, problems] = board.refused.entries().find(([slot]) => slot === name) ?? [];
   if (problems !== undefined) {
     const reason = problems[0]?.message ?? 'it is invalid';
     return { kind: 'refuse', code: 'slot.stalled', message: `The document of slot "${name}" is invalid: ${reason}` };
   }
-  const known = knownNames(board);
+  const known = knownNames(capability, board);
   const message =
     model === undefined
       ? `The default slot "${name}" of "${path}" does not exist: send "model"; ${known}`
@@ -82,27 +85,61 @@ function unknownName(path: string, model: string | undefined, name: string, boar
 }
 
 function incapable(slot: RoutedSlot, capability: Capability, path: string, board: RoutedView): RouteDecision {
-  const able = [...board.slots.values()].filter((other) => other.capabilities.includes(capability)).map((other) => `"${other.name}"`);
   const serves = slot.capabilities.length === 0 ? 'nothing yet' : slot.capabilities.join(', ');
-  const instead = able.length === 0 ? 'no slot does' : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
-  return {
-    kind: 'refuse',
-    code: 'model.unsupported',
-    message: `Slot "${slot.name}" with model "${slot.spec.model.default}" serves ${serves}, not ${capability} ("${path}"): ${instead}`,
-  };
+  const instead = useOneOf(board, (other) => other.capabilities.includes(capability)) ?? 'no slot does';
+  const message = `${describe(slot)} serves ${serves}, not ${capability} ("${path}"): ${instead}`;
+  return { kind: 'refuse', code: 'model.unsupported', message };
 }
 
-function knownNames(board: RoutedView): string {
-  const { names } = board;
-  if (names.size === 0) return 'no slot is configured yet';
-  const listed = names
-    .keys()
-    .take(LISTED_NAMES)
-    .map((name) => `"${name}"`)
-    .toArray()
-    .join(', ');
-  const more = names.size > LISTED_NAMES ? ` and ${names.size - LISTED_NAMES} more` : '';
-  return `known models: ${listed}${more}`;
+const MEDIA = { vision: ['model.no_vision', 'images'], audio: ['model.no_audio', 'audio'] } as const;
+
+/** Refuses what the model is known not to do, before the request waits for it or is sent. */
+export function refuseUse(
+  { media, dimensions }: Pick<BodyScan, 'media' | 'dimensions'>,
+  { capability, slot }: { readonly capability: Capability; readonly slot: RoutedSlot },
+  board: RoutedView,
+  providers: ProviderRegistry,
+): Refusal | undefined {
+  for (const [ability, param] of media ?? []) {
+    if (chatAbilities(providers, slot)[ability] !== false) continue;
+    const [code, what] = MEDIA[ability];
+    const instead = useOneOf(board, (other) => chatAbilities(providers, other)[ability] === true) ?? 'send text only';
+    return { kind: 'refuse', code, message: `${describe(slot)} takes no ${what}: ${instead}`, param };
+  }
+  if (dimensions === undefined || capability !== 'embedding' || slot.model === undefined) return undefined;
+  const own = providers[slot.spec.provider]?.models.describe?.(slot.model.contents ?? {}).dimensions;
+  if (dimensions === own) return undefined;
+  const length = own === undefined ? '' : `, which have ${own}`;
+  const message = `${describe(slot)} cannot change the length of its embeddings${length}: leave out "dimensions"`;
+  return { kind: 'refuse', code: 'model.unsupported', message, param: 'dimensions' };
+}
+
+const describe = ({ name, spec }: RoutedSlot): string => `Slot "${name}" with model "${spec.model.default}"`;
+
+function useOneOf({ slots }: RoutedView, isAble: (slot: RoutedSlot) => boolean): string | undefined {
+  const able = [...slots.values()].filter(isAble).map(({ name }) => `"${name}"`);
+  return able.length === 0 ? undefined : `use ${able.slice(0, LISTED_NAMES).join(', ')}`;
+}
+
+/** Unknown for a provider that throws, and while the model is not known. */
+export function chatAbilities(providers: ProviderRegistry, { name, spec, model, capabilities }: RoutedSlot): ChatAbilities {
+  if (model === undefined || !capabilities.includes('chat')) return {};
+  try {
+    return providers[spec.provider]?.abilities?.(name, spec, model) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function knownNames(capability: Capability, { names, slots }: RoutedView): string {
+  const able = names
+    .entries()
+    .filter(([, serving]) => serving.some((name) => slots.get(name)?.capabilities.includes(capability)))
+    .map(([name]) => `"${name}"`)
+    .toArray();
+  if (able.length === 0) return names.size === 0 ? 'no slot is configured yet' : `no slot serves ${capability}`;
+  const more = able.length > LISTED_NAMES ? ` and ${able.length - LISTED_NAMES} more` : '';
+  return `models for ${capability}: ${able.slice(0, LISTED_NAMES).join(', ')}${more}`;
 }
 
 /** Asks the provider of the slot. A provider that throws fails only this request. */

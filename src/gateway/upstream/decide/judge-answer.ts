@@ -1,6 +1,7 @@
 /** Judges an upstream's answer: normalised errors, answers to translate, and token counts. Pure. */
 import type { ErrorBody } from '../../../schema/words/error-codes.ts';
 import type { Dialect } from '../../route/decide/dialects.ts';
+import type { ClientMistake } from '../../../providers/provider.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
@@ -8,7 +9,8 @@ import { shorten } from '../../../schema/words/nearest-word.ts';
 type Verdict =
   /** The request was not processed and may be sent again; `body` is the answer if it cannot be. */
   | { readonly kind: 'loading'; readonly body: ErrorBody }
-  | { readonly kind: 'error'; readonly body: ErrorBody }
+  /** `status`: to send, which may be another one than the upstream's. */
+  | { readonly kind: 'error'; readonly status: number; readonly body: ErrorBody }
   | { readonly kind: 'translated'; readonly body: object }
   | { readonly kind: 'unusable'; readonly message: string };
 
@@ -24,13 +26,19 @@ const KNOWN_CODES: Readonly<Record<string, string>> = {
   exceed_context_size_error: 'context_length_exceeded',
   not_supported_error: 'model.unsupported',
 };
+/** Clients send a request again for 422 (LangChain) and 501 (all). */
+const MISTAKE_STATUS = 400;
 /** An event whose data is an object that begins with `error`, as no event of the Messages API does. */
 const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?\n\r?\n/gm;
 const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
 const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
 
 export function judgeAnswer(
-  { status, text }: { readonly status: number; readonly text: string },
+  {
+    status,
+    text,
+    mistakes = [],
+  }: { readonly status: number; readonly text: string; readonly mistakes?: readonly ClientMistake[] | undefined },
   { translateAnswer }: Dialect,
   requestId: string,
 ): Verdict {
@@ -38,7 +46,12 @@ export function judgeAnswer(
     return unusable(`The upstream answered an inference request with status ${status}, which is not supported`);
   if (status >= 400) {
     const body = normaliseUpstreamError(status, text);
-    return { kind: isStillLoading(status, body) ? 'loading' : 'error', body };
+    const mistake = mistakes.find((known) => isMistake(known, body));
+    if (mistake !== undefined) {
+      const error = { ...body.error, type: 'invalid_request_error', code: mistake.code };
+      return { kind: 'error', status: MISTAKE_STATUS, body: { error } };
+    }
+    return isStillLoading(status, body) ? { kind: 'loading', body } : { kind: 'error', status, body };
   }
   const body = translateAnswer?.(parseJson(text), requestId);
   return body === undefined
@@ -87,6 +100,10 @@ function normaliseUpstreamError(status: number, body: string): ErrorBody {
       origin: 'upstream',
     },
   };
+}
+
+function isMistake({ message, type }: ClientMistake, { error }: ErrorBody): boolean {
+  return (type === undefined || type === error.type) && (message === undefined || message.test(error.message));
 }
 
 /** llama.cpp refused the request because its model is not in memory yet. The request may be sent again. */

@@ -43,6 +43,9 @@ const Contents = z.object({
   thinking: Flag,
   projector: z.string().optional(),
   projectorBytes: Count,
+  /** The projector takes images, and recordings. Absent where only its name is known. */
+  sees: Flag,
+  hears: Flag,
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
 /** Absent: unknown. */
@@ -83,7 +86,7 @@ export const isProjector = (header: GgufHeader): boolean => header.values.get('g
 
 export function ggufContents(
   headers: readonly GgufHeader[],
-  projector?: { readonly name: string; readonly sizeBytes: number },
+  projector?: { readonly name: string; readonly sizeBytes: number; readonly values: GgufHeader['values'] },
 ): GgufContents {
   const [first] = headers;
   if (first === undefined) return {};
@@ -115,7 +118,13 @@ export function ggufContents(
     ...templateFacts(first.values),
     projector: projector?.name,
     projectorBytes: projector?.sizeBytes,
+    ...(projector === undefined ? {} : mediaOf(projector.values)),
   };
+}
+
+/** Projectors from before recordings say nothing about them. */
+function mediaOf(values: GgufHeader['values']): Pick<GgufContents, 'sees' | 'hears'> {
+  return { sees: values.get('clip.has_vision_encoder') !== false, hears: values.get('clip.has_audio_encoder') === true };
 }
 
 const positive = (count: number | undefined): number | undefined => (count === 0 ? undefined : count);

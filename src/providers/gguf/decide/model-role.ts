@@ -1,5 +1,5 @@
 /** Role of llama-server, which accepts any request, even if the model then returns garbage or crashes. Pure. */
-import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import type { Capability, ChatAbilities } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { POOLINGS, serverOptions, type Pooling } from './server-options.ts';
@@ -32,6 +32,18 @@ export function roleOf(slot: string, spec: SlotSpec, model: GgufModel): Role {
   // A causal model that embeds without pooling crashes with the first chat request.
   const capabilities = pooling === 'none' || pooling === 'rank' ? [] : [...GENERATES, ...pooled(pooling)];
   return { start: 'embed', pooling, capabilities };
+}
+
+const NAMES_PROJECTOR = /^(?:-mmu?|--mmproj(?:-url)?|LLAMA_ARG_MMPROJ(?:_URL)?)$/;
+
+/** llama-server constrains the output of any model. A projector that arguments or environment name was not read. */
+export function chatAbilities(slot: string, spec: SlotSpec, model: GgufModel): ChatAbilities {
+  const { architecture, chatTemplate, tools, thinking, sees = true, hears } = model;
+  const isNamed = [...spec.model.args, ...Object.keys(spec.env)].some((word) => NAMES_PROJECTOR.test(word));
+  const projector = roleOf(slot, spec, model).start === 'generate' ? model.projector : undefined;
+  const media = projector === undefined ? { vision: false, audio: false } : { vision: sees, audio: hears };
+  const isKnown = !isNamed && (projector !== undefined || architecture !== undefined);
+  return { structured_output: true, ...(chatTemplate === undefined ? {} : { tools, thinking }), ...(isKnown ? media : {}) };
 }
 
 const pooled = (pooling: Pooling): readonly Capability[] => (pooling === 'none' || pooling === 'rank' ? [] : ['embedding']);

@@ -24,8 +24,15 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
   const refused = refuseForever(view);
   if (refused !== undefined) return refused;
   const mayCome = starting !== undefined || unprobed !== undefined;
-  return stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome) ? refuseStalled(view.slot.name, stuck) : { kind: 'park' };
+  if (stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome)) return refuseStalled(view.slot.name, stuck);
+  if (stuck?.kind === 'waiting' && !mayCome && FETCHES.has(stuck.reason)) {
+    return { kind: 'refuse', code: 'slot.loading', message: `Slot "${view.slot.name}" cannot load: ${stuck.message}; it is tried again` };
+  }
+  return stuck === undefined ? { kind: 'park' } : { kind: 'park', because: stuck.message };
 }
+
+/** Nothing that a client waits for changes while these fail, and the next attempts are further and further apart. */
+const FETCHES: ReadonlySet<string> = new Set(['ModelPullFailed', 'ImagePullFailed', 'EngineInstallFailed']);
 
 /**
  * Refuses the requests of a slot that its spec keeps down; undefined where a request may start it. One that loads on

@@ -39,6 +39,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   templateBroken,
   failedFinally,
   answersNonsense,
+  argumentsRefused,
   crashLooping,
   backingOff,
   startingAgain,
@@ -118,6 +119,17 @@ function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined 
 
 /** How much of a log line a message quotes. */
 const QUOTED_CHARACTERS = 200;
+/** As programs write it that know none of their arguments, or no longer. */
+const REFUSED_ARGUMENT = /\b(?:invalid|unknown|unrecogni[sz]ed|unexpected) (?:argument|option|flag)|^(?:error: )?remove the argument\b/i;
+
+/** Starting it again would not change its answer. */
+function argumentsRefused({ failures, leads }: SlotView): Gate | undefined {
+  const last = failures.at(-1);
+  const line = last?.kind === 'crash' ? last.logTail?.findLast(({ text }) => REFUSED_ARGUMENT.test(text)) : undefined;
+  if (line === undefined || !leads) return undefined;
+  const message = `The server refuses its arguments: "${line.text.trim().slice(0, QUOTED_CHARACTERS)}"; correct "model.args" of the slot`;
+  return { kind: 'stalled', reason: 'StartFailed', message };
+}
 
 /** A follower counts crashes only to have the count when it becomes the leader. */
 export function crashLooping({ failures, slot, leads, network }: SlotView): Gate | undefined {

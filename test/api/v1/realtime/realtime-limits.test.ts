@@ -126,7 +126,7 @@ describe('the request', () => {
   test.each([
     ['another intent', '/v1/realtime?intent=conversation', '400', 'request.invalid'],
     ['an unknown model', '/v1/realtime?model=gpt-realtime', '404', 'model.not_found'],
-    ['a model that does not transcribe', '/v1/realtime?model=chatty', '422', 'model.unsupported'],
+    ['a model that does not transcribe', '/v1/realtime?model=chatty', '400', 'model.unsupported'],
   ])('is refused with %s', async (_, path, status, code) => {
     expect(await refusal([], {}, path)).toMatch(new RegExp(`Error: ${status} .*"code":"${code}"`));
   });

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { route, type RouteDecision } from '../../../../src/gateway/route/decide/route.ts';
+import { refuseUse, route, type RouteDecision } from '../../../../src/gateway/route/decide/route.ts';
+import { nearestPath } from '../../../../src/gateway/route/decide/inference-paths.ts';
+import type { ProviderRegistry } from '../../../../src/providers/provider.ts';
 import { EMPTY_BOARD } from '../../../../src/reconciler/board.ts';
-import { boardView, DISABLED, OPEN, PARK, slotName, type SlotSketch } from '../../support/board-fixture.ts';
+import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
+import { boardSlot, boardView, DISABLED, OPEN, PARK, slotName, type SlotSketch } from '../../support/board-fixture.ts';
 
 const chat = (model: string | undefined, ...slots: SlotSketch[]): RouteDecision =>
   route('chat', '/v1/chat/completions', model, boardView(1, slots));
@@ -29,6 +32,18 @@ describe('route()', () => {
     const decision = chat('gpt-9', { name: 'primary', model: 'a', aliases: ['b'] });
     expect(decision).toMatchObject({ kind: 'refuse', code: 'model.not_found' });
     expect(decision.kind === 'refuse' && decision.message).toMatch(/"gpt-9".*"primary".*"a".*"b"/);
+  });
+
+  test('lists only the names of slots that serve the capability, with aliases', () => {
+    const slots: SlotSketch[] = [
+      { name: 'embed', model: 'e', capabilities: ['embedding'] },
+      { name: 'primary', model: 'a', aliases: ['gpt-4'], capabilities: ['chat'] },
+    ];
+    const decision = route('embedding', '/v1/embeddings', 'gpt-9', boardView(1, slots));
+    expect(decision).toMatchObject({ message: 'Model "gpt-9" does not exist; models for embedding: "embed", "e"' });
+    expect(chat('gpt-9', ...slots)).toMatchObject({ message: 'Model "gpt-9" does not exist; models for chat: "primary", "a", "gpt-4"' });
+    const other = route('image', '/v1/images/generations', 'x', boardView(1, slots));
+    expect(other).toMatchObject({ message: 'Model "x" does not exist; no slot serves image' });
   });
 
   test('does not repeat a long name in full', () => {
@@ -90,4 +105,75 @@ describe('route()', () => {
       }),
     );
   });
+});
+
+describe('refuseUse()', () => {
+  const providers: ProviderRegistry = {
+    gguf: {
+      ...PLAIN_PROVIDER,
+      models: { ...PLAIN_PROVIDER.models, describe: ({ dimensions }) => ({ dimensions: Number(dimensions) }) },
+      abilities(_name, _spec, { contents: { sees, hears, breaks } = {} }) {
+        if (breaks === true) throw new Error('broken');
+        return { vision: sees === undefined ? undefined : sees === true, audio: hears === true };
+      },
+    },
+  };
+  const refusal = (
+    used: Parameters<typeof refuseUse>[0],
+    capability: 'chat' | 'embedding',
+    ...[own = { name: 'a' }, ...others]: SlotSketch[]
+  ) => refuseUse(used, { capability, slot: boardSlot(own) }, boardView(1, [own, ...others]), providers);
+  const IMAGE = { media: new Map([['vision', 'messages[0].content[1].image_url']] as const) };
+  const SOUND = { media: new Map([['audio', 'messages[0].content[0].input_audio']] as const) };
+
+  test('refuses images and recordings for a model that is known to take none, and names slots that do', () => {
+    const blind: SlotSketch = { name: 'primary', model: 'text', contents: { sees: false } };
+    expect(refusal(IMAGE, 'chat', blind)).toEqual({
+      kind: 'refuse',
+      code: 'model.no_vision',
+      param: 'messages[0].content[1].image_url',
+      message: 'Slot "primary" with model "text" takes no images: send text only',
+    });
+    expect(refusal(IMAGE, 'chat', blind, { name: 'eyes', contents: { sees: true } })?.message).toMatch(/takes no images: use "eyes"$/);
+    expect(refusal(SOUND, 'chat', blind)).toMatchObject({ code: 'model.no_audio', param: 'messages[0].content[0].input_audio' });
+  });
+
+  test.each<[string, SlotSketch]>([
+    ['takes them', { name: 'a', contents: { sees: true } }],
+    ['may take them', { name: 'a', contents: {} }],
+    ['is not known', { name: 'a' }],
+    ['cannot be judged', { name: 'a', contents: { breaks: true } }],
+  ])('lets images through to a model that %s', (_, slot) => {
+    expect(refusal(IMAGE, 'chat', slot)).toBeUndefined();
+  });
+
+  test('refuses another length of embeddings than that of the model, and nothing else', () => {
+    const slot: SlotSketch = { name: 'embed', model: 'e', capabilities: ['chat', 'embedding'], contents: { dimensions: 768 } };
+    expect(refusal({ dimensions: 768 }, 'embedding', slot)).toBeUndefined();
+    expect(refusal({ dimensions: 256 }, 'chat', slot)).toBeUndefined();
+    expect(refusal({}, 'embedding', slot)).toBeUndefined();
+    expect(refusal({ dimensions: 256 }, 'embedding', slot)).toMatchObject({
+      code: 'model.unsupported',
+      param: 'dimensions',
+      message: 'Slot "embed" with model "e" cannot change the length of its embeddings, which have 768: leave out "dimensions"',
+    });
+  });
+});
+
+describe('nearestPath()', () => {
+  const known = ['/v1/models', '/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/api/status', '/api/health/system'];
+  test.each([
+    ['/chat/completions', '/v1/chat/completions'],
+    ['/completions', '/v1/completions'],
+    ['/v1/v1/models', '/v1/models'],
+    ['/openai/v1/chat/completions/', '/v1/chat/completions'],
+    ['/openai/deployments/gpt/chat/completions', '/v1/chat/completions'],
+    ['/v1/chat/completion', '/v1/chat/completions'],
+    ['/v1/embedings', '/v1/embeddings'],
+    ['/health', '/api/health/system'],
+    ['/api/tags', '/v1/models'],
+    ['/something/else', undefined],
+    ['/__proto__', undefined],
+    ['', undefined],
+  ])('of "%s" is "%s"', (asked, path) => expect(nearestPath(asked, known)).toBe(path));
 });
