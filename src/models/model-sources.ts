@@ -2,7 +2,6 @@
  * Resolves a model name to the source of its files: an id of the catalogue, a name on the Hub, or a name that was
  * pulled or imported. A name on the Hub is resolved at its first pull and kept as a pin.
  */
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -13,6 +12,7 @@ import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import type { Pin, PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
 import { createPins, type Pins } from './pins.ts';
+import { readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { writeStoreFile } from './download/disk-room.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
@@ -126,7 +126,7 @@ const FILE = '.svc/accepted-licenses.json';
 export function createLicenses(root: string, fromSettings: readonly string[]): Licenses {
   const file = path.join(root, FILE);
   const read = async (): Promise<z.output<typeof Accepted>> =>
-    Accepted.safeParse(parseJson(await readFile(file, 'utf8').catch(() => '[]'))).data ?? [];
+    Accepted.safeParse(parseJson(await readRegularFile(file).catch(() => '[]'))).data ?? [];
   return {
     async accepted() {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
