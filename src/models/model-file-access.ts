@@ -2,8 +2,10 @@
  * Gives a provider limited access to the files of a model. Remembers what it read, so that the result holds until one
  * of these files changes.
  */
-import { open, readdir, realpath, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { openRegularFile } from '../files/regular-file.ts';
 import type { ModelFiles } from '../providers/provider.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
@@ -24,6 +26,8 @@ export interface SeenFile {
 
 interface OpenModelFiles extends ModelFiles {
   seen(): readonly SeenFile[];
+  /** Changes when a file that was read is replaced or written. */
+  version(): string;
 }
 
 /** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
@@ -75,6 +79,11 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
         count(length);
         return readBytesOf(file, offset, length);
       }),
+    version() {
+      // The number of a device changes when it is mounted again.
+      const parts = [...stamps].map(([name, stamp]) => `${name} ${stamp.slice(stamp.indexOf(' '))}`).toSorted();
+      return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 12);
+    },
     seen(): readonly SeenFile[] {
       const files = [...stamps].map(([name, stamp]) => ({
         isUnchanged: async () => (await stampOf(placeOf(name).file).catch(() => '')) === stamp,
@@ -108,20 +117,16 @@ async function stampOf(file: string): Promise<string> {
 }
 
 async function readBytesOf(file: string, offset: number, length: number): Promise<Uint8Array> {
-  const handle = await open(file, 'r');
-  try {
-    const { size } = await handle.stat();
-    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
-    let filled = 0;
-    while (filled < buffer.length) {
-      const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, offset + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return buffer.subarray(0, filled);
-  } finally {
-    await handle.close();
+  await using handle = await openRegularFile(file, { mostBytes: Number.POSITIVE_INFINITY });
+  const { size } = await handle.stat();
+  const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
+  let filled = 0;
+  while (filled < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, offset + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
   }
+  return buffer.subarray(0, filled);
 }
 
 interface RealPlace {

@@ -39,6 +39,8 @@ export interface ModelFacts {
   readonly contents?: ModelContents | undefined;
   /** Kind of model for lists, e.g. `llama`. */
   readonly family?: string | undefined;
+  /** Changes when its files are replaced. Undefined: unknown. */
+  readonly version?: string | undefined;
   /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
 }
