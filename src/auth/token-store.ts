@@ -4,11 +4,12 @@
  * nothing: the last valid tokens stay in force, and the log names the problem.
  */
 import { readFileSync, statSync, type BigIntStats } from 'node:fs';
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { lockDirectory } from '../files/directory-lock.ts';
-import { writeFileAtomically, writeJsonAtomically, type FileOwner } from '../files/write-file.ts';
+import { decodeText, OPEN_FLAGS, readRegularFile, refusalOf } from '../files/regular-file.ts';
+import { explainWriteError, writeFileAtomically, writeJsonAtomically, type FileOwner } from '../files/write-file.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
@@ -45,7 +46,6 @@ interface TokenStoreOptions {
 
 /** A file with 50,000 tokens is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024;
-const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** A change takes milliseconds. */
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 10;
@@ -70,7 +70,7 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
   }
 
   function read(facts: BigIntStats): Tokens {
-    const problems = problemsOf(facts);
+    const problems = problemsOf(path, facts);
     const parsed = problems === undefined ? readTokens(path, tables) : ({ ok: false, problems } as const);
     if (parsed.ok) {
       tables = parsed.tables;
@@ -89,21 +89,22 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
         await mkdir(dirname(path), { recursive: true });
         return await withLock(path, async () => await rewrite(path, tables, edit));
       } catch (error) {
-        const fix = FULL.has(codeOf(error)) ? ': free disk space' : '';
-        return refuse(`Cannot write "${path}" (${messageOf(error)})${fix}`);
+        return refuse(`Cannot write "${path}": ${explainWriteError(path, error)}`);
       }
     },
   };
 }
 
-function problemsOf({ mode, size }: BigIntStats): readonly string[] | undefined {
-  if ((mode & 0o022n) !== 0n) return ['Other users could add tokens to the file: make it writable for its owner only ("chmod 600")'];
-  return size > MAX_BYTES ? [`The file has ${size} bytes, and at most ${MAX_BYTES} are read: remove tokens`] : undefined;
+function problemsOf(path: string, facts: BigIntStats): readonly string[] | undefined {
+  const refusal = refusalOf(facts, MAX_BYTES, 'it');
+  if (refusal !== undefined) return [`Cannot read "${path}": ${refusal}`];
+  if ((facts.mode & 0o022n) === 0n) return undefined;
+  return ['Other users could add tokens to the file: make it writable for its owner only ("chmod 600")'];
 }
 
 function readTokens(path: string, known: TokenTables) {
   try {
-    return parseTokenText(readFileSync(path, 'utf8'), path, known);
+    return parseTokenText(decodeText(path, readFileSync(path, { flag: OPEN_FLAGS })), path, known);
   } catch (error) {
     return { ok: false, problems: [`Cannot read "${path}": ${messageOf(error)}`] } as const;
   }
@@ -123,7 +124,7 @@ async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) 
 }
 
 async function readText(path: string): Promise<string | undefined> {
-  return await readFile(path, 'utf8').catch((error: unknown) => {
+  return await readRegularFile(path, { mostBytes: MAX_BYTES }).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   });
@@ -177,7 +178,7 @@ const Uses = z.record(z.string().regex(TOKEN_ID), z.iso.datetime());
 
 /** A file that cannot be read counts as empty: it says nothing that anything depends on. */
 export async function readTokenUse(path: string): Promise<ReadonlyMap<string, number>> {
-  const uses = Uses.safeParse(parseJson(await readFile(path, 'utf8').catch(() => '')));
+  const uses = Uses.safeParse(parseJson(await readRegularFile(path, { mostBytes: MAX_BYTES }).catch(() => '')));
   return new Map(Object.entries(uses.data ?? {}).map(([id, at]) => [id, Date.parse(at)]));
 }
 
@@ -204,7 +205,7 @@ export async function createTokenUse(options: {
       for (const id of uses.keys()) if (!isKnown(id)) uses.delete(id);
       const times = Object.fromEntries([...uses].map(([id, at]) => [id, new Date(at).toISOString()]));
       await writeJsonAtomically(path, times, 0o600).catch((error: unknown) =>
-        log.warn({ file: path }, `Could not record when tokens were last used: ${messageOf(error)}`),
+        log.warn({ file: path }, `Could not record when tokens were last used: ${explainWriteError(path, error)}`),
       );
     },
   };

@@ -4,10 +4,10 @@
  * built-in slots into an empty configuration directory and prints the names of the enabled ones. Invalid settings are
  * printed, and the exit code is 1.
  */
-import { readFileSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
+import { readRegularFile } from '../files/regular-file.ts';
 import { createHardwareProbe } from '../host/hardware/hardware-probe.ts';
 import { downloadBytes } from '../models/catalogue/catalogue.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -19,7 +19,7 @@ import { firstSlots } from './decide/first-slots.ts';
 import { readCatalogue } from './installation.ts';
 
 const [, , action, file = ''] = process.argv;
-const parsed = parseSettings(action === 'listen' ? parseEnv(readFileSync(file, 'utf8')) : process.env);
+const parsed = parseSettings(action === 'listen' ? parseEnv(await readRegularFile(file)) : process.env);
 if (!parsed.ok) {
   for (const problem of parsed.problems) console.error(problem);
   process.exitCode = 1;

@@ -4,13 +4,14 @@
  * Containers on one kernel see it if they share the file. See docs/decisions/0042-one-service-for-each-directory.md.
  * Nothing else in this process may open the lock file: POSIX releases the lock when any descriptor is closed.
  */
-import { appendFile, chown, readFile, stat } from 'node:fs/promises';
+import { appendFile, chown, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
+import { readRegularFile } from './regular-file.ts';
 import { writeJsonAtomically, type FileOwner } from './write-file.ts';
 
 export interface LockOptions {
@@ -46,7 +47,7 @@ const SQLITE_NOTADB = 26;
 export async function lockDirectory({ directory, name, since, owner }: LockOptions): Promise<LockAnswer> {
   const [file, holderFile] = [join(directory, `${name}.lock`), join(directory, `${name}.json`)];
   const taken = take(file);
-  if (taken.kind === 'held') return { kind: 'held', holder: describe(await readFile(holderFile, 'utf8').catch(() => '')) };
+  if (taken.kind === 'held') return { kind: 'held', holder: describe(await readRegularFile(holderFile).catch(() => '')) };
   if (taken.kind === 'unusable') return { kind: 'unusable', message: await explain(file, taken.code) };
   const locked = await identityOf(file);
   const holder = { pid: process.pid, host: hostname(), since: new Date(since).toISOString() } satisfies z.output<typeof Holder>;

@@ -4,12 +4,12 @@
  * files are left alone.
  */
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { lstat, open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
+import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
+import { openRegularFile, UnsuitableFile } from './regular-file.ts';
 import { makeSubdirectory } from './write-file.ts';
 
 export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
@@ -192,13 +192,11 @@ async function writePng(file: string, next: () => Promise<Uint8Array | undefined
 
 /** Undefined if it was removed. Does not follow links. */
 async function openImage(file: string): Promise<OpenImage | undefined> {
-  let handle: FileHandle;
-  try {
-    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return undefined;
+  const handle = await openRegularFile(file, { mostBytes: MOST_IMAGE_BYTES, follow: false }).catch((error: unknown) => {
+    if (error instanceof UnsuitableFile || codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return undefined;
     throw error;
-  }
+  });
+  if (handle === undefined) return undefined;
   const { size } = await handle.stat();
   return {
     sizeBytes: size,

@@ -1,14 +1,10 @@
-/**
- * Reads text files that people edit: limited in size, without blocking on pipes, and with a message for each problem.
- */
-import { isUtf8 } from 'node:buffer';
-import { constants, type BigIntStats } from 'node:fs';
+/** Reads text files that people edit, with a message for each problem. */
+import type { BigIntStats } from 'node:fs';
 import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
 import { codeOf, messageOf } from '../platform/error-text.ts';
+import { isSameValue } from '../schema/words/same-value.ts';
+import { foreignEncoding, OPEN_FLAGS, refusalOf, TEXT_BYTES } from './regular-file.ts';
 import { positionOf, type TextPosition } from './toml/decide/parse-document.ts';
-
-/** Text files have some kilobytes. */
-const MAX_BYTES = 1024 * 1024;
 
 export type TextFile =
   | { readonly kind: 'text'; readonly text: string }
@@ -35,8 +31,9 @@ export type FileStamp = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | '
 export async function readTextFile(path: string): Promise<ReadFile | undefined> {
   let handle: FileHandle;
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for its writer.
-    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const refusal = refusalOf(await stat(path), TEXT_BYTES);
+    if (refusal !== undefined) return unreadable(refusal);
+    handle = await open(path, OPEN_FLAGS);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') {
       const link = await lstat(path).catch(() => undefined);
@@ -55,9 +52,8 @@ export async function readTextFile(path: string): Promise<ReadFile | undefined> 
 
 async function readHandle(handle: FileHandle): Promise<ReadFile> {
   const before = await handle.stat({ bigint: true });
-  if (before.isDirectory()) return unreadable('This is a directory, not a file; move it elsewhere');
-  if (!before.isFile()) return unreadable('This is not a regular file; replace it');
-  if (before.size > MAX_BYTES) return unreadable(`This file has ${before.size} bytes, more than 1 MiB; make it smaller`);
+  const refusal = refusalOf(before, TEXT_BYTES);
+  if (refusal !== undefined) return unreadable(refusal);
   const size = Number(before.size);
   const buffer = Buffer.alloc(size + 1);
   const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0);
@@ -67,14 +63,10 @@ async function readHandle(handle: FileHandle): Promise<ReadFile> {
   return changedMeanwhile ? read : { ...read, stamp: after };
 }
 
+const STAMP = ['ino', 'mtimeNs', 'ctimeNs', 'size', 'dev'] as const satisfies readonly (keyof FileStamp)[];
+
 function isSameStamp(left: FileStamp, right: FileStamp): boolean {
-  return (
-    left.ino === right.ino &&
-    left.mtimeNs === right.mtimeNs &&
-    left.ctimeNs === right.ctimeNs &&
-    left.size === right.size &&
-    left.dev === right.dev
-  );
+  return STAMP.every((field) => left[field] === right[field]);
 }
 
 /** Unix milliseconds. */
@@ -83,8 +75,9 @@ function msOf(ns: bigint): number {
 }
 
 function decode(bytes: Buffer): TextFile {
-  if (isUtf8(bytes)) return { kind: 'text', text: bytes.toString('utf8') };
-  return { kind: 'unreadable', message: 'This file is not valid UTF-8; save it as UTF-8', ...invalidUtf8Position(bytes) };
+  const encoding = foreignEncoding(bytes);
+  if (encoding === undefined) return { kind: 'text', text: bytes.toString('utf8') };
+  return { kind: 'unreadable', message: `This file is ${encoding}; save it as UTF-8`, ...invalidUtf8Position(bytes) };
 }
 
 function unreadable(message: string): ReadFile {
@@ -166,7 +159,7 @@ export function createTextFileMemory({
         remembered.delete(path);
         return undefined;
       }
-      const known = last !== undefined && isSameFile(last.read, read) ? { ...read, file: last.read.file } : read;
+      const known = last !== undefined && isSameValue(last.read.file, read.file) ? { ...read, file: last.read.file } : read;
       const stamp = read.stamp !== undefined && isSettled(read.stamp, wallReadAt) ? read.stamp : undefined;
       remembered.set(path, { read: known, stamp, readAt });
       return known;
@@ -184,9 +177,4 @@ async function describe(path: string): Promise<FileStamp | undefined> {
 /** Whether a later write is certain to change the stamp. A time in the future means that a clock is wrong. */
 function isSettled({ mtimeNs, ctimeNs }: FileStamp, wallReadAt: number): boolean {
   return wallReadAt - Math.max(msOf(mtimeNs), msOf(ctimeNs)) > UNCERTAIN_MS;
-}
-
-function isSameFile({ file: before }: ReadFile, { file }: ReadFile): boolean {
-  if (before.kind === 'text') return file.kind === 'text' && before.text === file.text;
-  return file.kind === 'unreadable' && before.message === file.message && before.line === file.line && before.column === file.column;
 }

@@ -2,7 +2,7 @@
  * Writes changed statuses to `<state>/status/<slot>.json` and appends to timelines: for users, scripts and the next
  * start.
  */
-import { readdir, rm, readFile } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Report } from '../reconciler/ports.ts';
@@ -19,8 +19,9 @@ import {
 } from '../schema/status/slot-status.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { appendTimeline, removeOldTimelines } from './timeline-files.ts';
-import { writeJsonAtomically, listDirectory } from './write-file.ts';
+import { readRegularFile } from './regular-file.ts';
+import { appendTimeline, removeOldTimelines, timelinePath } from './timeline-files.ts';
+import { createWriteLog, listDirectory, syncDirectory, writeJsonAtomically, type Disk } from './write-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { parseReason } from '../schema/status/reasons.ts';
 
@@ -30,6 +31,8 @@ interface StatusFilesOptions {
   /** `<state>/timelines`. */
   readonly timelineDirectory: string;
   readonly log: SourceLog;
+  /** Default: the system's. */
+  readonly disk?: Disk;
 }
 
 /** Pending writes: the newest status of each slot, and all timeline entries. */
@@ -41,30 +44,48 @@ interface Backlog {
 
 /** Limits memory while the disk refuses writes; the oldest entries of a slot are dropped. */
 const MAX_WAITING_ENTRIES = 10_000;
+/** Most that a power failure takes from a timeline. Syncing each entry would cost more than writing it (ADR 0113). */
+const SYNC_EVERY_MS = 5000;
 
-export function createStatusFiles({ statusDirectory, timelineDirectory, log }: StatusFilesOptions) {
+export function createStatusFiles({ statusDirectory, timelineDirectory, log, disk }: StatusFilesOptions) {
   const known = new Map<SlotName, SlotStatus>();
   let backlog: Backlog = { statuses: new Map(), entries: new Map() };
   let working: Promise<void> | undefined;
-  let failing = false;
+  const writes = createWriteLog(log);
   let swept = false;
+  /** Timelines written since the last sync. */
+  const unsynced = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
   /** The slots of the last report. */
   let present: ReadonlySet<SlotName> = new Set();
   let leaving = false;
 
   const hasBacklog = (): boolean => backlog.statuses.size + backlog.entries.size > 0;
-  const attempt = async (what: string, work: () => Promise<void>): Promise<boolean> => {
-    try {
-      await work();
-      if (failing) log.info({}, 'The state directory can be written again');
-      failing = false;
-      return true;
-    } catch (error) {
-      // Logged once: a full disk stays full.
-      if (!failing) log.warn({ error: messageOf(error) }, `Writing ${what} failed; it is tried again until it succeeds`);
-      failing = true;
-      return false;
+  /** Leaves in the map what could not be written. Returns whether something was. */
+  const writeEach = async <T>(waiting: Map<SlotName, T>, what: string, write: (path: string, value: T) => Promise<void>) => {
+    let wrote = false;
+    for (const [slot, value] of waiting) {
+      const path = what === 'status' ? join(statusDirectory ?? '', `${slot}.json`) : timelinePath(timelineDirectory, slot);
+      try {
+        await write(path, value);
+        waiting.delete(slot);
+        wrote ||= value !== undefined;
+      } catch (error) {
+        writes.failed(`the ${what} of slot "${slot}"`, path, error);
+      }
     }
+    return wrote;
+  };
+  const syncSoon = (path: string): void => {
+    unsynced.add(path);
+    timer ??= setTimeout(() => void sync(), SYNC_EVERY_MS).unref();
+  };
+  const sync = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const paths = unsynced.size === 0 ? [] : [...unsynced, timelineDirectory];
+    unsynced.clear();
+    for (const path of paths) await syncDirectory(path, disk);
   };
   /** Keeps failed writes in the backlog, unless there is something newer. */
   const restore = ({ statuses, entries }: Backlog): void => {
@@ -81,15 +102,15 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
     while (hasBacklog()) {
       const { statuses, entries } = backlog;
       backlog = { statuses: new Map(), entries: new Map() };
-      for (const [slot, status] of statuses) {
-        if (await attempt(`the status of slot "${slot}"`, async () => await writeStatus(statusDirectory, slot, status)))
-          statuses.delete(slot);
+      const wroteStatus = await writeEach(statuses, 'status', async (path, status) => await writeStatus(path, status, disk));
+      const wroteEntries = await writeEach(entries, 'timeline', async (path, added) => {
+        await appendTimeline(path, added);
+        syncSoon(path);
+      });
+      if (statuses.size + entries.size === 0) {
+        if (wroteStatus || wroteEntries) writes.succeeded(timelineDirectory);
+        continue;
       }
-      for (const [slot, added] of entries) {
-        if (await attempt(`the timeline of slot "${slot}"`, async () => await appendTimeline(timelineDirectory, slot, added)))
-          entries.delete(slot);
-      }
-      if (statuses.size + entries.size === 0) continue;
       restore({ statuses, entries });
       break;
     }
@@ -138,15 +159,15 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log }: S
     /** Resolves when all pending writes are done or have failed. */
     async flush(): Promise<void> {
       while (working !== undefined) await working;
+      await sync();
     },
   };
 }
 
-async function writeStatus(directory: string | undefined, slot: SlotName, status: SlotStatus | undefined): Promise<void> {
-  if (directory === undefined) return;
-  const path = join(directory, `${slot}.json`);
+/** Only recorded failures are read back to decide, so only they must survive a power failure. */
+async function writeStatus(path: string, status: SlotStatus | undefined, disk: Disk | undefined): Promise<void> {
   if (status === undefined) await rm(path, { force: true });
-  else await writeJsonAtomically(path, status, 0o644);
+  else await writeJsonAtomically(path, status, 0o644, { sync: status.failures !== undefined, disk });
 }
 
 /** Removes the statuses of slots that were deleted while the controller was not running. */
@@ -170,7 +191,7 @@ const TYPES = z.enum(CONDITION_TYPES);
 /** Reads the statuses of an earlier run from `<state>/status`. Ignores damaged files. Never throws. */
 export async function readEarlierStatuses(directory: string) {
   const files = (await readdir(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
-  const texts = await Promise.all(files.map(async (file) => await readFile(join(directory, file), 'utf8').catch(() => '')));
+  const texts = await Promise.all(files.map(async (file) => await readRegularFile(join(directory, file)).catch(() => '')));
   const statuses = texts.flatMap((text) => Earlier.safeParse(parseJson(text)).data ?? []);
   return new Map(statuses.map(({ name, state, since, conditions }) => [name, { state, since, conditions: conditions.flatMap(known) }]));
 }
@@ -217,7 +238,7 @@ export function createStatusRecords(directory: string, log: SourceLog): FailureR
 
 async function readRecord(path: string, slot: SlotName, log: SourceLog): Promise<RecordedFailures | undefined> {
   try {
-    return Recorded.parse(JSON.parse(await readFile(path, 'utf8')));
+    return Recorded.parse(JSON.parse(await readRegularFile(path)));
   } catch (error) {
     log.warn(
       { slot, error: messageOf(error) },

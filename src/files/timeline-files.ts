@@ -2,14 +2,15 @@
  * The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in
  * `<slot>.jsonl.1`.
  */
-import { appendFile, open, readFile, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { createRingBuffer } from '../platform/ring-buffer.ts';
-import { makeSubdirectory } from './write-file.ts';
+import { LARGE_TEXT_BYTES, readRegularBytes, refusalOf, UnsuitableFile } from './regular-file.ts';
+import { makeSubdirectory, writeFileAtomically } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of a crash loop. One older file is kept. */
@@ -28,19 +29,27 @@ const Line = z.object({
   to: z.enum(SLOT_STATES).exactOptional(),
 });
 
-/** Throws the system's error. */
-export async function appendTimeline(directory: string, slot: SlotName, entries: readonly TimelineEntry[]): Promise<void> {
-  const path = join(directory, `${slot}.jsonl`);
-  await makeSubdirectory(directory);
+export const timelinePath = (directory: string, slot: SlotName): string => join(directory, `${slot}.jsonl`);
+
+/** All or nothing: a retry must not repeat entries. Throws the system's error. */
+export async function appendTimeline(path: string, entries: readonly TimelineEntry[]): Promise<void> {
+  await makeSubdirectory(dirname(path));
   const handle = await open(path, 'a+', FILE_MODE);
   try {
-    const { size } = await handle.stat();
+    const facts = await handle.stat();
+    const refusal = refusalOf(facts, LARGE_TEXT_BYTES, `"${path}"`);
+    if (refusal !== undefined) throw new UnsuitableFile(refusal);
+    const { size } = facts;
     // A crash may have left an incomplete line, which the next entry must not continue.
     const start = (await isAtLineStart(handle, size)) ? '' : '\n';
     const text = start + entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-    if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES) return await handle.appendFile(text);
+    if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES)
+      return await handle.appendFile(text).catch(async (error: unknown) => {
+        await handle.truncate(size).catch(() => undefined);
+        throw error;
+      });
     await rename(path, `${path}.1`);
-    await appendFile(path, text, { mode: FILE_MODE });
+    await writeFileAtomically(path, text, { mode: FILE_MODE, directory: 'existing' });
   } finally {
     await handle.close();
   }
@@ -48,9 +57,11 @@ export async function appendTimeline(directory: string, slot: SlotName, entries:
 
 /** Oldest first. */
 async function readTimeline(directory: string, slot: SlotName): Promise<readonly TimelineEntry[]> {
-  const path = join(directory, `${slot}.jsonl`);
-  const texts = await Promise.all([`${path}.1`, path].map((file) => readFile(file, 'utf8').catch(() => '')));
-  return texts.flatMap(parseTimeline);
+  const path = timelinePath(directory, slot);
+  const texts = await Promise.all(
+    [`${path}.1`, path].map((file) => readRegularBytes(file, { mostBytes: LARGE_TEXT_BYTES }).catch(() => '')),
+  );
+  return texts.flatMap((text) => parseTimeline(text.toString('utf8')));
 }
 
 /** Includes deleted slots. */
@@ -67,7 +78,7 @@ const KEPT_OF_DELETED = 50;
 export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean): Promise<void> {
   const deleted = (await listTimelines(directory)).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;
-  const filesOf = (slot: SlotName): readonly string[] => [join(directory, `${slot}.jsonl`), join(directory, `${slot}.jsonl.1`)];
+  const filesOf = (slot: SlotName): readonly string[] => [timelinePath(directory, slot), `${timelinePath(directory, slot)}.1`];
   const dated = deleted.map(async (slot) => ({ slot, at: Math.max(...(await Promise.all(filesOf(slot).map(writtenAt)))) }));
   const old = (await Promise.all(dated)).toSorted((a, b) => b.at - a.at).slice(KEPT_OF_DELETED);
   for (const { slot } of old) for (const file of filesOf(slot)) await rm(file, { force: true }).catch(() => undefined);

@@ -3,7 +3,6 @@
  * is invalid, its last good text stays in force, also after a restart; otherwise a typo would restart every slot with
  * another image.
  */
-import { readFile, rm } from 'node:fs/promises';
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -11,9 +10,10 @@ import { checkDocument, formatProblem, type SpecProblem } from '../schema/slot/s
 import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/slot/toolbox-images.ts';
 import { findPositions } from './toml/decide/parse-document.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { writeJsonAtomically } from './write-file.ts';
+import { readTextFile } from './read-text-file.ts';
+import { storeLastGood } from './write-file.ts';
 
 export interface ToolboxImages {
   /** Undefined if the provider has no image for the backend. */
@@ -40,13 +40,7 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
   const accept = async (own: ToolboxManifest | undefined): Promise<void> => {
     if (lastGood !== undefined && isSameValue(own ?? {}, lastGood)) return;
     lastGood = own ?? {};
-    if (lastGoodFile === undefined) return;
-    try {
-      if (own === undefined) await rm(lastGoodFile, { force: true });
-      else await writeJsonAtomically(lastGoodFile, own, 0o600);
-    } catch (error) {
-      log.warn({ error: messageOf(error) }, `Storing the last good "${local}" in "${lastGoodFile}" failed`);
-    }
+    await storeLastGood(lastGoodFile, own, `"${local}"`, log);
   };
 
   const logProblems = (problems: readonly SpecProblem[]): void => {
@@ -103,15 +97,17 @@ function merge(base: ToolboxManifest, own: ToolboxManifest): ToolboxManifest {
 /** Reads TOML or JSON, by the file's extension. Returns undefined if there is no such file. */
 async function readOne(file: string): Promise<Pick<ToolboxImages, 'manifest' | 'problems'> | undefined> {
   const isToml = file.endsWith('.toml');
+  const read = await readTextFile(file);
+  if (read === undefined) return undefined;
+  if (read.file.kind === 'unreadable') return { manifest: {}, problems: [{ ...read.file, path: [], file }] };
+  const { text } = read.file;
   try {
-    const text = await readFile(file, 'utf8');
     const document: unknown = isToml ? parse(text) : JSON.parse(text);
     const checked = checkDocument(ToolboxManifest, document, 'snake_case');
     if (checked.ok) return { manifest: checked.value, problems: [] };
     const positionOfPath = isToml ? findPositions(text) : () => ({});
     return { manifest: {}, problems: checked.problems.map((problem) => ({ ...problem, file, ...positionOfPath(problem.path) })) };
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
     const position = error instanceof TomlError ? { line: error.line, column: error.column } : {};
     const reason = messageOf(error).split('\n')[0] ?? '';
     return { manifest: {}, problems: [{ path: [], file, message: `This file is not valid: ${reason}`, ...position }] };

@@ -4,15 +4,15 @@
  * `VoiceName` become part of a path, in lower case.
  */
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import { VoiceName } from '../schema/words/names.ts';
 import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/slot/voice-store.ts';
-import { makeSubdirectory, syncDirectory } from './write-file.ts';
+import { readRegularBytes } from './regular-file.ts';
+import { listDirectory, makeSubdirectory, syncDirectory, writeFileAtomically } from './write-file.ts';
 
 export interface VoiceFilesOptions {
   /** Absolute. Created on demand; its parent must exist. */
@@ -27,7 +27,7 @@ export interface VoiceFilesOptions {
 
 /** Recordings are personal data. */
 const DIRECTORY_MODE = 0o700;
-const FILE_MODE = 0o600;
+const FILE = { mode: 0o600, sync: 'file', directory: 'existing' } as const;
 const DESCRIPTION = 'voice.json';
 const RECORDING = 'recording';
 /** Voices being written or removed. No voice has a name with a leading dot. */
@@ -50,14 +50,14 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
   const unfinished = (kind: 'new' | 'old'): string => path.join(directory, `.${kind}-${randomUUID()}`);
 
   async function scan(): Promise<void> {
-    for (const entry of await entriesOf(directory)) {
-      const place = path.join(directory, entry.name);
-      if (UNFINISHED.test(entry.name)) await rm(place, { recursive: true, force: true });
-      else if (keyOf(entry.name) === entry.name && entry.isDirectory()) {
+    for (const name of await listDirectory(directory)) {
+      const place = path.join(directory, name);
+      if (UNFINISHED.test(name)) await rm(place, { recursive: true, force: true });
+      else if (keyOf(name) === name && (await lstat(place)).isDirectory()) {
         const voice = await readDescription(path.join(place, DESCRIPTION));
-        if (typeof voice === 'string') onProblem(`The voice "${place}" cannot be used: ${voice}; store "${entry.name}" again`);
-        else if (keyOf(voice.name) !== entry.name) onProblem(`"${place}" contains the voice "${voice.name}"; rename the directory`);
-        else voices.set(entry.name, voice);
+        if (typeof voice === 'string') onProblem(`The voice "${place}" cannot be used: ${voice}; store "${name}" again`);
+        else if (keyOf(voice.name) !== name) onProblem(`"${place}" contains the voice "${voice.name}"; rename the directory`);
+        else voices.set(name, voice);
       }
     }
   }
@@ -76,8 +76,8 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
     const place = unfinished('new');
     try {
       await mkdir(place, DIRECTORY_MODE);
-      await writeSynced(path.join(place, RECORDING), recording);
-      await writeSynced(path.join(place, DESCRIPTION), Buffer.from(descriptionOf(voice)));
+      await writeFileAtomically(path.join(place, RECORDING), recording, FILE);
+      await writeFileAtomically(path.join(place, DESCRIPTION), descriptionOf(voice), FILE);
       await syncDirectory(place);
       await rename(place, path.join(directory, key));
       await syncDirectory(directory);
@@ -101,7 +101,10 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
       const key = keyOf(name) ?? '';
       const voice = voices.get(key);
       if (voice === undefined) return undefined;
-      const recording = await readBounded(path.join(directory, key, RECORDING), RECORDING_BYTES).catch((error: unknown) => {
+      const recording = await readRegularBytes(path.join(directory, key, RECORDING), {
+        mostBytes: RECORDING_BYTES,
+        follow: false,
+      }).catch((error: unknown) => {
         // Removed meanwhile.
         if (voices.get(key) === voice) throw error;
         return undefined;
@@ -144,15 +147,6 @@ function keyOf(name: string): string | undefined {
   return VoiceName.safeParse(name).data?.toLowerCase();
 }
 
-async function entriesOf(directory: string) {
-  try {
-    return await readdir(directory, { withFileTypes: true });
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
 function descriptionOf({ name, text, consent, createdAt }: StoredVoice): string {
   return `${JSON.stringify({ name, text, consent, created_at: new Date(createdAt).toISOString() }, undefined, 2)}\n`;
 }
@@ -160,32 +154,10 @@ function descriptionOf({ name, text, consent, createdAt }: StoredVoice): string 
 /** Returns the problem as a string. */
 async function readDescription(file: string): Promise<StoredVoice | string> {
   try {
-    const bytes = await readBounded(file, DESCRIPTION_BYTES);
+    const bytes = await readRegularBytes(file, { mostBytes: DESCRIPTION_BYTES, follow: false });
     const { created_at: createdAt, ...rest } = Description.parse(JSON.parse(bytes.toString('utf8')));
     return { ...rest, consent: rest.consent, createdAt: Date.parse(createdAt) };
   } catch (error) {
     return error instanceof z.ZodError ? `"${DESCRIPTION}" does not describe a voice` : messageOf(error);
-  }
-}
-
-/** Does not follow links. */
-async function readBounded(file: string, most: number): Promise<Buffer> {
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const { size } = await handle.stat();
-    if (size > most) throw new Error(`"${file}" has more than ${most} bytes`);
-    return await handle.readFile();
-  } finally {
-    await handle.close();
-  }
-}
-
-async function writeSynced(file: string, bytes: Uint8Array): Promise<void> {
-  const handle = await open(file, 'wx', FILE_MODE);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

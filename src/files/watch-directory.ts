@@ -24,6 +24,8 @@ export interface WatchDirectoryOptions {
 /** Interval of one `stat` of the directory: chokidar does not notice its replacement. */
 const HEARTBEAT_MS = 500;
 const POLLING_MS = 500;
+/** Chokidar may wrap the error, so that only its text has the code. */
+const ENTRY_ERRORS = /\b(?:ELOOP|ENOENT|ENOTDIR|ENXIO|ENAMETOOLONG|EACCES|EPERM)\b/;
 const LONGEST_WAIT_FACTOR = 10;
 
 /** Calls `onQuiet` after each change and the quiet period, until the signal aborts. */
@@ -40,7 +42,8 @@ export function watchDirectory(options: WatchDirectoryOptions, onQuiet: () => vo
     watcher = undefined;
   };
   const startPolling = (error: unknown) => {
-    if (signal.aborted || polling) return;
+    // An entry that cannot be watched, such as a link to itself, is reported by those who read it.
+    if (signal.aborted || polling || ENTRY_ERRORS.test(messageOf(error))) return;
     polling = true;
     log.warn(
       { directory, code: codeOf(error), error: messageOf(error) },

@@ -1,9 +1,20 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
-import { renameSync, utimesSync } from 'node:fs';
+import { existsSync, renameSync, statfsSync, utimesSync } from 'node:fs';
 import { chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, isAbsent } from '../platform/error-text.ts';
+import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
+import type { SourceLog } from '../platform/log.ts';
+import { formatSize } from '../schema/words/quantities.ts';
+import { OPEN_FLAGS } from './regular-file.ts';
+
+/** The calls of an atomic write. Tests inject a disk that loses and tears what was not synced. */
+export interface Disk {
+  readonly open: typeof open;
+  readonly rename: typeof rename;
+}
+
+const SYSTEM_DISK: Disk = { open, rename };
 
 export interface FileOwner {
   readonly uid: number;
@@ -14,18 +25,20 @@ export interface WriteOptions {
   readonly mode: number;
   /** Preserved if allowed: an edit by root must not take a file from its owner. */
   readonly owner?: FileOwner;
-  /** Whether the text must survive a power failure. */
-  readonly sync?: boolean;
+  /** Whether the text must survive a power failure. `file`: the caller calls `syncDirectory` after several writes. */
+  readonly sync?: boolean | 'file';
   /** `existing`: the directory must exist. Default: it is created, with its parents. */
   readonly directory?: 'existing';
+  readonly disk?: Disk | undefined;
 }
 
 /** Throws the system's error. */
-export async function writeFileAtomically(path: string, text: string, options: WriteOptions): Promise<void> {
+export async function writeFileAtomically(path: string, text: string | Uint8Array, options: WriteOptions): Promise<void> {
+  const { disk = SYSTEM_DISK } = options;
   const temporary = await writeTemporary(path, text, options);
   try {
-    await rename(temporary, path);
-    if (options.sync === true) await syncDirectory(dirname(path));
+    await disk.rename(temporary, path);
+    if (options.sync === true) await syncDirectory(dirname(path), disk);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
     throw error;
@@ -59,17 +72,17 @@ export async function stageFile(path: string, text: string, options: WriteOption
 }
 
 /** Returns the path of a complete file beside `path`. */
-async function writeTemporary(path: string, text: string, options: WriteOptions): Promise<string> {
+async function writeTemporary(path: string, text: string | Uint8Array, options: WriteOptions): Promise<string> {
   if (options.directory !== 'existing') await mkdir(dirname(path), { recursive: true });
   // Renames across file systems fail, and sources ignore names with a leading dot.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
-    const handle = await open(temporary, 'wx', options.mode);
+    const handle = await (options.disk ?? SYSTEM_DISK).open(temporary, 'wx', options.mode);
     try {
       await handle.writeFile(text);
       // `open` applies the umask.
       await handle.chmod(options.mode);
-      if (options.sync === true) await handle.sync();
+      if (options.sync !== undefined && options.sync !== false) await handle.sync();
     } finally {
       await handle.close();
     }
@@ -81,11 +94,41 @@ async function writeTemporary(path: string, text: string, options: WriteOptions)
   }
 }
 
-/** Makes a rename survive a power failure. Ignores file systems without support. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r').catch(() => undefined);
+/** Makes renames in a directory, or a file's content, survive a power failure. Ignores file systems without support. */
+export async function syncDirectory(path: string, { open: openOn }: Disk = SYSTEM_DISK): Promise<void> {
+  const handle = await openOn(path, OPEN_FLAGS).catch(() => undefined);
   await handle?.sync().catch(() => undefined);
   await handle?.close();
+}
+
+/** Explains why a file cannot be written. For a full disk: the path, the free space and what to do. */
+export function explainWriteError(path: string, error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'EFBIG') return `"${path}" is larger than this process may write; raise "LimitFSIZE" or "ulimit -f"`;
+  if (code === 'EDQUOT') return `the disk quota for "${path}" is used up; free disk space or raise the quota`;
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return `${messageOf(error)}; allow the service to write it`;
+  const place = [path, dirname(path)].find((each) => existsSync(each));
+  if (code !== 'ENOSPC' || place === undefined) return messageOf(error);
+  const { bavail, bsize, files, ffree } = statfsSync(place);
+  if (files > 0 && ffree === 0) return `the disk of "${path}" has no free inodes; remove files`;
+  return `the disk of "${path}" is full (${formatSize(bavail * bsize)} free); free disk space`;
+}
+
+/** Logs that files cannot be written, and that they can be again, each once: a full disk stays full. */
+export function createWriteLog(log: SourceLog) {
+  let failing = false;
+  return {
+    failed(what: string, path: string, error: unknown): void {
+      if (!failing)
+        log.warn({ file: path }, `Writing ${what} failed: ${explainWriteError(path, error)}; it is tried again until it succeeds`);
+      failing = true;
+    },
+    /** Call after a write, and not after a removal, which succeeds on a full disk. */
+    succeeded(path: string): void {
+      if (failing) log.info({ file: path }, `"${path}" can be written again`);
+      failing = false;
+    },
+  };
 }
 
 /** Whether the promise fulfills, for calls whose error does not matter. */
@@ -97,9 +140,21 @@ export async function succeeds(work: Promise<unknown>): Promise<boolean> {
 }
 
 /** Writes a value as indented JSON, in the same way. Creates the directory, but not its parents. */
-export async function writeJsonAtomically(path: string, value: unknown, mode: number): Promise<void> {
+export async function writeJsonAtomically(
+  path: string,
+  value: unknown,
+  mode: number,
+  options: Pick<WriteOptions, 'sync' | 'disk'> = {},
+): Promise<void> {
   await makeSubdirectory(dirname(path));
-  await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing' });
+  await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing', ...options });
+}
+
+/** Stores what stays in force if `what` becomes invalid. Undefined removes it. Logs a failure. */
+export async function storeLastGood(file: string | undefined, value: unknown, what: string, log: SourceLog): Promise<void> {
+  if (file === undefined) return;
+  const stored = value === undefined ? rm(file, { force: true }) : writeJsonAtomically(file, value, 0o600, { sync: true });
+  await stored.catch((error: unknown) => log.warn({}, `Storing the last good ${what} failed: ${explainWriteError(file, error)}`));
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Gives a provider limited access to the files of a model, and remembers what it read. */
-import { open, readdir, realpath, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { openRegularFile } from '../files/regular-file.ts';
 import type { ModelFiles } from '../providers/provider.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
@@ -19,6 +21,8 @@ export class UnreadableFile extends Error {
 interface OpenModelFiles extends ModelFiles {
   /** Whether everything that was read is still as it was. */
   isUnchanged(): Promise<boolean>;
+  /** Changes when a file that was read is replaced or written. */
+  version(): string;
 }
 
 /** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
@@ -70,6 +74,11 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
         count(length);
         return readBytesOf(file, offset, length);
       }),
+    version() {
+      // The number of a device changes when it is mounted again.
+      const parts = [...stamps].map(([name, stamp]) => `${name} ${stamp.slice(stamp.indexOf(' '))}`).toSorted();
+      return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 12);
+    },
     async isUnchanged() {
       const same = [...stamps].map(async ([name, stamp]) => (await stampOf(placeOf(name).file).catch(() => '')) === stamp);
       const now = listed === undefined ? undefined : await namesIn(placeOf('').file);
@@ -95,20 +104,16 @@ async function stampOf(file: string): Promise<string> {
 }
 
 async function readBytesOf(file: string, offset: number, length: number): Promise<Uint8Array> {
-  const handle = await open(file, 'r');
-  try {
-    const { size } = await handle.stat();
-    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
-    let filled = 0;
-    while (filled < buffer.length) {
-      const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, offset + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return buffer.subarray(0, filled);
-  } finally {
-    await handle.close();
+  await using handle = await openRegularFile(file, { mostBytes: Number.POSITIVE_INFINITY });
+  const { size } = await handle.stat();
+  const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
+  let filled = 0;
+  while (filled < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, offset + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
   }
+  return buffer.subarray(0, filled);
 }
 
 interface RealPlace {

@@ -1,5 +1,4 @@
 /** Resolves a model name to the source of its files. A name on the Hub is kept as a pin from its first pull on. */
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -10,6 +9,7 @@ import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import type { Pin, PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
 import { createPins, type Pins } from './pins.ts';
+import { readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { writeStoreFile } from './download/disk-room.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
@@ -109,7 +109,7 @@ const FILE = '.svc/accepted-licenses.json';
 function createLicenses(root: string, fromSettings: readonly string[]) {
   const file = path.join(root, FILE);
   const read = async (): Promise<z.output<typeof Accepted>> =>
-    Accepted.safeParse(parseJson(await readFile(file, 'utf8').catch(() => '[]'))).data ?? [];
+    Accepted.safeParse(parseJson(await readRegularFile(file).catch(() => '[]'))).data ?? [];
   return {
     /** Lower case. Includes those of the settings. */
     async accepted(): Promise<ReadonlySet<string>> {

@@ -1,6 +1,7 @@
 /** Reads and writes the pins of a store. */
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import { writeStoreFile } from './download/disk-room.ts';
@@ -10,7 +11,7 @@ export type Pins = ReturnType<typeof createPins>;
 
 export function createPins(root: string) {
   const parse = async (file: string): Promise<Pin | undefined> => {
-    const text = await readFile(path.join(root, file), 'utf8').catch(() => undefined);
+    const text = await readRegularFile(path.join(root, file), { mostBytes: LARGE_TEXT_BYTES }).catch(() => undefined);
     return text === undefined ? undefined : Pin.safeParse(parseJson(text)).data;
   };
   return {

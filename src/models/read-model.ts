@@ -31,7 +31,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
     const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath, mounts);
     try {
       const reading = await format.read({ id, entry }, files);
-      const read = reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, ...reading });
+      const read =
+        reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, version: files.version(), ...reading });
       const oldest = remembered.keys().next().value;
       if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
       remembered.set(key, { read, isUnchanged: files.isUnchanged });
@@ -56,8 +57,8 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
   };
 }
 
-function present({ id, hostPath, provider, sizeBytes, contents, family }: ModelFacts): ModelRead {
-  return { kind: 'present', facts: { id, hostPath, sizeBytes, provider, contents, ...(family === undefined ? {} : { family }) } };
+function present({ id, hostPath, provider, sizeBytes, contents, family, version }: ModelFacts): ModelRead {
+  return { kind: 'present', facts: { id, hostPath, sizeBytes, provider, contents, version, ...(family === undefined ? {} : { family }) } };
 }
 
 interface Located {

@@ -36,6 +36,8 @@ export interface ModelFacts {
   /** Undefined: unknown. Providers must tolerate missing fields and models of other providers. */
   readonly contents?: ModelContents | undefined;
   readonly family?: string | undefined;
+  /** Changes when its files are replaced. Undefined: unknown. */
+  readonly version?: string | undefined;
   /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
 }

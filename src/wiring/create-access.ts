@@ -22,6 +22,8 @@ export async function createAccess({ settings, log }: Pick<ServiceOptions, 'sett
   const where = shared === undefined ? { file: path } : { tokens: shared.name };
   const onChange = (change: StoreChange): void => log.info({ audit: true, ...where, ...change }, describeChange(change));
   const store = shared === undefined ? createTokenStore({ path, log, onChange }) : createSharedTokenStore({ shared, log, onChange });
+  // Problems with the file are logged at the start, and not with the first request.
+  if (shared === undefined && settings.SVC_AUTH_ENABLED) store.current();
   const running = new AbortController();
   // Changes are logged when they happen, and not with the next request.
   shared?.changes(() => void store.current(), running.signal);

@@ -26,9 +26,11 @@ export async function createHostWorld(
   const hardware = await openHardware(options);
   if (!hardware.ok) return hardware;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
+  const records = createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log);
   const slots = createTomlDirectory({
     directory,
     lastGoodDirectory: path.join(settings.SVC_STATE_DIR, 'slots'),
+    records,
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
   });
@@ -63,7 +65,7 @@ export async function createHostWorld(
     models,
     modelFiles: models,
     host,
-    records: createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log),
+    records,
     editor,
     profiles,
     sinks: [],

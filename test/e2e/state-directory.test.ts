@@ -31,6 +31,35 @@ describe('A service whose state directory is moved', () => {
   };
   const said = (text: string) => eventually(`the log says: ${text}`, () => service.output().includes(text));
 
+  test('numbers its events on in the next service, so that a client resumes where it was', async () => {
+    interface Event {
+      readonly seq: number;
+      readonly at: string;
+    }
+    const events = async (isEnough: (all: readonly Event[]) => boolean): Promise<readonly Event[]> => {
+      const abort = new AbortController();
+      const answer = await fetch(`${service.url}/api/events`, { headers: { 'last-event-id': '0' }, signal: abort.signal });
+      let text = '';
+      let all: readonly Event[] = [];
+      for await (const chunk of answer.body ?? []) {
+        text += Buffer.from(chunk).toString('utf8');
+        all = [...text.matchAll(/^event: timeline\ndata: (.*)\n\n/gm)].map(([, data = '']): Event => JSON.parse(data));
+        if (isEnough(all)) break;
+      }
+      abort.abort();
+      return all;
+    };
+    const before = await events((all) => all.length >= 3);
+    await service.kill('SIGTERM');
+    const stoppedAt = new Date().toISOString();
+    await service.start();
+    await service.until('primary', 'ready', isAnswering);
+    const all = await events((each) => each.filter(({ at }) => at > stoppedAt).length >= 2);
+    expect(all.slice(0, before.length)).toEqual(before);
+    expect(all.map(({ seq }) => seq)).toEqual(all.map((_each, index) => index + 1));
+    pid = await processOf();
+  }, 90_000);
+
   test('keeps serving with the same process, says so, and does not create it again', async () => {
     await rename(state, `${state}-moved`);
     await said('put it back, or create it empty');

@@ -153,6 +153,18 @@ describe('status files and the event feed', () => {
     expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
   });
 
+  test('keeps the order of entries that come while a write fails', async () => {
+    await write([], [entry(1)]);
+    await rm(timelineDirectory, { recursive: true });
+    await writeFile(timelineDirectory, 'a file where the directory should be');
+    for (let seq = 2; seq <= 6; seq++) files.write({ at: seq, statuses: [], entries: [entry(seq)], refused: new Map() });
+    await files.flush();
+    await rm(timelineDirectory);
+    files.retry();
+    await files.flush();
+    expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([2, 3, 4, 5, 6]);
+  });
+
   test('does not create the state directory again, and writes everything into the next one', async () => {
     await write([status(img, 1), status(embed, 1)], [entry(1)]);
     await rename(root, `${root}-moved`);

@@ -108,6 +108,17 @@ test('a model and its projector are pulled from their commit, with progress over
   expect((await store.list(signal)).filter((model) => model.presence.kind === 'present').map((model) => model.id)).toEqual(['own-vision']);
 });
 
+test('a model whose second file is missing is not there, and a pull gets that file alone', async () => {
+  await pull('own-vision');
+  const directory = path.join(root, 'store', path.dirname(source.catalogue.get('own-vision')?.files[0].path ?? ''));
+  await rm(path.join(directory, 'mmproj-F16.gguf'));
+  expect(await look('own-vision')).toMatchObject({ kind: 'pullable' });
+  const before = hub.log.length;
+  await pull('own-vision');
+  expect(await look('own-vision')).toMatchObject({ kind: 'present', facts: { contents: { projector: 'mmproj-F16.gguf' } } });
+  expect(hub.log.slice(before).every(({ path: each }) => !each.includes('m-Q4_K_M.gguf'))).toBe(true);
+});
+
 test('a file that was pulled under its name on the Hub is linked and not downloaded again, unless it is damaged', async () => {
   const byName = 'hf:o/r/deep/m-Q4_K_M.gguf';
   const fetched = (): number => hub.log.filter(({ path: each }) => each.includes('m-Q4_K_M.gguf')).length;

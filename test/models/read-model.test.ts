@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -53,7 +53,15 @@ describe('a model that is a directory', () => {
     const hostPath = path.join(root, id);
     expect(await createModelReader(root, formats).read(id, id)).toEqual({
       kind: 'present',
-      facts: { id, hostPath, sizeBytes: 39, provider: 'npu', contents: { phrase: 'Hello', weightsBytes: 4 }, family: 'toy' },
+      facts: {
+        id,
+        hostPath,
+        sizeBytes: 39,
+        provider: 'npu',
+        contents: { phrase: 'Hello', weightsBytes: 4 },
+        version: expect.any(String),
+        family: 'toy',
+      },
     });
     expect(await createModelReader(root, MODEL_FORMATS).read(id, id)).toEqual({
       kind: 'unusable',
@@ -147,6 +155,20 @@ describe('what was read', () => {
     await factsBy(reader);
     expect(await factsBy(reader)).toBe(await factsBy(reader));
     expect(await factsBy(reader)).toEqual(before);
+  });
+
+  test('has another version once its file is replaced by a rename, and the same one after a restart', async () => {
+    await write(id, fox);
+    const before = await factsBy(createModelReader(root, MODEL_FORMATS));
+    expect((await factsBy(createModelReader(root, MODEL_FORMATS)))?.version).toBe(before?.version);
+    await write('v/notes/x.txt', 'x');
+    expect((await factsBy(createModelReader(root, MODEL_FORMATS)))?.version).toBe(before?.version);
+    // The same length and times, as `cp -p` and `mv` leave them.
+    const { atime, mtime } = await stat(path.join(root, id));
+    await write('v/m.gguf.new', fox);
+    await utimes(path.join(root, 'v/m.gguf.new'), atime, mtime);
+    await rename(path.join(root, 'v/m.gguf.new'), path.join(root, id));
+    expect((await factsBy(createModelReader(root, MODEL_FORMATS)))?.version).not.toBe(before?.version);
   });
 
   test.each<readonly [string, () => Promise<void>, object]>([

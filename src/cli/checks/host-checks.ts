@@ -1,6 +1,7 @@
-import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
+import { access, constants, readdir, stat } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
+import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
@@ -101,8 +102,10 @@ async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const files = entries.filter((name) => name.endsWith('.toml') && !name.startsWith('.')).toSorted();
   const problems = await Promise.all(
     files.map(async (file) => {
-      const text = await readFile(path.join(slots, file), 'utf8').catch(() => undefined);
-      return text === undefined ? [`${file}: not readable`] : parseToml(file, text).problems.map((problem) => formatProblem(problem));
+      const read = (await readTextFile(path.join(slots, file)))?.file;
+      if (read === undefined) return [];
+      const problems = read.kind === 'text' ? parseToml(file, read.text).problems : [{ ...read, path: [], file }];
+      return problems.map((problem) => formatProblem(problem));
     }),
   );
   if (problems.flat().length > 0) return fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"');

@@ -1,8 +1,9 @@
 /** The service and the token of a verb. Tokens are never arguments, which every user of the host can read. */
-import { access, constants, open, readFile } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { LOCAL_SOCKET } from '../../schema/words/access.ts';
 import { stateDirOf, type Environment } from '../installation.ts';
+import { openRegularFile, readRegularFile, UnsuitableFile } from '../../files/regular-file.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */
@@ -112,12 +113,10 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
   const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
   if (config === undefined || !path.isAbsolute(config)) return undefined;
   const file = path.join(config, 'svc', 'token');
-  const handle = await open(file).catch(() => undefined);
+  const handle = await openRegularFile(file).catch(refuseUnsuitable);
   if (handle === undefined) return undefined;
   try {
-    const facts = await handle.stat();
-    if (!facts.isFile()) return undefined;
-    if ((facts.mode & 0o077) !== 0) {
+    if (((await handle.stat()).mode & 0o077) !== 0) {
       throw new CliFailure(`Other users can read or replace the token in "${file}"`, {
         hint: `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`,
       });
@@ -128,11 +127,19 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
   }
 }
 
+function refuseUnsuitable(error: unknown): undefined {
+  if (error instanceof UnsuitableFile) throw new CliFailure(error.message);
+}
+
+/** What a shell passes: standard input, and the pipe of `<(command)`. */
+const PASSED_DESCRIPTOR = /^\/(?:dev\/(?:stdin|fd\/[0-9]+)|proc\/self\/fd\/[0-9]+)$/;
+
 async function firstLine(file: string | undefined): Promise<string | undefined> {
   if (file === undefined || file === '') return undefined;
   try {
-    return (await readFile(file, 'utf8')).split('\n')[0];
+    return (await (PASSED_DESCRIPTOR.test(file) ? readFile(file, 'utf8') : readRegularFile(file))).split('\n')[0];
   } catch (cause) {
+    refuseUnsuitable(cause);
     throw new CliFailure(`Could not read the token file "${file}"`, { cause, hint: 'Check --token-file and SVCCTL_TOKEN_FILE' });
   }
 }

@@ -1,6 +1,7 @@
 /** Reads slots from files, directories or standard input: TOML named after the slot, or resources in YAML or JSON. */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { LARGE_TEXT_BYTES, readRegularFile, UnsuitableFile } from '../../files/regular-file.ts';
 import { parseSlotText } from '../../host/slots/decide/parse-slot-text.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { toSnakeCase } from '../../schema/words/key-case.ts';
@@ -76,9 +77,12 @@ async function readFiles(file: string): Promise<readonly { readonly file: string
     }
     const entries = isDirectory ? (await readdir(file)).filter((name) => hasKnownEnding(name) && !name.startsWith('.')).toSorted() : [];
     const files = isDirectory ? entries.map((name) => path.join(file, name)) : [file];
-    return await Promise.all(files.map(async (name) => ({ file: name, text: await readFile(name, 'utf8') })));
+    return await Promise.all(
+      files.map(async (name) => ({ file: name, text: await readRegularFile(name, { mostBytes: LARGE_TEXT_BYTES }) })),
+    );
   } catch (cause) {
     if (cause instanceof CliFailure) throw cause;
+    if (cause instanceof UnsuitableFile) throw new CliFailure(cause.message);
     throw new CliFailure(codeOf(cause) === 'ENOENT' ? `File "${file}" not found` : `Could not read "${file}"`, { cause });
   }
 }

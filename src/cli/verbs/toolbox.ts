@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { readRegularFile } from '../../files/regular-file.ts';
 import { checkToolboxFile, createToolboxSource, referenceOf } from '../../files/toolbox-manifest.ts';
 import { writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
@@ -91,7 +92,7 @@ export async function runToolboxBuild(
     await runPodman(cli, buildCommand(plan, { own: options.buildArg ?? [], context, idFile }));
     const id = parseImageId(await readFile(idFile, 'utf8'));
     if (id === undefined) throw new CliFailure('podman did not report the id of the image');
-    const before = await readFile(file, 'utf8').catch((error: unknown) => {
+    const before = await readRegularFile(file).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return '';
       throw error;
     });

@@ -1,6 +1,6 @@
 /** Reads the input of `hardwareOf`: what hardly ever changes, and the memory in use. */
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
-import { readFile, stat, open, readdir, readlink, access } from 'node:fs/promises';
+import { open, readdir, readlink, access } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { HardwareRecordingSchema, type HardwareRecording } from '../../schema/status/hardware.ts';
 import { AMDGPU_IDS_FILE, AMDGPU_MEMORY_FILES, IP_DISCOVERY, KFD_NODES, KFD_PROPERTIES, pickAmdgpuIds } from './decide/amd-gpu.ts';
@@ -9,6 +9,7 @@ import { CONTAINER_FILES, MEMINFO, BOARD_FILE, CPUINFO, pickCpuinfo } from './de
 import { parseNumber } from './decide/machine-view.ts';
 import { NVIDIA_PROC, NVIDIA_SMI, WSL_DEVICE } from './decide/nvidia-gpu.ts';
 import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
+import { readRegularFile, UnsuitableFile } from '../../files/regular-file.ts';
 import type { AskTool } from './machine-tools.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -184,10 +185,9 @@ export async function readRecording(file: string): Promise<Result<HardwareRecord
   const refuse = (message: string): Result<never> => fail('stalled', 'SettingUnusable', message);
   let document: unknown;
   try {
-    const { size } = await stat(file);
-    if (size > MAX_RECORDING_BYTES) return refuse(`The recording "${file}" has ${size} bytes, more than 8 MiB`);
-    document = JSON.parse(await readFile(file, 'utf8'));
+    document = JSON.parse(await readRegularFile(file, { mostBytes: MAX_RECORDING_BYTES }));
   } catch (error) {
+    if (error instanceof UnsuitableFile) return refuse(`The recording ${error.message}`);
     return refuse(`The recording "${file}" cannot be read (${messageOf(error)}); write one with "svcctl hardware record > FILE"`);
   }
   const parsed = checkDocument(HardwareRecordingSchema, document, 'camelCase');

@@ -5,7 +5,8 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { codeOf } from '../../platform/error-text.ts';
+import { explainWriteError } from '../../files/write-file.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/words/names.ts';
 import type { Profile, ProfileStore, ProfileSummary, SavedProfile, SaveOptions } from '../../schema/slot/profile-store.ts';
@@ -33,6 +34,7 @@ const FILE_MODE = 0o640;
 export function createProfileStore({ directory, slotsDirectory, editor, quietPeriodMs }: ProfileStoreOptions): ProfileStore {
   const files = createProfileFiles(directory);
   const readSlots = createSlotReader(slotsDirectory, quietPeriodMs);
+  const explain = (error: unknown) => `Changing the profiles in "${directory}" failed: ${explainWriteError(directory, error)}`;
 
   const plan = async (name: ProfileName, present: FoundTexts): Promise<(PlannedSwitch & Profile) | undefined> => {
     const found = await files.read(name);
@@ -62,14 +64,14 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
         const saved = await files.write(name, texts.texts, (existing) => refuseSave(name, existing, options));
         return 'kind' in saved ? saved : { kind: 'saved', created: saved.created };
       } catch (error) {
-        return { kind: 'failed', message: failureOf(error, directory) };
+        return { kind: 'failed', message: explain(error) };
       }
     },
     async remove(name) {
       try {
         return (await files.remove(name)) ? 'removed' : 'not-found';
       } catch (error) {
-        return { failure: failureOf(error, directory) };
+        return { failure: explain(error) };
       }
     },
     async apply(name, { ifMatch } = {}) {
@@ -155,12 +157,4 @@ function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
 function noneIfMissing(error: unknown): SlotFiles {
   if (codeOf(error) === 'ENOENT') return new Map();
   throw error;
-}
-
-function failureOf(error: unknown, directory: string): string {
-  const code = codeOf(error);
-  if (code === 'ENOSPC') return 'The disk is full and the profile was not written; free disk space';
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return `"${directory}" is not writable: ${messageOf(error)}; allow the service to write to it`;
-  return `Changing the profiles in "${directory}" failed: ${messageOf(error)}`;
 }

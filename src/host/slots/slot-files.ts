@@ -36,6 +36,9 @@ export function isSlotFileName(file: string): boolean {
   return file.endsWith('.toml') && !file.startsWith('.');
 }
 
+/** Found under another name than the listed one. Only the name is reported. */
+const MISNAMED: TextFile = { kind: 'unreadable', message: 'The file name is not valid UTF-8; rename it', line: 1, column: 1 };
+
 type Reading = Omit<ReadSlotFiles, 'expected'>;
 
 async function readWhenQuiet(directory: string, reading: Reading, signal: AbortSignal): Promise<SlotFiles> {
@@ -60,6 +63,7 @@ async function readOnce(
     const some = names.slice(from, from + AT_ONCE);
     const reads = await Promise.all(some.map(async (name) => ({ name, read: await memory.read(join(directory, name)) })));
     for (const { name, read } of reads) {
+      if (read === undefined && name.includes('\u{FFFD}')) files.set(name, MISNAMED);
       if (read === undefined) continue;
       files.set(name, read.file);
       restMs = Math.max(restMs, read.changedMeanwhile ? quietPeriodMs : quietRestMs(read.writtenAt, Date.now(), quietPeriodMs));

@@ -4,7 +4,7 @@
  * unchanged slots are the same objects as before.
  */
 import { join } from 'node:path';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -16,17 +16,23 @@ import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { createTextFileMemory, type TextFileMemoryOptions, type TextFile } from '../../files/read-text-file.ts';
+import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { writeJsonAtomically } from '../../files/write-file.ts';
+import type { FailureRecords } from '../../schema/status/slot-status.ts';
+import { createWriteLog, syncDirectory, writeJsonAtomically, type Disk } from '../../files/write-file.ts';
 import { createBreather, type Breather } from '../../platform/slices.ts';
 
 /** `directory` is `<config>/slots`; it need not exist yet. */
 export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   /** `<state>/slots`. */
   readonly lastGoodDirectory: string;
+  /** What statuses of an earlier run tell, in case a last good spec is lost. */
+  readonly records?: FailureRecords;
+  /** Default: the system's. */
+  readonly disk?: Disk;
   /** Default: the system's files and clocks. */
   readonly reading?: TextFileMemoryOptions;
   readonly parsing?: SlotFileParserOptions;
@@ -34,7 +40,7 @@ export interface TomlDirectoryOptions extends WatchDirectoryOptions {
 
 export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   const { directory, quietPeriodMs, log } = options;
-  const lastGood = createLastGoodSlots(options.lastGoodDirectory, log);
+  const lastGood = createLastGoodSlots(options);
   const lock = createKeyedLock();
   const memory = createTextFileMemory(options.reading);
   const parseFiles = createSlotFileParser(directory, options.parsing);
@@ -43,7 +49,7 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   let loggedProblems: readonly SpecProblem[] = [];
 
   const read = async (signal: AbortSignal): Promise<Result<DesiredState>> => {
-    const before = (accepted ??= await lastGood.read());
+    const before = (accepted ??= await lastGood.read(signal));
     const expected = [...before].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
     let found: SlotFiles;
     try {
@@ -54,7 +60,7 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
     }
     const { parsed, problems } = await parseFiles(found);
     const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
-    await lastGood.write(before, after);
+    await lastGood.write(before, after, parsed);
     accepted = after;
     slots = state.slots;
     const all = [...problems, ...[...parsed.values()].flatMap((text) => (text.ok ? [] : text.problems))];
@@ -94,47 +100,79 @@ function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: u
 /** Stored instead of the resolved spec, because later versions may have other defaults. */
 const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
 
+/** Concurrent writes. The journal of the disk takes several syncs together. */
+const AT_ONCE = 32;
+
 /**
  * Stores the last good document and generation of each slot in `<state>/slots/<name>.json`, for invalid edits after a
- * restart.
+ * restart. The copy beside it serves where the first is empty or torn, as disks leave them that lose power.
  */
-function createLastGoodSlots(directory: string, log: SourceLog) {
+function createLastGoodSlots({ lastGoodDirectory: directory, records, disk, log }: TomlDirectoryOptions) {
+  const unwritten = new Set<SlotName>();
+  const writes = createWriteLog(log);
+  const filesOf = (name: SlotName) => [join(directory, `${name}.json`), join(directory, `${name}.json~`)] as const;
+
+  const write = async (name: SlotName, { generation, lastGood }: AcceptedSlot): Promise<void> => {
+    const replace = async (file: string): Promise<void> => {
+      if (lastGood === undefined) await rm(file, { force: true });
+      else await writeJsonAtomically(file, { generation, document: lastGood.document }, 0o600, { sync: 'file', disk });
+    };
+    try {
+      await Promise.all(filesOf(name).map(replace));
+      unwritten.delete(name);
+    } catch (error) {
+      unwritten.add(name);
+      writes.failed(`the last good spec of slot "${name}"`, filesOf(name)[0], error);
+    }
+  };
+
+  /** Programs have seen the generation in its status. */
+  const observedSlot = async (name: SlotName, signal: AbortSignal): Promise<AcceptedSlot | undefined> => {
+    const generation = (await records?.read(signal).catch(() => undefined))?.get(name)?.observedGeneration;
+    return generation === undefined ? undefined : { generation, lastGood: undefined };
+  };
+
   return {
-    async read(): Promise<AcceptedSlots> {
+    async read(signal: AbortSignal): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
       for (const file of await readdir(directory).catch((): string[] => [])) {
-        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
-        if (!name.success) continue;
-        const slot = await readSlot(join(directory, file), name.data, log);
-        if (slot !== undefined) slots.set(name.data, slot);
+        const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]).data;
+        if (name === undefined) continue;
+        const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log)));
+        const newest = (copy?.generation ?? 0) > (first?.generation ?? 0) ? copy : first;
+        if (newest === undefined || !isSameSlot(first, newest) || !isSameSlot(copy, newest)) unwritten.add(name);
+        const slot = newest ?? (await observedSlot(name, signal));
+        if (slot !== undefined) slots.set(name, slot);
       }
       return slots;
     },
-    /** Writes changed slots. Logs failures; the spec stays in force until the next restart. */
-    async write(before: AcceptedSlots, after: AcceptedSlots): Promise<void> {
-      for (const [name, { generation, lastGood }] of after) {
-        const path = join(directory, `${name}.json`);
-        const old = before.get(name);
-        if (old?.generation === generation && isSameValue(old.lastGood?.document, lastGood?.document)) continue;
-        try {
-          if (lastGood === undefined) await rm(path, { force: true });
-          else await writeJsonAtomically(path, { generation, document: lastGood.document }, 0o600);
-        } catch (error) {
-          log.warn({ slot: name, error: messageOf(error) }, `Storing the last good spec of slot "${name}" in "${path}" failed`);
-        }
-      }
+    /** Writes changed slots, before anybody learns of them, and what could not be written by earlier calls. */
+    async write(before: AcceptedSlots, after: AcceptedSlots, declared: ReadonlyMap<SlotName, unknown>): Promise<void> {
+      const isChanged = (name: SlotName, slot: AcceptedSlot) => unwritten.has(name) || !isSameSlot(before.get(name), slot);
+      const isKnown = (name: SlotName, { lastGood }: AcceptedSlot) => lastGood !== undefined || !declared.has(name);
+      const changed = [...after].filter((entry) => isChanged(...entry) && isKnown(...entry));
+      if (changed.length === 0) return;
+      for (let from = 0; from < changed.length; from += AT_ONCE)
+        await Promise.all(changed.slice(from, from + AT_ONCE).map(async (entry) => await write(...entry)));
+      await syncDirectory(directory, disk);
+      if (changed.every(([name]) => !unwritten.has(name)) && changed.some(([, slot]) => slot.lastGood !== undefined))
+        writes.succeeded(directory);
     },
   };
 }
 
+function isSameSlot(left: AcceptedSlot | undefined, right: AcceptedSlot): boolean {
+  return left?.generation === right.generation && isSameValue(left.lastGood?.document, right.lastGood?.document);
+}
+
 async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<AcceptedSlot | undefined> {
   try {
-    const { generation, document } = StoredSlot.parse(JSON.parse(await readFile(path, 'utf8')));
+    const { generation, document } = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES })));
     const parsed = parseSlot(name, document);
     return { generation, lastGood: parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined };
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    log.warn({ slot: name, error: messageOf(error) }, `The last good spec of slot "${name}" in "${path}" is damaged and ignored`);
+    if (codeOf(error) !== 'ENOENT')
+      log.warn({ slot: name, error: messageOf(error) }, `The last good spec of slot "${name}" in "${path}" is damaged and ignored`);
     return undefined;
   }
 }

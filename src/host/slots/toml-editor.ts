@@ -20,9 +20,16 @@ import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-s
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { codeOf } from '../../platform/error-text.ts';
 import { createKeyedLock, type KeyedLock } from '../../platform/semaphore.ts';
-import { writeFileAtomically, stageFile, syncDirectory, type WriteOptions, type StagedFile } from '../../files/write-file.ts';
+import {
+  explainWriteError,
+  writeFileAtomically,
+  stageFile,
+  syncDirectory,
+  type WriteOptions,
+  type StagedFile,
+} from '../../files/write-file.ts';
 
 /** New files may contain tokens in `[env]`. */
 const NEW_FILE: WriteOptions = { mode: 0o640, sync: true };
@@ -31,9 +38,11 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
   const { directory } = options;
   const lock = createKeyedLock();
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
+  const explain = (name: SlotName, error: unknown) =>
+    `Writing the file of slot "${name}" failed: ${explainWriteError(pathOf(name), error)}`;
 
   const locked = async (name: SlotName, work: () => Promise<EditResult>): Promise<EditResult> =>
-    await lock(name, work).catch((error: unknown): EditResult => failed(name, error));
+    await lock(name, work).catch((error: unknown): EditResult => ({ kind: 'failed', message: explain(name, error) }));
 
   const read = async (name: SlotName): Promise<StoredSlot | undefined> => {
     const text = await readText(pathOf(name)).catch(() => undefined);
@@ -81,7 +90,7 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
       }),
     putTexts: async (edits) => {
       const locate = async (name: SlotName, before: string | undefined) => await locateFile(directory, pathOf(name), before !== undefined);
-      return await putTexts(edits, { lock, locate, readText, explain: messageOfFailure });
+      return await putTexts(edits, { lock, locate, readText, explain });
     },
   };
 }
@@ -156,18 +165,6 @@ async function readText(path: string): Promise<string | undefined> {
   if (read === undefined) return undefined;
   if (read.file.kind === 'unreadable') throw new Error(read.file.message);
   return read.file.text;
-}
-
-function failed(name: SlotName, error: unknown): EditResult {
-  return { kind: 'failed', message: messageOfFailure(name, error) };
-}
-
-function messageOfFailure(name: SlotName, error: unknown): string {
-  const code = codeOf(error);
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return `The file of slot "${name}" is not writable: ${messageOf(error)}; allow the service to write it`;
-  if (code === 'ENOSPC') return `The disk is full and the file of slot "${name}" was not written; free disk space`;
-  return `Writing the file of slot "${name}" failed: ${messageOf(error)}`;
 }
 
 interface PutTextsDeps {

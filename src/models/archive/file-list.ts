@@ -1,7 +1,8 @@
 /** The list of the files of an unpacked archive. It appears with them, so a directory with a list is complete. */
-import { lstat, readFile } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { FILE_LIST } from '../decide/judge-member.ts';
 import { hashFile } from '../download/verify-hash.ts';
@@ -18,7 +19,7 @@ export type UnpackedFile = FileList['files'][number];
 
 /** Undefined if the directory was not unpacked from the archive with this SHA-256, or does not exist. */
 export async function readFileList(directory: string, sha256: string): Promise<FileList | undefined> {
-  const text = await readFile(path.join(directory, FILE_LIST), 'utf8').catch(() => undefined);
+  const text = await readRegularFile(path.join(directory, FILE_LIST), { mostBytes: LARGE_TEXT_BYTES }).catch(() => undefined);
   const list = text === undefined ? undefined : FileList.safeParse(parseJson(text)).data;
   return list?.archive === sha256.toLowerCase() ? list : undefined;
 }

@@ -3,15 +3,15 @@
  * invalid entry keeps its last good text, also after a restart; otherwise a typo would take the model of a running slot
  * away.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { quietRestMs, watchDirectory } from '../../files/watch-directory.ts';
 import { readTextFile, type TextFile } from '../../files/read-text-file.ts';
-import { writeJsonAtomically } from '../../files/write-file.ts';
+import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
+import { storeLastGood } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import type { Wake } from '../../reconciler/ports.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
@@ -74,16 +74,6 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
     entries = new Map([...DEMO_CATALOGUE, ...shippedEntries, ...entriesOf(own, { ...context, isOwn: true })]);
   }
 
-  async function store(own: CatalogueRecords): Promise<void> {
-    if (lastGoodFile === undefined) return;
-    try {
-      if (own.size === 0) await rm(lastGoodFile, { force: true });
-      else await writeJsonAtomically(lastGoodFile, [...own.values()], 0o600);
-    } catch (error) {
-      log.warn({ error: messageOf(error) }, `Storing the last good entries of "${local}" in "${lastGoodFile}" failed`);
-    }
-  }
-
   return {
     catalogue: {
       get: (id) => entries.get(id),
@@ -99,7 +89,7 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
       const own = keepLastGood(parsed, lastGood);
       if (!isSameValue([...own.values()], [...lastGood.values()])) {
         accept(own);
-        await store(own);
+        await storeLastGood(lastGoodFile, own.size === 0 ? undefined : [...own.values()], `entries of "${local}"`, log);
       }
       const problems = [...shipped.problems, ...parsed.problems];
       const text = problems.map((problem) => formatProblem(problem)).join('; ');
@@ -154,7 +144,7 @@ async function readWhenQuiet(file: string, quietPeriodMs: number, isExpected: bo
 }
 
 async function readLastGood(file: string): Promise<CatalogueRecords> {
-  const text = await readFile(file, 'utf8').catch(() => '[]');
+  const text = await readRegularFile(file, { mostBytes: LARGE_TEXT_BYTES }).catch(() => '[]');
   const records = z.array(CatalogueRecord).safeParse(parseJson(text)).data ?? [];
   return new Map(records.map((record) => [record.id, record]));
 }

@@ -1,9 +1,9 @@
 /** Disk space of the store: reserves it for downloads, and explains failures to write. */
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { writeFileAtomically } from '../../files/write-file.ts';
+import { explainWriteError, writeFileAtomically } from '../../files/write-file.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
-import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { codeOf } from '../../platform/error-text.ts';
 
 /** Carries a failure through code that returns something else. */
 export class Failed extends Error {
@@ -74,7 +74,7 @@ export async function failUnlessWritable(directory: string): Promise<void> {
 
 export async function writeStoreFile(file: string, value: unknown): Promise<void> {
   await failUnlessWritable(path.dirname(file));
-  await writeFileAtomically(file, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o644 });
+  await writeFileAtomically(file, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o644, sync: true });
 }
 
 export function storageFailure(directory: string, error: unknown): Failure {
@@ -85,9 +85,7 @@ export function storageFailure(directory: string, error: unknown): Failure {
     const message = `${problem}; make it writable for user ${user}, or put the model there`;
     return { kind: 'stalled', reason: 'ModelStoreReadOnly', message };
   }
-  const why = messageOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return { kind: 'stalled', reason: 'DiskFull', message: `The disk of "${directory}" is full: ${why}; free disk space for the model` };
-  }
+  const why = explainWriteError(directory, error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') return { kind: 'stalled', reason: 'DiskFull', message: why.replace(/^the/, 'The') };
   return { kind: 'retry', reason: 'ModelPullFailed', message: `The model cannot be written to "${directory}": ${why}` };
 }

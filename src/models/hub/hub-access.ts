@@ -1,8 +1,8 @@
 /** The Hub: https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
-import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { Bearer } from '../download/open-url.ts';
+import { readRegularFile } from '../../files/regular-file.ts';
 
 export interface HubAccess {
   /** No trailing slash. */
@@ -44,7 +44,7 @@ async function readToken(env: Environment): Promise<string | undefined> {
   const direct = valueOf(env, 'HF_TOKEN') ?? valueOf(env, 'HUGGING_FACE_HUB_TOKEN');
   if (direct !== undefined) return clean(direct);
   const file = valueOf(env, 'HF_TOKEN_PATH') ?? path.join(huggingFaceHome(env), 'token');
-  const text = await readFile(file, 'utf8').catch(() => '');
+  const text = await readRegularFile(file).catch(() => '');
   return clean(text);
 }
 

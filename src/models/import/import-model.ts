@@ -3,9 +3,10 @@
  * damaged download is noticed here. A hard link shares content with the original; both tools only replace files.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, realpath, rename, rm, stat, readdir, readFile } from 'node:fs/promises';
+import { mkdir, realpath, rename, rm, stat, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { homedir } from 'node:os';
+import { readRegularFile } from '../../files/regular-file.ts';
 import type { ModelFormat } from '../../providers/provider.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { ModelId } from '../../schema/words/names.ts';
@@ -173,7 +174,7 @@ async function listFiles(root: string): Promise<readonly string[]> {
 }
 
 async function readText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch(() => '');
+  return readRegularFile(file).catch(() => '');
 }
 
 async function isDirectory(file: string): Promise<boolean> {

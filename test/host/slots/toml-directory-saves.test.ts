@@ -140,6 +140,22 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'primary') === 'd.gguf');
   });
 
+  test('keeps watching a directory that is created again at once, so that the system may give it the same number', async () => {
+    for (const [first, second] of [
+      ['b.gguf', 'c.gguf'],
+      ['d.gguf', 'e.gguf'],
+    ] as const) {
+      await rm(slots.directory, { recursive: true });
+      await mkdir(slots.directory);
+      await writeFile(path, slotText(first));
+      await slots.reach((state) => modelOf(state, 'primary') === first);
+      // Longer than the directory is looked at.
+      await sleep(700);
+      await writeFile(path, slotText(second));
+      await slots.reach((state) => modelOf(state, 'primary') === second);
+    }
+  });
+
   test('a hundred writes cause few wakes, the last of them with the last text', async () => {
     const before = slots.wakes.count;
     for (let index = 0; index < 100; index++) {

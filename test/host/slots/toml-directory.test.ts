@@ -134,6 +134,23 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(await reading, 'primary')).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf', context: 8192 } } });
   });
 
+  test('reads a file again that was written while it was read, whatever its times say', async () => {
+    await slots.close();
+    const texts = [slotText('a.gguf'), slotText('a.gguf', 'context = 8192\n')];
+    let reads = 0;
+    slots = await createSlotDirectory({
+      reading: {
+        readFile: async () => {
+          const text = texts[reads] ?? texts[1] ?? '';
+          reads += 1;
+          return { file: { kind: 'text', text }, writtenAt: 0, changedMeanwhile: reads === 1 };
+        },
+      },
+    });
+    await slots.write('primary.toml', '');
+    expect(slot(await slots.read(), 'primary')).toMatchObject({ generation: 1, spec: { model: { context: 8192 } } });
+  });
+
   test('does not wait for a file with a modification time in the future', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     const later = new Date(Date.now() + 86_400_000);

@@ -1,6 +1,6 @@
 /** Differences between a workload and its template or spec, as its runtime reports them. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
+import { MODEL_FILES, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
@@ -62,8 +62,10 @@ function envDrift(actual: Readonly<Record<string, string>> | undefined, template
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
   const differing = [...names].filter(
-    (name) => actual[name] !== template.env[name] && !(saysPlacement(name) && template.env[name] === undefined),
+    (name) => actual[name] !== template.env[name] && name !== MODEL_FILES && !(saysPlacement(name) && template.env[name] === undefined),
   );
+  const [started, present] = [actual[MODEL_FILES], template.env[MODEL_FILES]];
+  if (started !== undefined && present !== undefined && started !== present) return ['the files of its model were replaced'];
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
 

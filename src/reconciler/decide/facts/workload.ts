@@ -72,6 +72,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
   if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
+    env: { ...parts.env, ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }) },
     revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
@@ -84,6 +85,12 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     argv: (port) => provider.startCmd(context(port)),
   };
 }
+
+/**
+ * The files from which a server was started, since it keeps those that it has opened. No part of the revision, so that
+ * an upgrade restarts nothing. Replicas of a gateway have files of their own, and would disagree.
+ */
+export const MODEL_FILES = 'INFERENCE_MODEL_FILES';
 
 /** What a spec reserves beyond the estimate is memory of the host, which also limits the container. */
 function demandOf({ hostBytes, deviceBytes }: MemoryDemand, { resources }: SlotSpec): MemoryDemand {

@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals';
+import { MODEL_FILES } from '../../../../src/reconciler/decide/facts/workload.ts';
+import { ModelId } from '../../../../src/schema/words/names.ts';
+import { IMAGE } from '../../../support/simulation/world.ts';
+import { factsOf, type Scene } from '../plan-fixture.ts';
+
+/** What differs between a template with the present files and a workload that was started from others. */
+function driftOf(present: string | undefined, started: string | undefined, scene: Scene = {}) {
+  const {
+    desired,
+    observed,
+    slot,
+    template: plain,
+  } = factsOf({
+    ...scene,
+    workloads: [{ id: 'w0', altered: { env: { SLOT: 'primary', ...(started === undefined ? {} : { [MODEL_FILES]: started }) } } }],
+  });
+  const model = { id: ModelId.parse('a.gguf'), hostPath: '/store/a.gguf', sizeBytes: 1000, version: present };
+  const template = desired.templateOf(slot, model, IMAGE);
+  const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+  if (template === undefined || workload === undefined) throw new Error('Both must be there');
+  const { env } = workload.container;
+  expect(template.revision).toBe(plain.revision);
+  return { template, drift: desired.compare(slot, { ...template, env: { ...env, ...pick(template.env) } }, undefined, workload).drift };
+}
+
+const pick = (env: Readonly<Record<string, string>>) => (env[MODEL_FILES] === undefined ? {} : { [MODEL_FILES]: env[MODEL_FILES] });
+
+describe('the files of a model', () => {
+  test('that were replaced after the start are drift, under the same revision', () => {
+    expect(driftOf('new', 'old').drift).toEqual(['the files of its model were replaced']);
+    expect(driftOf('same', 'same').drift).toEqual([]);
+  });
+
+  test('are no drift of a workload that an earlier version started, or while they are not known', () => {
+    expect(driftOf('new', undefined).drift).toEqual([]);
+    expect(driftOf(undefined, 'old').drift).toEqual([]);
+  });
+
+  test('are not told to pods, whose files are their own', () => {
+    const { template } = driftOf('new', undefined, { traits: { kind: 'kube', network: 'pods' } });
+    expect(template.env).not.toHaveProperty(MODEL_FILES);
+  });
+});
