@@ -1,6 +1,7 @@
 /** Answers every error in which a Fastify route can end, in the documented shape. */
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { showTo } from '../../auth/decide/decide-access.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { ApiError, type ApiErrorOptions } from './answer.ts';
@@ -14,14 +15,19 @@ type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const known = error instanceof ApiError ? error : frameworkError(error, request.routeOptions.config.bodyLimit);
-    if (known !== undefined) return sendError(reply, known);
+    if (known !== undefined) {
+      // Before the access check, a message repeats nothing but the request.
+      const message = request.caller === undefined ? known.message : String(showTo(request.caller, known.message));
+      return sendError(reply, known, message);
+    }
     onFault(error, request.id);
     const message = `The service failed: report this with the request id "${request.id}"`;
     return sendError(reply, { code: 'server.internal', message });
   };
 }
 
-export function sendError(reply: FastifyReply, { code, message, param, headers }: AnsweredError): FastifyReply {
+export function sendError(reply: FastifyReply, error: AnsweredError, message = error.message): FastifyReply {
+  const { code, param, headers } = error;
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers });
   return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }

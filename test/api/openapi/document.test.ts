@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { showTo } from '../../../src/auth/decide/decide-access.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { documentedPath } from './documented-path.ts';
@@ -30,6 +31,11 @@ describe('openapi.json', () => {
       world.routes.map((route) => `${route.method} ${documentedPath(route)}`).toSorted(),
     );
     expect(new Set(operations.map(([, { operationId }]) => operationId)).size).toBe(operations.length);
+  });
+
+  test('is the same for every scope, since it says nothing about the host', () => {
+    const document: unknown = JSON.parse(text);
+    expect(showTo(undefined, document)).toEqual(document);
   });
 
   test('has no reference that leads nowhere', () => {
