@@ -125,13 +125,6 @@ install_proxy_program() {
   systemctl --quiet unmask --runtime caddy.service
 }
 
-# new_secret VARIABLE PRESENT: keeps the present one
-new_secret() {
-  local secret=$2
-  [ -n "$secret" ] || secret=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-  printf -v "$1" '%s' "$secret"
-}
-
 # Hashes differ each time, so the present one stays if the proxy accepts the password.
 hash_password() {
   local present
@@ -195,25 +188,6 @@ turn_auth_off() {
 restart_service() {
   change 'restart svc-api.service' systemctl restart svc-api.service
   [ "$DRY_RUN" = 1 ] || wait_until_ready || fail 'Look into "journalctl -u svc-api": the service does not start with these settings'
-}
-
-setting() {
-  [ ! -f "$SETTINGS" ] || sed -n "s/^$1=//p" "$SETTINGS" | tail -n 1
-}
-
-# ensure_setting KEY VALUE: in api.env, whose other lines stay as they are. An empty value removes the setting.
-ensure_setting() {
-  [ "$(setting "$1")" != "$2" ] || return 0
-  local line text='' done=0
-  while IFS= read -r line || [ -n "$line" ]; do
-    if [[ $line == "$1="* ]]; then
-      { [ "$done" = 0 ] && [ -n "$2" ]; } || continue
-      line="$1=$2" done=1
-    fi
-    text+=$line$'\n'
-  done <"$SETTINGS"
-  [ "$done" = 1 ] || [ -z "$2" ] || text+="$1=$2"$'\n'
-  change "set $1 in $SETTINGS" replace_file "$SETTINGS" root:svc 640 "${text%$'\n'}"
 }
 
 report_proxy() {

@@ -1,5 +1,6 @@
 /** Rules of access: the credential of a request, what its scope permits, and what it may see. Pure. */
 import { HIDDEN, hideHostText } from '../../schema/words/failure.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/access.ts';
 
@@ -73,6 +74,18 @@ interface ProxyTrust {
   /** The value is the proxy's secret; always true where none is set. Undefined: no such header. */
   matchesSecret(value: string | undefined): boolean;
 }
+
+/** Who could claim to be an administrator, and what to do; undefined if nobody can. Pure. */
+export function describeForgery(settings: ProxySettings): { readonly found: string; readonly fix: string } | undefined {
+  const { SVC_AUTH_ENABLED: authEnabled, SVC_PROXY_SECRET: secret, SVC_TRUSTED_PROXIES: proxies } = settings;
+  if (!authEnabled || secret !== undefined || proxies.length === 0) return undefined;
+  return {
+    found: `Every program at ${proxies.join(' or ')} can be an administrator with the header "X-Forwarded-Email", because SVC_PROXY_SECRET is not set`,
+    fix: 'Set SVC_PROXY_SECRET to a random value ("openssl rand -hex 32"), and let a proxy send it as "X-Svc-Proxy-Secret"',
+  };
+}
+
+export type ProxySettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
 
 /** Lower case. The last one proves the proxy's identity where `SVC_PROXY_SECRET` is set. */
 const HEADERS = ['authorization', 'x-api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
