@@ -123,7 +123,8 @@ ensure_chat_token() {
     [[ $'\n'$ids$'\n' == *[$'\n'/]"$id"$'\n'* ]] || id=''
   fi
   if [ "$1" != 1 ]; then
-    [ -z "$id" ] || change 'revoke the token of the chat page' revoke_chat_token "$id"
+    end_chat_sessions
+    [ -z "$id" ] || change 'revoke the token of the chat page' revoke_tokens "$id"
   elif [ -n "$id" ]; then
     CHAT_TOKEN=$present
   else
@@ -133,8 +134,8 @@ ensure_chat_token() {
 create_chat_token() {
   CHAT_TOKEN=$(svcctl_as_service token create --label chat-page --scope v1-only 2>/dev/null) || fail 'Run "sudo -u svc svcctl token create --label chat-page" to see why: the token of the chat page could not be created'
 }
-revoke_chat_token() {
-  svcctl_as_service token revoke "$1" >/dev/null || fail "Run \"sudo -u svc svcctl token revoke $1\" to see why: the token of the chat page could not be revoked"
+revoke_tokens() {
+  svcctl_as_service token revoke "$@" >/dev/null || fail "Run \"sudo -u svc svcctl token revoke $*\" to see why: tokens of the chat page could not be revoked"
 }
 svcctl_as_service() {
   (cd / && setpriv --reuid svc --regid svc --init-groups env -i PATH="$PATH" HOME=/var/lib/svc "$RELEASE/bin/svcctl" "$@")

@@ -109,6 +109,21 @@ export function chatSteps(machine: () => Machine, snapshot: () => Promise<string
     });
   });
 
+  test('a session of the chat page is listed, and ends with the password that began it', async () => {
+    const curl = 'curl --silent --insecure --resolve gpu-box.local:443:127.0.0.1 --resolve gpu-box.local:3443:127.0.0.1';
+    const enter = `${curl} --cookie /tmp/jar --output /dev/null --write-out '%{http_code}' https://gpu-box.local:3443/cgi-bin/env`;
+    expect(await machine().shell(enter)).toBe('200');
+    expect(await tokens()).toMatch(/chat session of admin$/m);
+    const other = ADMIN.replace('correct horse', 'another horse');
+    expect(await install('--auth=basic', other)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('end the sessions of the chat page'),
+    });
+    expect(await machine().shell(enter)).toBe('303');
+    expect(await tokens()).not.toContain('chat session');
+    expect(await install('--auth=basic', ADMIN)).toMatchObject({ code: 0 });
+  }, 300_000);
+
   test('the token of the chat page is in no log and no argument of a program', async () => {
     const token = (await environment())['OPENAI_API_KEY'] ?? '';
     const secret = token.slice(13);
