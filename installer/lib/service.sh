@@ -176,13 +176,19 @@ report() {
 }
 
 report_service() {
-  local where=127.0.0.1
+  local where
+  where=$(local_host)
   case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
   say "  API      http://$where:$LISTEN_PORT/v1"
   say "  Browser  http://$where:$LISTEN_PORT/"
-  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$(uname -n):3001/  (ready after a minute when it is new)"
+  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$where:3001/  (ready after a minute when it is new)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
   say ''
+  if [ "$(setting SVC_AUTH_ENABLED)" != 1 ] && [[ ! $LISTEN_HOST =~ ^(127\.|::1$|localhost$) ]]; then
+    say 'Everyone who reaches these addresses can use them and change slots, because authentication is off. To close them:'
+    say '  to other machines: SVC_LISTEN=127.0.0.1:8080 in /etc/svc/api.env, then systemctl restart svc-api; to strangers: install.sh --auth=basic'
+    say ''
+  fi
   say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'
-  say "  curl http://127.0.0.1:$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
+  say "  curl http://$(local_host):$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
 }
