@@ -191,8 +191,8 @@ turn_auth_off() {
   ensure_setting SVC_AUTH_ENABLED 0
   ensure_setting SVC_PUBLIC_URL ''
   ensure_setting SVC_CHAT_URL ''
-  end_chat_sessions
   [ "$CHANGES" = "$changes" ] || restart_service
+  end_chat_sessions
 }
 
 restart_service() {
