@@ -89,7 +89,6 @@ turn_auth_on() {
   ensure_proxy_program
   local changes=$CHANGES
   new_secret PROXY_PROXY_SECRET "$(setting SVC_PROXY_SECRET)"
-  new_secret PROXY_CHAT_SECRET "$(value_of 's|.*__Host-svc-chat=\([0-9a-f]*\); Path.*|\1|p')"
   ensure_setting SVC_AUTH_ENABLED 1
   ensure_setting SVC_PROXY_SECRET "$PROXY_PROXY_SECRET"
   ensure_setting SVC_PUBLIC_URL "https://$PROXY_HOSTNAME"
@@ -97,6 +96,8 @@ turn_auth_on() {
   [ "$CHANGES" = "$changes" ] || restart_service
   listen_address
   PROXY_API_PORT=$LISTEN_PORT PROXY_ADMIN_SOCKET=//run/svc-proxy/admin.sock PROXY_USER=$ADMIN_USER PROXY_STORAGE=''
+  local former
+  former="$(present_user) $(present_hash)"
   hash_password
   changes=$CHANGES
   ensure_proxy_file "$(render_caddyfile "$RELEASE/installer/templates/Caddyfile")"
@@ -106,6 +107,14 @@ turn_auth_on() {
   [ ! -d /etc/avahi/services ] || ensure_file "$AVAHI_FILE" root:root 644 <"$RELEASE/installer/templates/avahi.service"
   systemctl --quiet is-enabled svc-proxy.service 2>/dev/null || change 'enable svc-proxy.service' systemctl --quiet enable svc-proxy.service
   if [ "$CHANGES" != "$changes" ] || ! systemctl --quiet is-active svc-proxy.service; then change 'start svc-proxy.service' start_proxy; fi
+  [ "$former" = "$PROXY_USER $PROXY_HASH" ] || end_chat_sessions
+}
+
+# Whoever has a session has to log in again. Those of a former password end once nobody can begin another with it.
+end_chat_sessions() {
+  local ids
+  mapfile -t ids < <(svcctl_as_service token list 2>/dev/null | sed -n 's/^\([0-9a-f]\{8\}\) .* chat session of [^ ]*$/\1/p')
+  [ ${#ids[@]} = 0 ] || change "end the sessions of the chat page: ${#ids[@]}" revoke_tokens "${ids[@]}"
 }
 
 # Debian's package would start a server of its own on port 80.
@@ -123,13 +132,6 @@ install_proxy_program() {
     dnf --quiet --assumeyes install caddy >/dev/null || fail 'Run "dnf install caddy" to see why: the package could not be installed'
   fi
   systemctl --quiet unmask --runtime caddy.service
-}
-
-# new_secret VARIABLE PRESENT: keeps the present one
-new_secret() {
-  local secret=$2
-  [ -n "$secret" ] || secret=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-  printf -v "$1" '%s' "$secret"
 }
 
 # Hashes differ each time, so the present one stays if the proxy accepts the password.
@@ -190,30 +192,12 @@ turn_auth_off() {
   ensure_setting SVC_PUBLIC_URL ''
   ensure_setting SVC_CHAT_URL ''
   [ "$CHANGES" = "$changes" ] || restart_service
+  end_chat_sessions
 }
 
 restart_service() {
   change 'restart svc-api.service' systemctl restart svc-api.service
   [ "$DRY_RUN" = 1 ] || wait_until_ready || fail 'Look into "journalctl -u svc-api": the service does not start with these settings'
-}
-
-setting() {
-  [ ! -f "$SETTINGS" ] || sed -n "s/^$1=//p" "$SETTINGS" | tail -n 1
-}
-
-# ensure_setting KEY VALUE: in api.env, whose other lines stay as they are. An empty value removes the setting.
-ensure_setting() {
-  [ "$(setting "$1")" != "$2" ] || return 0
-  local line text='' done=0
-  while IFS= read -r line || [ -n "$line" ]; do
-    if [[ $line == "$1="* ]]; then
-      { [ "$done" = 0 ] && [ -n "$2" ]; } || continue
-      line="$1=$2" done=1
-    fi
-    text+=$line$'\n'
-  done <"$SETTINGS"
-  [ "$done" = 1 ] || [ -z "$2" ] || text+="$1=$2"$'\n'
-  change "set $1 in $SETTINGS" replace_file "$SETTINGS" root:svc 640 "${text%$'\n'}"
 }
 
 report_proxy() {
@@ -224,6 +208,7 @@ report_proxy() {
   say "  API      https://$name/v1     (with a token)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env, /etc/svc/Caddyfile     Log  journalctl -u svc-api -u svc-proxy'
   say ''
+  ! grep -q '__Host-svc-chat=[0-9a-f]' "$CADDYFILE" || say $'Run the installer with --auth=basic: until then, sessions of the chat page outlive the password, as in 0.2\n'
   if [[ $name == *.local ]]; then
     say "The certificate is from an authority of this machine. Clients trust it once they have its root, $ROOT_CERTIFICATE:"
     say '  Debian, Ubuntu: copy it to /usr/local/share/ca-certificates/svc.crt and run update-ca-certificates; Fedora: to /etc/pki/ca-trust/source/anchors, update-ca-trust;'

@@ -7,6 +7,7 @@ CHAT_DATA=/var/lib/svc-chat
 CHAT_PORT=3001
 CHAT_OWN_LINES='# Your own lines, below this one, stay as they are and win over those above.'
 DEFAULT_CHAT_IMAGE=ghcr.io/open-webui/open-webui:v0.11.3
+DEFAULT_CHAT_IMAGE_SIZE='up to 6 GB on the disk, of which about half is downloaded'
 CHAT_PROBLEM=''
 
 # decide_chat INSTALLED_VERSION: sets CHAT to "on", "off", or "" for a host that has no chat page and is not to get one
@@ -59,6 +60,7 @@ ensure_chat() {
 
 install_chat() {
   local changes=$CHANGES units
+  announce_chat_image
   command -v podman >/dev/null || change 'install the package podman' install_podman || return 0
   ensure_chat_image || return 0
   ensure_directory "$CHAT_DATA" root:root 700
@@ -66,8 +68,16 @@ install_chat() {
   units=$CHANGES
   ensure_file "$CHAT_UNIT" root:root 644 <<<"$(render_chat_unit)"
   [ "$CHANGES" = "$units" ] || change 'let systemd read the unit' systemctl daemon-reload
-  systemctl --quiet is-enabled svc-chat.service 2>/dev/null || change 'enable svc-chat.service' systemctl --quiet enable svc-chat.service
+  { [ "$CHANGES" = "$units" ] && systemctl --quiet is-enabled svc-chat.service 2>/dev/null; } || change 'enable svc-chat.service' systemctl --quiet reenable svc-chat.service
   if [ "$CHANGES" != "$changes" ] || ! systemctl --quiet is-active svc-chat.service; then change 'start svc-chat.service' start_chat; fi
+}
+
+# Before anything is fetched for the page.
+announce_chat_image() {
+  local size=''
+  if podman image exists "$CHAT_IMAGE" 2>/dev/null || [[ $CHAT_IMAGE == localhost/* ]]; then return; fi
+  [ "$CHAT_IMAGE" != "$DEFAULT_CHAT_IMAGE" ] || size=" ($DEFAULT_CHAT_IMAGE_SIZE)"
+  say "The chat page runs in podman and needs the image $CHAT_IMAGE$size. To do without it: --chat=off"
 }
 
 install_podman() {
@@ -102,7 +112,7 @@ ensure_chat_env() {
   local own=''
   ensure_chat_token "$1"
   new_secret CHAT_SECRET_KEY "$(chat_value WEBUI_SECRET_KEY)"
-  listen_address
+  choose_chat_host "$1"
   [ ! -f "$CHAT_ENV" ] || own=$(sed "1,/^${CHAT_OWN_LINES//./\\.}\$/d" "$CHAT_ENV")
   ensure_file "$CHAT_ENV" root:root 600 <<<"$(render_chat_env "$1")${own:+$'\n'$own}"
 }
@@ -123,7 +133,8 @@ ensure_chat_token() {
     [[ $'\n'$ids$'\n' == *[$'\n'/]"$id"$'\n'* ]] || id=''
   fi
   if [ "$1" != 1 ]; then
-    [ -z "$id" ] || change 'revoke the token of the chat page' revoke_chat_token "$id"
+    end_chat_sessions
+    [ -z "$id" ] || change 'revoke the token of the chat page' revoke_tokens "$id"
   elif [ -n "$id" ]; then
     CHAT_TOKEN=$present
   else
@@ -133,22 +144,21 @@ ensure_chat_token() {
 create_chat_token() {
   CHAT_TOKEN=$(svcctl_as_service token create --label chat-page --scope v1-only 2>/dev/null) || fail 'Run "sudo -u svc svcctl token create --label chat-page" to see why: the token of the chat page could not be created'
 }
-revoke_chat_token() {
-  svcctl_as_service token revoke "$1" >/dev/null || fail "Run \"sudo -u svc svcctl token revoke $1\" to see why: the token of the chat page could not be revoked"
+revoke_tokens() {
+  svcctl_as_service token revoke "$@" >/dev/null || fail "Run \"sudo -u svc svcctl token revoke $*\" to see why: tokens of the chat page could not be revoked"
 }
 svcctl_as_service() {
   (cd / && setpriv --reuid svc --regid svc --init-groups env -i PATH="$PATH" HOME=/var/lib/svc "$RELEASE/bin/svcctl" "$@")
 }
 
-# render_chat_env AUTH: reads CHAT_TOKEN and CHAT_SECRET_KEY
+# render_chat_env AUTH: reads CHAT_HOST, CHAT_TOKEN and CHAT_SECRET_KEY
 render_chat_env() {
-  local api origin host=0.0.0.0
+  local api origin
   api=http://$(local_host):$LISTEN_PORT/v1
-  # Every client that reaches the page past the proxy could claim to be anyone.
-  [ "$1" != 1 ] || host=127.0.0.1
   cat <<TEXT
 # Written by the installer of svc: settings of the chat page (Open WebUI). After an edit: systemctl restart svc-chat
-HOST=$host
+# The address of the service (SVC_LISTEN), also after it has changed; 127.0.0.1 with authentication.
+HOST=$CHAT_HOST
 PORT=$CHAT_PORT
 # What is set here counts, and not what the page has stored when it was first started.
 ENABLE_PERSISTENT_CONFIG=False
@@ -198,6 +208,20 @@ render_chat_unit() {
   local chosen=''
   [ "$CHAT_IMAGE" = "$DEFAULT_CHAT_IMAGE" ] || chosen=$CHAT_IMAGE
   sed -e "s|@IMAGE@|$CHAT_IMAGE|" -e "s|@CHOSEN@|$chosen|" -e "s|@PODMAN@|$(command -v podman || echo /usr/bin/podman)|" "$RELEASE/installer/templates/svc-chat.service"
+}
+
+# choose_chat_host AUTH: sets CHAT_HOST, the address on which the page listens. The page passes on what it is sent, so whoever cannot reach the service must not reach
+# the page. With authentication, every client that reaches it past the proxy could claim to be anyone.
+choose_chat_host() {
+  listen_address
+  CHAT_HOST=$LISTEN_HOST
+  [ "$1" != 1 ] || CHAT_HOST=127.0.0.1
+}
+
+# write_chat_start FILE: the settings for a page that starts now, whatever the address of the service was when they were written
+write_chat_start() {
+  choose_chat_host "$(setting SVC_AUTH_ENABLED)"
+  sed "1,/^${CHAT_OWN_LINES//./\\.}\$/s/^HOST=.*/HOST=$CHAT_HOST/" "$CHAT_ENV" >"$1"
 }
 
 start_chat() {

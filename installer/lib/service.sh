@@ -62,9 +62,41 @@ ensure_program() {
   ensure_link /usr/local/share/man/man1/svcctl.1 "$PREFIX/current/share/man/man1/svcctl.1"
 }
 
-# Settings belong to the administrator: a file that exists is left as it is.
+# Settings belong to the administrator: a file that exists is left as it is, but for a secret that is missing. Without one, every local program could name itself an
+# administrator as soon as authentication is on, however it was turned on.
 ensure_settings() {
   [ -e "$SETTINGS" ] || ensure_file "$SETTINGS" root:svc 640 <"$RELEASE/installer/templates/api.env"
+  [ ! -e "$SETTINGS" ] || [ -z "$(setting SVC_PROXY_SECRET)" ] || return 0
+  local secret
+  new_secret secret ''
+  ensure_setting SVC_PROXY_SECRET "$secret"
+  [ "$(setting SVC_AUTH_ENABLED)" != 1 ] || { RESTART=1 && say '    A proxy of your own must send it as X-Svc-Proxy-Secret (docs/security.md)'; }
+}
+
+setting() {
+  [ ! -f "$SETTINGS" ] || sed -n "s/^$1=//p" "$SETTINGS" | tail -n 1
+}
+
+# ensure_setting KEY VALUE: in api.env, whose other lines stay as they are. An empty value removes the setting.
+ensure_setting() {
+  [ "$(setting "$1")" != "$2" ] || return 0
+  local line text='' done=0
+  while IFS= read -r line || [ -n "$line" ]; do
+    if [[ $line == "$1="* ]]; then
+      { [ "$done" = 0 ] && [ -n "$2" ]; } || continue
+      line="$1=$2" done=1
+    fi
+    text+=$line$'\n'
+  done < <(cat "$SETTINGS" 2>/dev/null)
+  [ "$done" = 1 ] || [ -z "$2" ] || text+="$1=$2"$'\n'
+  change "set $1 in $SETTINGS" replace_file "$SETTINGS" root:svc 640 "${text%$'\n'}"
+}
+
+# new_secret VARIABLE PRESENT: keeps the present one
+new_secret() {
+  local random=$2
+  [ -n "$random" ] || random=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+  printf -v "$1" '%s' "$random"
 }
 
 # Only the first time: slots that were deleted stay deleted.
@@ -144,13 +176,19 @@ report() {
 }
 
 report_service() {
-  local where=127.0.0.1
+  local where
+  where=$(local_host)
   case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
   say "  API      http://$where:$LISTEN_PORT/v1"
   say "  Browser  http://$where:$LISTEN_PORT/"
-  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$(uname -n):3001/  (ready after a minute when it is new)"
+  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$where:3001/  (ready after a minute when it is new)"
   say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
   say ''
+  if [ "$(setting SVC_AUTH_ENABLED)" != 1 ] && [[ ! $LISTEN_HOST =~ ^(127\.|::1$|localhost$) ]]; then
+    say 'Everyone who reaches these addresses can use them and change slots, because authentication is off. To close them:'
+    say '  to other machines: SVC_LISTEN=127.0.0.1:8080 in /etc/svc/api.env, then systemctl restart svc-api; to strangers: install.sh --auth=basic'
+    say ''
+  fi
   say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'
-  say "  curl http://127.0.0.1:$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
+  say "  curl http://$(local_host):$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
 }

@@ -11,7 +11,6 @@ import { createHash, hash as digestOf, timingSafeEqual } from 'node:crypto';
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
-import type { Settings } from '../schema/settings/settings.ts';
 import type { Access } from '../schema/words/access.ts';
 import {
   ALLOWED,
@@ -26,6 +25,7 @@ import {
   REQUIRED,
   type AccessDecision,
   type Caller,
+  type ProxySettings,
 } from './decide/decide-access.ts';
 import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
 import { DUMMY_HASH, matchesHash } from './manage-tokens.ts';
@@ -51,11 +51,9 @@ export interface TokenCheckDeps {
   readonly verifier?: TokenVerifier;
 }
 
-type CheckSettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
-
 export const allowEveryone: Authorize = () => ANYONE;
 
-export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps): Authorize {
+export function createTokenCheck(settings: ProxySettings, deps: TokenCheckDeps): Authorize {
   if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
   const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
   const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;

@@ -23,7 +23,8 @@ interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
 type Changed<T> = { readonly ok: true; readonly value: T } | Extract<TokenChange, { readonly ok: false }>;
 
 export interface TokenManager {
-  create(wanted: Pick<TokenInfo, 'label' | 'scope'>): Promise<Changed<CreatedToken>>;
+  /** `most`: so many tokens with this label stay, the newest ones. Default: all. */
+  create(wanted: Pick<TokenInfo, 'label' | 'scope'> & { readonly most?: number }): Promise<Changed<CreatedToken>>;
   /** Sorted by the time of creation. */
   list(): readonly TokenInfo[];
   /** False if there is no such token. */
@@ -39,10 +40,16 @@ interface TokenManagerOptions {
 
 export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOptions): TokenManager {
   return {
-    async create({ label, scope }) {
+    async create({ label, scope, most = Number.POSITIVE_INFINITY }) {
       const { id, token, hash } = await createToken();
       const createdAt = new Date(wallNow()).toISOString();
-      const changed = await store.change((tokens) => new Map([...tokens, [id, { label, scope, created_at: createdAt, hash }]]));
+      const changed = await store.change((tokens) => {
+        const same = [...tokens]
+          .filter(([, row]) => row.label === label)
+          .toSorted(([, one], [, other]) => one.created_at.localeCompare(other.created_at));
+        const surplus = new Set(same.slice(0, Math.max(0, same.length + 1 - most)).map(([other]) => other));
+        return new Map([...[...tokens].filter(([other]) => !surplus.has(other)), [id, { label, scope, created_at: createdAt, hash }]]);
+      });
       return changed.ok ? { ok: true, value: { id, label, scope, createdAt, token } } : changed;
     },
     list() {

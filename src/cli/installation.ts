@@ -1,6 +1,7 @@
 /** The installed program: its version, its files, its default directories, and its settings in a checkout. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { parseEnv } from 'node:util';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,6 +30,17 @@ export function withCheckoutSettings(env: Environment): Environment {
     SVC_ON_EXIT: 'stop',
     ...env,
   };
+}
+
+/** Settings of the service of this machine, as far as this user may read its `api.env`. `env` takes precedence. */
+export function withServiceSettings(env: Environment): Environment {
+  const file = path.join(configDirOf(env), 'api.env');
+  try {
+    // Reading a named pipe would wait for a writer.
+    return statSync(file).isFile() ? { ...parseEnv(readFileSync(file, 'utf8')), ...env } : env;
+  } catch {
+    return env;
+  }
 }
 
 /** The same default as in `settings.ts`, whose other settings need not be valid here. */

@@ -4,7 +4,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, type Result } from '../schema/words/failure.ts';
+import { fail, ok, quoteOutput, type Result } from '../schema/words/failure.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export interface Engine {
@@ -113,7 +113,7 @@ async function install({ engine, dir, env, onProgress }: EngineOptions, signal: 
   for (const file of LOCKED) await copyFile(path.join(sources, file), path.join(dir, file));
   return new Promise((resolve) => {
     execFile('npm', [...NPM_ARGUMENTS, '--prefix', dir], { cwd: dir, env: forNpm(env), signal }, (error, stdout, stderr) => {
-      const why = `(${error?.code ?? error?.message}): ${`${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS)}`;
+      const why = `(${error?.code ?? error?.message}); ${quoteOutput('output', `${stdout}${stderr}`.trim().slice(-QUOTED_CHARACTERS))}`;
       const message = `npm could not install ${name} ${why}; make the npm registry reachable, or ${instead}`;
       resolve(error === null ? ok(undefined) : fail('retry', 'EngineInstallFailed', message));
     });

@@ -50,8 +50,11 @@ export interface BoardSlot extends RoutedSlot {
   readonly lastLog?: readonly string[];
   /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */
   readonly memory?: MemoryVerdict;
-  /** Explanation of the slot's state, line by line; times are relative to `now`, in monotonic milliseconds. */
-  explain(now: number): string;
+  /**
+   * Explanation of the slot's state, line by line. `now`: monotonic milliseconds, to which times are relative. `withLog`:
+   * with the last log lines of a failure. Default: true.
+   */
+  explain(now: number, withLog?: boolean): string;
 }
 
 export interface RoutedView {

@@ -88,4 +88,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/auth/tokens': ADMIN,
   'POST /api/auth/tokens': ADMIN,
   'DELETE /api/auth/tokens/:id': ADMIN,
+  // A session of the chat page is a token for inference, and whoever begins one is somebody whom the proxy knows.
+  'GET /api/auth/chat': ADMIN,
+  'GET /api/auth/session': INFERENCE,
 };

@@ -115,6 +115,19 @@ describe('svcctl doctor', () => {
       expect(check(name)?.result).toBe('ok');
   });
 
+  test('reads the settings of the service, and warns where a local program can be an administrator', async () => {
+    await write('etc3/slots/primary.toml', '[model]\ndefault = "a"\n');
+    await write('etc3/api.env', 'SVC_AUTH_ENABLED=1\nSVC_LISTEN=127.0.0.1:0\n');
+    const env = { SVC_CONFIG_DIR: path.join(dir, 'etc3'), SVC_STATE_DIR: dir };
+    expect((await doctor(env)).check('authentication')).toMatchObject({
+      result: 'warn',
+      found: expect.stringContaining('Every program at 127.0.0.1 or ::1 can be an administrator'),
+      hint: expect.stringContaining('Set SVC_PROXY_SECRET'),
+    });
+    for (const fixed of [{ SVC_PROXY_SECRET: 'x'.repeat(16) }, { SVC_TRUSTED_PROXIES: '' }, { SVC_AUTH_ENABLED: '0' }])
+      expect((await doctor({ ...env, ...fixed })).check('authentication')).toBeUndefined();
+  });
+
   test('fails on an invalid slot file and a missing directory, and says what to do', async () => {
     await write('etc2/slots/primary.toml', '[model]\ndefault = 5\n');
     const bad = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });

@@ -104,6 +104,14 @@ describe('svcctl serve', () => {
       else expect(output).not.toContain('Open the page');
     },
   );
+  test('as a service with authentication says that local programs can forge the name of an administrator, unless a proxy must prove itself', async () => {
+    const listen = `127.0.0.1:${await freePort()}`;
+    const warning = 'Every program at 127.0.0.1 or ::1 can be an administrator';
+    expect(await outputOf(listen, [], { SVC_AUTH_ENABLED: '1' })).toContain(warning);
+    const secret = 'secret-of-the-proxy-0123456789';
+    expect(await outputOf(listen, [], { SVC_AUTH_ENABLED: '1', SVC_PROXY_SECRET: secret })).not.toContain('administrator');
+    expect(await outputOf(listen, [])).not.toContain('administrator');
+  });
 
   test('listens on loopback in a checkout unless told otherwise', () => {
     expect(withCheckoutSettings({})['SVC_LISTEN']).toBe('127.0.0.1:8080');

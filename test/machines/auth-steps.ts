@@ -38,6 +38,10 @@ export function authSteps(machine: () => Machine, snapshot: () => Promise<string
     300_000,
   );
 
+  test('the settings have a secret for the proxy before authentication is on', async () => {
+    expect(await machine().shell(`grep -cE '^SVC_PROXY_SECRET=[0-9a-f]{64}$' /etc/svc/api.env`)).toBe('1');
+  });
+
   test('--auth=basic turns on HTTPS, a password for people and tokens for programs, and says where the root certificate is', async () => {
     const { code, output } = await install(ADMIN, '--auth=basic');
     expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(ROOT_CERTIFICATE) });

@@ -64,6 +64,22 @@ export function chatSteps(machine: () => Machine, snapshot: () => Promise<string
     expect(await page('/cgi-bin/ask')).toMatch(/HTTP\/1\.1 (?:200|4(?!0[13])\d\d)/);
   }, 600_000);
 
+  test('the chat page is closed with the service, also without the installer, and opened with it', async () => {
+    const restartWith = async (line: string): Promise<void> => {
+      await machine().shell(`sed -i '/^SVC_LISTEN=/d' /etc/svc/api.env; echo '${line}' >>/etc/svc/api.env; systemctl restart svc-api`);
+      await page('/cgi-bin/env');
+    };
+    await restartWith('SVC_LISTEN=127.0.0.1:8080');
+    await expect(fetch(`http://${machine().address}:3001/`)).rejects.toThrow('fetch failed');
+    expect(await install('')).toMatchObject({ code: 0 });
+    expect(await environment()).toMatchObject({ HOST: '127.0.0.1' });
+    await restartWith('');
+    expect((await fetch(`http://${machine().address}:3001/cgi-bin/env`)).status).toBe(200);
+    expect(await install('')).toMatchObject({ code: 0, output: expect.stringContaining('Everyone who reaches these addresses') });
+    await machine().shell('systemctl stop svc-api && systemctl start svc-api');
+    expect(await environment()).toMatchObject({ HOST: '0.0.0.0' });
+  }, 300_000);
+
   test('the container of the chat page has no capabilities, and its settings are readable for root only', async () => {
     const inspected = await machine().shell(
       `podman inspect --format '{{.HostConfig.NetworkMode}} {{.EffectiveCaps}} {{.HostConfig.SecurityOpt}}' svc-chat`,
@@ -108,6 +124,21 @@ export function chatSteps(machine: () => Machine, snapshot: () => Promise<string
       chat_url: 'https://gpu-box.local:3443/',
     });
   });
+
+  test('a session of the chat page is listed, and ends with the password that began it', async () => {
+    const curl = 'curl --silent --insecure --resolve gpu-box.local:443:127.0.0.1 --resolve gpu-box.local:3443:127.0.0.1';
+    const enter = `${curl} --cookie /tmp/jar --output /dev/null --write-out '%{http_code}' https://gpu-box.local:3443/cgi-bin/env`;
+    expect(await machine().shell(enter)).toBe('200');
+    expect(await tokens()).toMatch(/chat session of admin$/m);
+    const other = ADMIN.replace('correct horse', 'another horse');
+    expect(await install('--auth=basic', other)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('end the sessions of the chat page'),
+    });
+    expect(await machine().shell(enter)).toBe('303');
+    expect(await tokens()).not.toContain('chat session');
+    expect(await install('--auth=basic', ADMIN)).toMatchObject({ code: 0 });
+  }, 300_000);
 
   test('the token of the chat page is in no log and no argument of a program', async () => {
     const token = (await environment())['OPENAI_API_KEY'] ?? '';

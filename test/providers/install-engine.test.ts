@@ -62,7 +62,7 @@ test('ensureEngine() reports why npm failed, and the next call tries again', asy
     failure: {
       kind: 'retry',
       reason: 'EngineInstallFailed',
-      message: expect.stringContaining('npm could not install the embedded engine (7): no network'),
+      message: expect.stringContaining('npm could not install the embedded engine (7); output: "no network"'),
     },
   });
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });

@@ -138,6 +138,37 @@ describeWithCaddy('The proxy', ({ program }) => {
     expect([outside.status, outside.headers.location]).toEqual([303, `${world.origin}/chat/`]);
   });
 
+  test('a session of the chat page is a token of its user: every login has its own, which is listed, and ends when it is revoked', async () => {
+    const tokens = async (): Promise<readonly { id: string; label: string; scope: string }[]> =>
+      JSON.parse((await world.send(`${world.origin}/api/auth/tokens`, ['Authorization', BASIC])).body).tokens;
+    const logIn = async (): Promise<string> =>
+      (await world.send(`${world.origin}/chat/`, ['Authorization', BASIC])).headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    const statusOf = async (cookie: string): Promise<number> => (await world.send(`${world.chatOrigin}/api/me`, ['Cookie', cookie])).status;
+    const [one, other] = [await logIn(), await logIn()];
+    expect(one).not.toBe(other);
+    expect([await statusOf(one), await statusOf(other)]).toEqual([200, 200]);
+    const id = /svc_([0-9a-f]{8})\./.exec(one)?.[1] ?? '';
+    expect((await tokens()).find((token) => token.id === id)).toMatchObject({ label: `chat session of ${USER}`, scope: 'v1-only' });
+    world.revokeToken(id);
+    expect([await statusOf(one), await statusOf(other)]).toEqual([303, 200]);
+    // The token of a program is no session.
+    for (const scope of ['admin', 'v1-only', 'read-only'])
+      expect([scope, await statusOf(`__Host-svc-chat=${world.createToken(scope)}`)]).toEqual([scope, 303]);
+    for (let time = 0; time < 20; time++) await logIn();
+    const sessions = (await tokens()).filter(({ label }) => label.startsWith('chat session of '));
+    expect(sessions).toHaveLength(20);
+    expect(await statusOf(other)).toBe(303);
+  }, 60_000);
+
+  test('what the chat page is sent arrives whole, and its answer too', async () => {
+    const entered = await world.send(`${world.origin}/chat/`, ['Authorization', BASIC]);
+    const cookie = entered.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    const body = JSON.stringify({ text: 'x'.repeat(100_000) });
+    const headers = ['Cookie', cookie, 'Origin', world.chatOrigin, 'Authorization', 'Bearer of-the-page', ...JSON_TYPE];
+    const answer = await world.send(`${world.chatOrigin}/api/echo`, headers, body);
+    expect([answer.status, answer.body === body]).toEqual([200, true]);
+  });
+
   describeWithBrowser('in a browser', () => {
     test('the dashboard shows slots as they change, changes them, and chats, all with the one login', async () => {
       const browser = await launchBrowser();
@@ -216,7 +247,7 @@ describeWithCaddy('The proxy', ({ program }) => {
       for (const path of ['/', '/_app/app.js', '/api/me', '/ws']) {
         const headers = world.chat.received.get(path);
         expect([path, headers?.['x-forwarded-email'], headers?.authorization]).toEqual([path, `${USER}@localhost`, undefined]);
-        expect(headers?.cookie ?? '').not.toContain('secret-of-the-chat');
+        expect(headers?.cookie ?? '').not.toContain('svc_');
       }
     }, 60_000);
   });

@@ -33,6 +33,7 @@ export interface ProxyWorld {
   /** `headers`: names and values in turn, so that a name can be sent twice. */
   send(url: string, headers?: readonly string[], body?: string): Promise<Answer>;
   createToken(scope: string): string;
+  revokeToken(id: string): void;
   close(): Promise<void>;
 }
 
@@ -42,7 +43,11 @@ export async function startProxyWorld(caddy: string): Promise<ProxyWorld> {
   const origin = `https://${HOSTNAME}:${httpsPort}`;
   const service = await startService({
     runtime: 'process',
-    environment: { SVC_AUTH_ENABLED: '1', SVC_PROXY_SECRET: PROXY_SECRET, SVC_PUBLIC_URL: origin },
+    environment: {
+      SVC_AUTH_ENABLED: '1',
+      SVC_PROXY_SECRET: PROXY_SECRET,
+      SVC_PUBLIC_URL: origin,
+    },
   });
   for (const model of ['demo-fox', 'demo-clock']) {
     await service.save(model === 'demo-fox' ? 'primary' : 'clock', `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "${model}"\n`);
@@ -57,7 +62,6 @@ export async function startProxyWorld(caddy: string): Promise<ProxyWorld> {
     USER,
     HASH: execFileSync(caddy, ['hash-password'], { input: `${PASSWORD}\n`, encoding: 'utf8' }).trim(),
     HOSTNAME,
-    CHAT_SECRET: 'secret-of-the-chat',
     CHAT_PORT: String(chatPort),
     CHAT_UPSTREAM: String(chat.port),
     API_PORT: new URL(service.url).port,
@@ -81,7 +85,8 @@ export async function startProxyWorld(caddy: string): Promise<ProxyWorld> {
     httpPort,
     agent: new Agent({ connect: { ca, lookup } }),
     send: async (url, headers = [], body) => await send({ url, headers, body, ca, lookup }),
-    createToken: (scope) => createToken(service, scope),
+    createToken: (scope) => changeTokens(service, ['create', '--label', scope, '--scope', scope]),
+    revokeToken: (id) => void changeTokens(service, ['revoke', id]),
     async close() {
       proxy.kill('SIGTERM');
       chat.close();
@@ -161,7 +166,9 @@ async function send({ url, headers, body, ca, lookup }: Sent): Promise<Answer> {
   });
 }
 
-function createToken({ environment }: Service, scope: string): string {
-  const args = ['src/cli/svcctl.mjs', 'token', 'create', '--label', scope, '--scope', scope];
-  return execFileSync(process.execPath, args, { env: { ...environment, PATH: process.env['PATH'] }, encoding: 'utf8' }).trim();
+function changeTokens({ environment }: Service, words: readonly string[]): string {
+  return execFileSync(process.execPath, ['src/cli/svcctl.mjs', 'token', ...words], {
+    env: { ...environment, PATH: process.env['PATH'] },
+    encoding: 'utf8',
+  }).trim();
 }

@@ -25,6 +25,7 @@ export async function startStandInChat(): Promise<StandInChat> {
     received.set(req.url ?? '', req.headers);
     if (req.url === '/') res.setHeader('content-type', 'text/html').end(PAGE);
     else if (req.url === '/_app/app.js') res.setHeader('content-type', 'text/javascript').end(SCRIPT);
+    else if (req.url === '/api/echo') req.pipe(res);
     else if (req.url === '/api/me') res.end(String(req.headers['x-forwarded-email']));
     else res.writeHead(404).end();
   });

@@ -1,6 +1,7 @@
 /** The event stream, `GET /api/events`. */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
+import { showTo, type Caller } from '../../auth/decide/decide-access.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { ApiError, text } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
@@ -33,10 +34,11 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
           'text/event-stream; charset=utf-8',
         ),
       },
-      handler({ query, headers }, { onClose }) {
+      handler({ query, headers }, { caller, onClose }) {
         const stream = createEventStream(deps.manage.events, {
           after: lastEventId(headers['last-event-id'] ?? query.last_event_id),
           slot: query.slot,
+          caller,
           signal: deps.stopping,
           watchProgress: deps.watchProgress,
           heartbeatMs: deps.heartbeatMs,
@@ -72,6 +74,7 @@ interface EventStreamOptions {
   /** Last id that the client has received; undefined: only new entries. */
   readonly after: number | undefined;
   readonly slot: string | undefined;
+  readonly caller: Caller | undefined;
   readonly signal: AbortSignal;
   readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly heartbeatMs?: number | undefined;
@@ -108,7 +111,7 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
       if (entries.length === 0) return pumpProgress();
       for (const entry of entries) {
         position = entry.seq;
-        if (options.slot === undefined || options.slot === entry.slot) send(eventText(entry));
+        if (options.slot === undefined || options.slot === entry.slot) send(eventText(entry, options.caller));
         if (!hasRoom) return;
       }
     }
@@ -152,8 +155,8 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
   return stream;
 }
 
-function eventText(entry: TimelineEntry): string {
-  return `id: ${entry.seq}\nevent: timeline\ndata: ${JSON.stringify(viewTimelineEntry(entry))}\n\n`;
+function eventText(entry: TimelineEntry, caller: Caller | undefined): string {
+  return `id: ${entry.seq}\nevent: timeline\ndata: ${JSON.stringify(showTo(caller, viewTimelineEntry(entry)))}\n\n`;
 }
 
 function gapNotice(oldest: number | undefined): string {

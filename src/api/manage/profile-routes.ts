@@ -1,6 +1,5 @@
 /** Profiles over HTTP: named sets of slots on the host. A switch edits the slots as any other edit does. */
 import { z } from 'zod';
-import type { Caller } from '../../auth/decide/decide-access.ts';
 import { toCamelCase, isTable, toSnakeCase } from '../../schema/words/key-case.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
 import { isActive, type Profile, type ProfileSlot, type ProfileStore, type ProfileSummary } from '../../schema/slot/profile-store.ts';
@@ -9,7 +8,7 @@ import type { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { empty, json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, SLOTS_BODY_BYTES, type DocumentedRoute } from '../server/define-route.ts';
-import { viewProblem, hideEnvironment } from './decide/slot-view.ts';
+import { viewProblem } from './decide/slot-view.ts';
 import { unwrapEdit, ifMatchOf } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
@@ -62,7 +61,7 @@ function readRoute({ manage }: ManageDeps): DocumentedRoute {
     input: z.object({ params: ProfileParams }),
     answers: { 200: json('The profile', ProfileDetail, ETAG) },
     errors: ['profile.not_found', 'profile.unsupported'],
-    handler: async ({ params: { name } }, { caller }) => ({ status: 200, ...detailOf(await existing(storeOf(manage), name), caller) }),
+    handler: async ({ params: { name } }) => ({ status: 200, ...detailOf(await existing(storeOf(manage), name)) }),
   });
 }
 
@@ -74,14 +73,14 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
     input: z.object({ params: ProfileParams, headers: IfNoneMatch, body: SaveBody }),
     answers: { 200: json('The profile was replaced', ProfileDetail, ETAG), 201: json('The profile was created', ProfileDetail, ETAG) },
     errors: ['profile.conflict', 'profile.invalid', 'profile.unsupported', 'slot.invalid'],
-    async handler({ params: { name }, headers, body }, { caller }) {
+    async handler({ params: { name }, headers, body }) {
       const store = storeOf(manage);
       const documents = body.slots && (await checkDocuments(manage, body.slots));
       const onlyNew = headers['if-none-match'] === '*';
       const saved = await store.save(name, { onlyNew, ...(documents === undefined ? {} : { documents }) });
       switch (saved.kind) {
         case 'saved':
-          return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name), caller) };
+          return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name)) };
         case 'exists':
           throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, {
             param: 'name',
@@ -212,9 +211,8 @@ function invalid(action: string, name: ProfileName, problems: readonly SpecProbl
   return new ApiError('profile.invalid', `Cannot ${action} the profile "${name}", and nothing was changed: ${text}`);
 }
 
-function detailOf(profile: Profile, caller: Caller | undefined) {
-  const body = viewProfileDetail(profile, { showsSecrets: caller?.scope === 'admin' });
-  return { body, headers: { etag: `"${profile.resourceVersion}"` } };
+function detailOf(profile: Profile) {
+  return { body: viewProfileDetail(profile), headers: { etag: `"${profile.resourceVersion}"` } };
 }
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
@@ -228,13 +226,12 @@ function viewProfile(profile: ProfileSummary): Body<typeof ProfileEntry> {
   };
 }
 
-function viewProfileDetail(profile: Profile, { showsSecrets }: { readonly showsSecrets: boolean }): Body<typeof ProfileDetail> {
+function viewProfileDetail(profile: Profile): Body<typeof ProfileDetail> {
   return {
     ...viewProfile(profile),
     resource_version: profile.resourceVersion,
     slots: profile.slots.map(({ name, change, after }) => {
-      const document = toSnakeCase(after);
-      const spec = showsSecrets ? document : hideEnvironment(document);
+      const spec = toSnakeCase(after);
       return { name, result: change, spec: isTable(spec) ? spec : {} };
     }),
   };

@@ -1,6 +1,7 @@
 /** Logs, timeline and explanation of one slot. */
 import { Readable } from 'node:stream';
 import { z } from 'zod';
+import { mayReadLogs } from '../../auth/decide/decide-access.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
@@ -69,11 +70,12 @@ function explainRoute(deps: ManageDeps): DocumentedRoute {
     input: z.object({ params: SlotParams }),
     answers: { 200: json('The findings behind the state of the slot', Explanation) },
     errors: ['slot.not_found', 'server.starting'],
-    async handler({ params }) {
+    async handler({ params }, { caller }) {
       const name = await existingSlot(deps, params.name);
       const board = deps.board.current();
       const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
-      const text = board.slots.get(name)?.explain(deps.now()) ?? 'The controller has not seen a valid document of this slot yet';
+      const text =
+        board.slots.get(name)?.explain(deps.now(), mayReadLogs(caller)) ?? 'The controller has not seen a valid document of this slot yet';
       const memory = viewMemory(board.slots.get(name)?.memory);
       return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)), memory } };
     },

@@ -1,6 +1,5 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
 import { z } from 'zod';
-import type { Caller } from '../../auth/decide/decide-access.ts';
 import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
@@ -37,11 +36,11 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'All slots with their documents and status',
       input: NoInput,
       answers: { 200: json('All slots', SlotList) },
-      async handler(_input, { caller }) {
+      async handler() {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
         const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
-        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), { board, showsSecrets: isAdmin(caller) }) ?? []);
+        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), board) ?? []);
         return { status: 200, body: { slots } };
       },
     }),
@@ -51,7 +50,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams }),
       answers: { 200: json('The slot', Slot, ETAG) },
       errors: ['slot.not_found', 'server.starting'],
-      handler: async ({ params }, { caller }) => ({ status: 200, ...(await readSlot(deps, params.name, caller)) }),
+      handler: async ({ params }) => ({ status: 200, ...(await readSlot(deps, params.name)) }),
     }),
   ];
 }
@@ -65,10 +64,10 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfNoneMatch, body: SlotBody }),
       answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
-      async handler({ params: { name }, headers, body }, { caller }) {
+      async handler({ params: { name }, headers, body }) {
         if (headers['if-none-match'] === '*') await refuseExisting(deps, name);
         const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(headers, body.resource_version)));
-        return { status: done.created ? 201 : 200, ...(await readSlot(deps, name, caller)) };
+        return { status: done.created ? 201 : 200, ...(await readSlot(deps, name)) };
       },
     }),
     defineRoute('PATCH', '/api/slots/:name', 'admin', {
@@ -77,9 +76,9 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
       answers: { 200: json('The slot was changed', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
-      async handler({ params: { name }, headers, body }, { caller }) {
+      async handler({ params: { name }, headers, body }) {
         await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(headers, body.resource_version)));
-        return { status: 200, ...(await readSlot(deps, name, caller)) };
+        return { status: 200, ...(await readSlot(deps, name)) };
       },
     }),
     defineRoute('DELETE', '/api/slots/:name', 'admin', {
@@ -106,11 +105,11 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ params: SlotParams, headers: IfMatch, body: bodySchema }),
       answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
       errors: verb === 'load' ? [...errors, 'model.not_found'] : errors,
-      async handler({ params: { name }, headers, body }, { caller }) {
+      async handler({ params: { name }, headers, body }) {
         if (body.force !== true) await requireModel(deps, name, body.model);
         await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
         if (verb === 'load') deps.manage.ask(name);
-        return { status: 202, ...(await readSlot(deps, name, caller)) };
+        return { status: 202, ...(await readSlot(deps, name)) };
       },
     });
   return [
@@ -148,13 +147,9 @@ async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
   throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
 }
 
-function isAdmin(caller: Caller | undefined): boolean {
-  return caller?.scope === 'admin';
-}
-
-async function readSlot(deps: ManageDeps, name: SlotName, caller: Caller | undefined) {
+async function readSlot(deps: ManageDeps, name: SlotName) {
   const stored = await deps.manage.editor.read(name);
-  const body = viewSlot(name, stored, { board: deps.board.current(), showsSecrets: isAdmin(caller) });
+  const body = viewSlot(name, stored, deps.board.current());
   if (body === undefined) throw await noSuchSlot(deps, name);
   return { body, headers: stored === undefined ? {} : { etag: `"${stored.resourceVersion}"` } };
 }

@@ -27,7 +27,7 @@ const WARNING = 'Store this token now: it is shown once and cannot be retrieved 
 const TokenParams = z.object({ id: z.string().regex(TOKEN_ID, 'Not the id of a token; use 8 hexadecimal characters') });
 
 export function createTokenRoutes(tokens: TokenManager): readonly DocumentedRoute[] {
-  return [listRoute(tokens), createRoute(tokens), revokeRoute(tokens)];
+  return [listRoute(tokens), createRoute(tokens), revokeRoute(tokens), beginRoute(tokens), checkRoute()];
 }
 
 function listRoute(tokens: TokenManager): DocumentedRoute {
@@ -84,6 +84,48 @@ function revokeRoute(tokens: TokenManager): DocumentedRoute {
       if (!revoked.ok) throw new ApiError('server.internal', revoked.message);
       if (!revoked.value) throw new ApiError('token.not_found', `There is no token "${id}": list the tokens with "svcctl token list"`);
       return { status: 204, body: undefined };
+    },
+  });
+}
+
+/**
+ * A session of the chat page behind the proxy is a token of its own with this label before the name of its user, so it
+ * is listed and revoked as every other. The installer revokes all of them with the password.
+ */
+const SESSION = 'chat session of ';
+/** Each login begins one, also in a browser that has one already. */
+const MOST_SESSIONS = 20;
+
+function beginRoute(tokens: TokenManager): DocumentedRoute {
+  return defineRoute('GET', '/api/auth/chat', 'admin', {
+    tag: 'auth',
+    summary: 'Begins a session of the chat page for the caller; the proxy asks here after the login at "/chat/"',
+    input: NoInput,
+    answers: { 204: empty('The session has begun', { 'Set-Cookie': 'The session' }) },
+    errors: ['server.internal'],
+    async handler(_input, { caller }) {
+      const label = Label.safeParse(`${SESSION}${caller?.identity ?? ''}`);
+      if (!label.success)
+        throw new ApiError('request.invalid', 'The name of the user is too long for a session, or has control characters');
+      const created = await tokens.create({ label: label.data, scope: 'v1-only', most: MOST_SESSIONS });
+      if (!created.ok) throw new ApiError('server.internal', created.message);
+      const cookie = `__Host-svc-chat=${created.value.token}; Path=/; Secure; HttpOnly; SameSite=Lax`;
+      return { status: 204, headers: { 'set-cookie': cookie, 'cache-control': 'no-store' }, body: undefined };
+    },
+  });
+}
+
+function checkRoute(): DocumentedRoute {
+  return defineRoute('GET', '/api/auth/session', 'v1', {
+    tag: 'auth',
+    summary: 'Names the user of a session of the chat page; the proxy asks here with the cookie of each request for the page',
+    input: NoInput,
+    answers: { 204: empty('The session lasts', { 'X-Forwarded-Email': 'Its user' }) },
+    handler(_input, { caller: { identity } = { identity: '' } }) {
+      if (!identity.startsWith(SESSION)) throw new ApiError('auth.invalid', 'The token is no session of the chat page: log in at "/chat/"');
+      const user = identity.slice(SESSION.length);
+      // The page wants an address; nobody sends mail to it.
+      return { status: 204, headers: { 'x-forwarded-email': user.includes('@') ? user : `${user}@localhost` }, body: undefined };
     },
   });
 }

@@ -7,7 +7,7 @@ import type { ExchangeRequest } from '../../gateway/exchange.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { ApiError, type Answers, type ReplyTo } from './answer.ts';
 import type { Access } from '../../schema/words/access.ts';
-import type { Caller } from '../../auth/decide/decide-access.ts';
+import { showTo, type Caller } from '../../auth/decide/decide-access.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import type { BodyLimit } from '../../gateway/route/decide/request-limits.ts';
 
@@ -124,7 +124,7 @@ function send(reply: FastifyReply, answers: Answers, { status, body, headers = {
   const answer = answers[Number(status)];
   void reply.code(Number(status)).headers(headers);
   if (answer?.kind === 'text') void reply.type(answer.mediaType);
-  return reply.send(body);
+  return reply.send(answer?.kind === 'json' ? showTo(reply.request.caller, body) : body);
 }
 
 /** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */

@@ -2,6 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { showTo } from '../../auth/decide/decide-access.ts';
 import { answerError } from '../../gateway/client-answer.ts';
 import { errorAnswer, OPENAI, type Dialect } from '../../gateway/route/decide/dialects.ts';
 import { codeOf } from '../../platform/error-text.ts';
@@ -16,7 +17,11 @@ type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions & { re
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const known = error instanceof ApiError ? error : frameworkError(error);
-    if (known !== undefined) return sendError(reply, known);
+    if (known !== undefined) {
+      // Before the access check, a message repeats nothing but the request.
+      const message = request.caller === undefined ? known.message : String(showTo(request.caller, known.message));
+      return sendError(reply, known, message);
+    }
     onFault(error, request.id);
     const message = `The service failed: report this with the request id "${request.id}"`;
     return sendError(reply, { code: 'server.internal', message });
@@ -24,7 +29,8 @@ export function createErrorHandler(onFault: OnFault) {
 }
 
 /** Answers without the framework, which can send nothing more then. */
-export function sendError(reply: FastifyReply, { code, message, param, headers, dialect = OPENAI }: AnsweredError): void {
+export function sendError(reply: FastifyReply, error: AnsweredError, message = error.message): void {
+  const { code, param, headers, dialect = OPENAI } = error;
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers, dialect });
   // The framework would close each connection after an error with a body.
   reply.removeHeader('connection');

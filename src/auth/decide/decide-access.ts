@@ -1,4 +1,7 @@
-/** Rules of access: the credential of a request, and what its scope permits. Pure. */
+/** Rules of access: the credential of a request, what its scope permits, and what it may see. Pure. */
+import { HIDDEN, hideHostText } from '../../schema/words/failure.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/access.ts';
 
 /** The label of a token, or the e-mail address that a proxy forwards. */
@@ -72,6 +75,18 @@ interface ProxyTrust {
   matchesSecret(value: string | undefined): boolean;
 }
 
+/** Who could claim to be an administrator, and what to do; undefined if nobody can. Pure. */
+export function describeForgery(settings: ProxySettings): { readonly found: string; readonly fix: string } | undefined {
+  const { SVC_AUTH_ENABLED: authEnabled, SVC_PROXY_SECRET: secret, SVC_TRUSTED_PROXIES: proxies } = settings;
+  if (!authEnabled || secret !== undefined || proxies.length === 0) return undefined;
+  return {
+    found: `Every program at ${proxies.join(' or ')} can be an administrator with the header "X-Forwarded-Email", because SVC_PROXY_SECRET is not set`,
+    fix: 'Set SVC_PROXY_SECRET to a random value ("openssl rand -hex 32"), and let a proxy send it as "X-Svc-Proxy-Secret"',
+  };
+}
+
+export type ProxySettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
+
 /** Lower case. The last one proves the proxy's identity where `SVC_PROXY_SECRET` is set. */
 const HEADERS = ['authorization', 'x-api-key', 'api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
 /** Their lengths all differ, so that other headers of a request cost next to nothing. */
@@ -113,4 +128,62 @@ export function readCredential(rawHeaders: readonly string[], trust: ProxyTrust)
   // Repeated headers mean that a client added one to the proxy's.
   if (email === '' || emails > 1 || secrets > 1) return { kind: 'none' };
   return trust.isProxy() && trust.matchesSecret(secret) ? { kind: 'email', email } : { kind: 'none' };
+}
+
+/**
+ * What a caller sees of an answer. Every answer of `/api`, each event, and each error passes through here.
+ *
+ *                                       admin   all   other scopes and no credential
+ *     log lines, output, host paths     yes     yes   (hidden)
+ *     values of `env` and of arguments  yes     (hidden)
+ *
+ * The scopes are those that may read the log, and those that may edit slots.
+ */
+export function showTo(caller: Caller | undefined, answer: unknown): unknown {
+  if (mayUse('admin', caller)) return answer;
+  const textOf = mayReadLogs(caller) ? (text: string) => text : hideHostText;
+  const shown = (value: unknown): unknown => {
+    if (typeof value === 'string') return textOf(value);
+    if (Array.isArray(value)) return value.map(shown);
+    if (!isTable(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shown(key === 'spec' ? hideValues(each) : each)]));
+  };
+  return shown(answer);
+}
+
+export const mayReadLogs = (caller: Caller | undefined): boolean => mayUse('all', caller);
+
+const mayUse = (access: Access, caller: Caller | undefined): boolean => caller !== undefined && GRANTS[caller.scope].includes(access);
+
+/** The name of a flag, and that it has a value behind "=". Longer words behind one dash may be values. */
+const FLAG = /^(--[a-z][\w-]*|-[a-z]{1,4})(=.*)?$/is;
+
+/**
+ * Hides the values of environment variables and arguments in a slot's document, at any depth: `env` as a table or as a
+ * list of `name` and `value`, `args` and `command` as lists.
+ */
+export function hideValues(document: unknown): unknown {
+  if (Array.isArray(document)) return document.map(hideValues);
+  if (!isTable(document)) return document;
+  return Object.fromEntries(Object.entries(document).map(([key, value]) => [key, (HIDERS.get(key) ?? hideValues)(value)]));
+}
+
+const HIDERS: ReadonlyMap<string, (value: unknown) => unknown> = new Map([
+  ['env', hideVariables],
+  ['args', hideArguments],
+  ['command', hideArguments],
+]);
+
+function hideVariables(env: unknown): unknown {
+  if (Array.isArray(env))
+    return env.map((variable) => (isTable(variable) && 'value' in variable ? { ...variable, value: HIDDEN } : variable));
+  return isTable(env) ? Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN])) : env;
+}
+
+function hideArguments(words: unknown): unknown {
+  if (!Array.isArray(words)) return typeof words === 'string' ? HIDDEN : words;
+  return words.map((word) => {
+    const [, flag, value] = FLAG.exec(String(word)) ?? [];
+    return flag === undefined ? HIDDEN : `${flag}${value === undefined ? '' : `=${HIDDEN}`}`;
+  });
 }

@@ -1,6 +1,7 @@
 import { access, constants, readdir, stat } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
+import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
@@ -61,6 +62,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkDescriptors(settings),
     ])),
     checkMemory(settings),
+    ...checkProxySecret(settings),
   ];
 }
 
@@ -186,6 +188,11 @@ function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
   }
   if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free memory; models that do not fit are not started');
   return ok('memory', found);
+}
+
+function checkProxySecret(settings: Settings): readonly Check[] {
+  const forgery = describeForgery(settings);
+  return forgery === undefined ? [] : [warn('authentication', forgery.found, forgery.fix)];
 }
 
 async function isUsable(file: string, mode: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 /** `svcctl doctor`: exit code 1 if a check fails. */
 import { checkHost, checkNode, type Check } from '../checks/host-checks.ts';
 import { targetsCluster } from '../connect/service-options.ts';
-import { withCheckoutSettings } from '../installation.ts';
+import { withCheckoutSettings, withServiceSettings } from '../installation.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, type OutputOptions } from '../output/output.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -14,7 +14,8 @@ export async function runDoctor(cli: Cli, options: OutputOptions & { readonly ch
 }
 
 async function runChecks(cli: Cli, options: OutputOptions & { readonly checkout?: boolean }): Promise<readonly Check[]> {
-  if (!targetsCluster(options, cli.env)) return checkHost(options.checkout === true ? withCheckoutSettings(cli.env) : cli.env);
+  if (!targetsCluster(options, cli.env))
+    return checkHost(options.checkout === true ? withCheckoutSettings(cli.env) : withServiceSettings(cli.env));
   const { openCluster } = await import('../connect/cluster-transport.ts');
   const { checkCluster } = await import('../checks/cluster-checks.ts');
   return [checkNode(), ...(await checkCluster(await openCluster(options, cli.env), cli.now))];

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
+import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { createService, type Service } from '../../main.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
@@ -45,7 +46,9 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const service = started.value;
   const inCluster = service.runtime === 'kube';
   const exposure = describeExposure({ isLocal: service.isLocal, authEnabled: settings.SVC_AUTH_ENABLED, inCluster });
-  const warnings = [exposure, inCluster ? undefined : describeRecording(settings)].filter((warning) => warning !== undefined);
+  // The chart of a cluster trusts no proxy without a secret.
+  const ofHost = inCluster ? [] : [forgeryText(settings), describeRecording(settings)];
+  const warnings = [exposure, ...ofHost].filter((warning) => warning !== undefined);
   if (checkout) process.stdout.write(welcome(service, settings, version, warnings));
   else {
     log.info({ urls: service.urls, runtime: service.runtime, version }, 'Listening');
@@ -86,6 +89,11 @@ function stopSignal(): Promise<void> {
 /** Errors of the output end other verbs; a service whose terminal was closed still has to stop its slots. */
 function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
+}
+
+function forgeryText(settings: Settings): string | undefined {
+  const forgery = describeForgery(settings);
+  return forgery === undefined ? undefined : `${forgery.found}. ${forgery.fix}`;
 }
 
 function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | undefined {

@@ -31,3 +31,21 @@ export const fail = <Kind extends FailureKind>(
   reason: Kind extends 'stalled' ? StalledReason : Reason,
   message: string,
 ): Result<never> => ({ ok: false, failure: { kind, reason, message } });
+
+/** Takes the place of what a reader may not see. */
+export const HIDDEN = '(hidden)';
+
+/** Quotes output of a program in a message, so that `hideHostText` finds it again. */
+export const quoteOutput = (what: 'last log line' | 'output', text: string): string => `${what}: "${text.trim().replaceAll('"', "'")}"`;
+
+const QUOTED_OUTPUT = /\b(last log line|output): "[^"]*"/g;
+/**
+ * An absolute path, in quotes or up to the next separator. Routes of the service, URLs and references are none, nor
+ * is what is below `/dev`, `/proc` and `/sys`, where all machines are alike.
+ */
+const HOST_PATH = /(?<![\w./\]#~-])(?!\/(?:\/|(?:api|v1|v2|rerank|chat|dev|proc|sys)(?![\w.-])))(?:(?<=")\/[^"\n]+|\/[^\s"'`()[\]<>,;:]+)/g;
+
+/** Hides quoted output and paths of the host, but says that they were there. Pure. */
+export function hideHostText(message: string): string {
+  return message.replace(QUOTED_OUTPUT, `$1: "${HIDDEN}"`).replace(HOST_PATH, HIDDEN);
+}

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { showTo } from '../../../src/auth/decide/decide-access.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { startWorld, type World } from '../manage/world.ts';
 import { documentedPath } from './documented-path.ts';
@@ -36,6 +37,11 @@ describe('openapi.json', () => {
     const { tags }: { tags: readonly { readonly name: string; readonly description: string }[] } = JSON.parse(text);
     expect(tags.filter(({ description }) => description === '').map(({ name }) => name)).toEqual([]);
     expect(tags.length).toBeGreaterThan(5);
+  });
+
+  test('is the same for every scope, since it says nothing about the host', () => {
+    const document: unknown = JSON.parse(text);
+    expect(showTo(undefined, document)).toEqual(document);
   });
 
   test('has no reference that leads nowhere', () => {

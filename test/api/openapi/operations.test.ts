@@ -146,6 +146,11 @@ const MANAGE_CALLS: readonly Call[] = [
   ...MODEL_CALLS,
   ...PROFILE_CALLS.map((call) => ({ ...call, prepare: async () => await prepareProfiles(world, profiles, call.given) })),
   ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
+  {
+    operation: 'GET /api/auth/session',
+    expect: 204,
+    prepare: () => void (decide = () => ({ ok: true, caller: { identity: 'chat session of ada', scope: 'v1-only' } })),
+  },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },

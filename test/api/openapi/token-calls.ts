@@ -4,6 +4,8 @@ import type { InMemoryTokenStore } from '../manage/in-memory-tokens.ts';
 const LIST = 'GET /api/auth/tokens';
 const CREATE = 'POST /api/auth/tokens';
 const REVOKE = 'DELETE /api/auth/tokens/{id}';
+const BEGIN = 'GET /api/auth/chat';
+const CHECK = 'GET /api/auth/session';
 const KNOWN_TOKEN = '1a2b3c4d';
 
 const ROW = { label: 'ci', scope: 'all', created_at: '2026-01-01T00:00:00Z', hash: '$argon2id$v=19$m=8,t=1,p=1$AAAA$AAAA' } as const;
@@ -32,6 +34,9 @@ export const TOKEN_CALLS: readonly TokenCall[] = [
   { operation: REVOKE, expect: 204, path: `/api/auth/tokens/${KNOWN_TOKEN}` },
   { operation: REVOKE, expect: 'token.not_found', path: '/api/auth/tokens/00000000' },
   { operation: REVOKE, expect: 'request.invalid', path: '/api/auth/tokens/..%2Fpasswd' },
+  { operation: BEGIN, expect: 204 },
+  { operation: BEGIN, expect: 'server.internal', broken: FULL },
+  { operation: CHECK, expect: 'auth.invalid' },
 ];
 
 /** The store then has one token, and refuses changes if the call says so. */

@@ -32,21 +32,13 @@ type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration
     readonly problems: readonly SpecProblem[];
   };
 
-/**
- * Undefined if there is neither a document nor a workload of that name. `showsSecrets`: with values of environment
- * variables. Pure.
- */
-export function viewSlot(
-  name: SlotName,
-  stored: StoredSlot | undefined,
-  { board, showsSecrets }: { readonly board: BoardView; readonly showsSecrets: boolean },
-): Body<typeof Slot> | undefined {
+/** Undefined if there is neither a document nor a workload of that name. Pure. */
+export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView): Body<typeof Slot> | undefined {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
   if (stored === undefined && entry === undefined && refused === undefined) return undefined;
   const unread = isUnread(name, stored, board);
-  const document = toSnakeCase(stored?.document);
-  const spec = showsSecrets ? document : hideEnvironment(document);
+  const spec = toSnakeCase(stored?.document);
   return {
     name,
     spec: isTable(spec) ? spec : null,
@@ -140,26 +132,6 @@ function viewCondition(condition: Condition): Body<typeof ConditionBody> {
 export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
   const key = pathToSnakeCase(path).join('.');
   return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
-}
-
-export const HIDDEN = '(hidden)';
-
-/**
- * Hides values of `env` at any depth, as only administrators may see them: in tables, and in lists of `name` and
- * `value` as in pods. Pure.
- */
-export function hideEnvironment(document: unknown): unknown {
-  if (Array.isArray(document)) return document.map(hideEnvironment);
-  if (!isTable(document)) return document;
-  return Object.fromEntries(
-    Object.entries(document).map(([key, value]) => [key, key === 'env' ? hideValues(value) : hideEnvironment(value)]),
-  );
-}
-
-function hideValues(env: unknown): unknown {
-  if (Array.isArray(env))
-    return env.map((variable) => (isTable(variable) && 'value' in variable ? { ...variable, value: HIDDEN } : variable));
-  return isTable(env) ? Object.fromEntries(Object.keys(env).map((name) => [name, HIDDEN])) : env;
 }
 
 /** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */

@@ -8,7 +8,7 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SpecProblem } from '../../../schema/slot/spec-problem.ts';
-import { HIDDEN, hideEnvironment } from './slot-view.ts';
+import { hideValues } from '../../../auth/decide/decide-access.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 
 type Document = Readonly<Record<string, unknown>>;
@@ -126,7 +126,7 @@ function tableIn(document: Document | undefined, key: string): Document {
   return isTable(value) ? value : {};
 }
 
-/** Lists the changes of an edit, key by key, without secrets. Pure. */
+/** Lists the changes of an edit, key by key, without the values that `hideValues` hides. Pure. */
 
 interface KeyChange {
   /** `model.default` */
@@ -141,7 +141,7 @@ interface KeyChange {
 const MOST_CHANGES = 20;
 const MOST_CHARACTERS = 100;
 
-/** Documents have keys in camelCase; undefined: no slot. Values of environment variables are hidden. */
+/** Documents have keys in camelCase; undefined: no slot. */
 export function listChanges(before: unknown, after: unknown): readonly KeyChange[] {
   return [...changesBelow([], toSnakeCase(before), toSnakeCase(after))];
 }
@@ -167,8 +167,11 @@ function* changesBelow(path: readonly string[], before: unknown, after: unknown)
     for (const key of keys) yield* changesBelow([...path, key], childOf(before, key), childOf(after, key));
     return;
   }
-  const isSecret = path.includes('env');
-  const hide = (value: unknown): unknown => (isSecret && value !== undefined ? HIDDEN : hideEnvironment(value));
+  // Only its place in the document tells what must be hidden.
+  const hide = (value: unknown): unknown => {
+    const document = path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value);
+    return value === undefined ? undefined : path.reduce(childOf, hideValues(document));
+  };
   yield { key: path.join('.'), before: hide(before), after: hide(after) };
 }
 

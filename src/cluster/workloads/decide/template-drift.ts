@@ -97,7 +97,7 @@ const LONGEST_VALUE = 160;
 function phraseOf({ path, wanted, found }: Difference): string {
   const parts = path.filter((part) => !OMITTED.has(part));
   const name = (parts.length === 0 ? path : parts).join('.').replaceAll('.[', '[');
-  if (path.includes('env')) return `${name} changed`;
+  if (['env', 'args', 'command'].some((key) => path.includes(key))) return `${name} changed`;
   if (path.includes('ownerReferences')) return 'owner reference missing';
   if (found === undefined || found === null) return `${name} missing`;
   return isTable(wanted) ? `${name} changed` : `${name} ${textOf(found)} instead of ${textOf(wanted)}`;

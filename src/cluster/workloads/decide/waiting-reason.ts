@@ -11,6 +11,7 @@
  *     the node ended the pod                pod phase `Failed`                  Evicted, OutOfmemory, …
  */
 import type { WaitingReason } from '../../../reconciler/ports.ts';
+import { quoteOutput } from '../../../schema/words/failure.ts';
 import { parseReason, type Reason } from '../../../schema/status/reasons.ts';
 import { isOver, isTerminating, type ContainerStatus, type DeploymentFacts, type PodFacts } from './pod-facts.ts';
 import { MODEL_CONTAINER, MODELS_TARGET } from './object-names.ts';
@@ -146,9 +147,12 @@ function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | und
   const end = status.state?.terminated ?? status.lastState?.terminated;
   if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
   const reported = splitReason(end.message ?? '');
-  const output = logTail(reported.message) || `it exited with code ${end.exitCode}`;
+  const exit = `it exited with code ${end.exitCode}`;
+  const logged = logTail(reported.message);
+  const output = logged || exit;
   if (status.name !== MODEL_CONTAINER) {
-    return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${output}` };
+    const why = logged === '' ? exit : quoteOutput('last log line', logged);
+    return { kind: 'other', reason: 'InitContainerFailed', message: `The init container "${status.name}" failed: ${why}` };
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
   const reason = end.reason === 'OOMKilled' ? 'ModelPullFailed' : reported.reason;

@@ -28,17 +28,16 @@ export function compareWorkload(
 }
 
 /**
- * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment are not
- * repeated. `imageId` is the id that the wanted image stands for now; undefined where it is not known.
+ * A phrase for each altered field: `image "sha256:…" instead of "sha256:…"`. Values of the environment and of
+ * arguments are not repeated. `imageId` is the id that the wanted image stands for now; undefined where it is not
+ * known.
  */
 function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
   return [
     ...imageDrift(container.imageId, imageId),
-    ...(hostPort === undefined && template.containerPort === undefined
-      ? []
-      : listDrift('argv', container.argv, template.argv(hostPort ?? 0))),
+    ...(hostPort === undefined && template.containerPort === undefined ? [] : argvDrift(container.argv, template.argv(hostPort ?? 0))),
     ...envDrift(container.env, template),
     ...listDrift('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
     ...listDrift('devices', container.devices?.toSorted(), template.devices.toSorted()),
@@ -55,6 +54,14 @@ function listDrift(what: string, actual: readonly string[] | undefined, wanted: 
   if (actual === undefined) return [];
   if (actual.length === wanted.length && actual.every((value, index) => value === wanted[index])) return [];
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
+}
+
+/** Arguments may be secrets: only the flag from which they differ is named. */
+function argvDrift(actual: readonly string[] | undefined, wanted: readonly string[]): string[] {
+  if (listDrift('argv', actual, wanted).length === 0) return [];
+  const at = wanted.findIndex((word, index) => actual?.[index] !== word);
+  const flag = wanted.slice(0, at === -1 ? undefined : at + 1).findLast((word) => word.startsWith('--'));
+  return [`argv differs${flag === undefined ? '' : ` from "${flag.split('=', 1)[0]}" on`}`];
 }
 
 /** Runtimes leave out variables of the image and their own, so an unwanted variable was added from outside. */

@@ -27,7 +27,7 @@ export function boardSlot(
     problems,
     ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
     ...(decision.memory === undefined ? {} : { memory: decision.memory }),
-    explain: (askedAt) => explainSlot(decision, actions, askedAt),
+    explain: (askedAt, withLog = true) => explainSlot(decision, actions, askedAt, withLog),
   };
 }
 

@@ -6,11 +6,11 @@ import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, type Reason } from '../../../schema/status/reasons.ts';
 import { AT_REST_REASONS } from '../../../schema/status/slot-reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
-import type { Attempt, Decision, Plan } from '../facts/facts.ts';
+import type { Decision, Plan } from '../facts/facts.ts';
 import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
-export function explainSlot(decision: Decision, actions: readonly Action[], now: number): string {
+export function explainSlot(decision: Decision, actions: readonly Action[], now: number, withLog = true): string {
   const lines = [
     `Slot "${decision.name}" is ${stateWord(decision)}`,
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
@@ -20,6 +20,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
     ...attemptLines(decision, now),
+    ...(withLog ? logLines(decision) : []),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
     ...(decision.draining.length === 0 ? [] : [`  waiting for the requests of ${quoted(decision.draining)} to end`]),
     ...(decision.serving === undefined ? [] : [`  served by "${decision.serving}"`]),
@@ -151,11 +152,12 @@ function conflictLines({ conditions }: Decision): readonly string[] {
 function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): readonly string[] {
   if (lastFailure === undefined) return [];
   const next = nextAttemptAt === undefined || nextAttemptAt <= now ? [] : [`  next attempt in ${secondsText(nextAttemptAt - now)}`];
-  return [`  failed ${secondsText(now - lastFailure.at)} ago: ${lastFailure.failure.message}`, ...next, ...logLines(lastFailure)];
+  return [`  failed ${secondsText(now - lastFailure.at)} ago: ${lastFailure.failure.message}`, ...next];
 }
 
-function logLines({ logTail }: Attempt): readonly string[] {
-  if (logTail === undefined || logTail.length === 0) return [];
+function logLines({ lastFailure }: Decision): readonly string[] {
+  const { logTail = [] } = lastFailure ?? {};
+  if (logTail.length === 0) return [];
   return ['  its last log lines:', ...logTail.map(({ text }) => `    ${text}`)];
 }
 

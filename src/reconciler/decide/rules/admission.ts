@@ -1,5 +1,5 @@
 /** What happens to requests of a slot: they are let in, they wait, or they are refused. Pure. */
-import type { Finding } from '../../../schema/words/failure.ts';
+import { hideHostText, type Finding } from '../../../schema/words/failure.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Admission, Target } from '../../board.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
@@ -47,8 +47,9 @@ export function refuseForever({ spec, slot: { name }, network }: SlotView): Admi
   return { kind: 'refuse', code: 'slot.disabled', message };
 }
 
-/** Refuses the requests of a stalled slot, as waiting would not help them. */
-export function refuseStalled(name: SlotName, { reason, message }: Finding): Admission {
+/** Refuses the requests of a stalled slot, as waiting would not help them. Clients of models see no logs and paths. */
+export function refuseStalled(name: SlotName, { reason, message: found }: Finding): Admission {
+  const message = hideHostText(found);
   if (reason === 'InsufficientMemory') {
     return {
       kind: 'refuse',

@@ -9,7 +9,7 @@
  *
  * Pure.
  */
-import type { Finding } from '../../../schema/words/failure.ts';
+import { quoteOutput, type Finding } from '../../../schema/words/failure.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST, type MemoryVerdict } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
@@ -136,7 +136,7 @@ export function crashLooping({ failures, slot, leads, network }: SlotView): Gate
   if (!leads || !isCrashLoop(failures)) return undefined;
   const last = failures.at(-1);
   const line = last?.logTail?.findLast(({ text }) => text.trim() !== '')?.text.slice(0, QUOTED_CHARACTERS);
-  const logged = line === undefined ? '' : `; last log line: "${line.trim()}"`;
+  const logged = line === undefined ? '' : `; ${quoteOutput('last log line', line)}`;
   const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
   const edit = network === 'pods' ? 'edit more of the slot than "replicas"' : 'edit the slot';
   const message = `Failed ${often}: ${last?.failure.message ?? ''}${logged}; ${edit} or run "svcctl slot restart ${slot.name}"`;

@@ -33,13 +33,13 @@ describe('the JSON of the management API', () => {
       progress: { what: 'a.gguf', doneBytes: 1 },
     });
     const stored = { name: NAME, document: { model: { default: 'a.gguf' }, nodeSelector: { aB: 'c' } }, resourceVersion: '7' };
-    expect(JSON.stringify(viewSlot(NAME, stored, { board, showsSecrets: true }))).toMatchInlineSnapshot(
+    expect(JSON.stringify(viewSlot(NAME, stored, board))).toMatchInlineSnapshot(
       `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"node_selector":{"aB":"c"}},"status":{"state":"ready","conditions":[{"type":"Ready","status":"True","reason":"ProbePassed","message":"It answers","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":4}],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":"http://127.0.0.1:1","memory_bytes":5,"restarts":0,"replicas":{"present":2,"ready":1},"since":null,"progress":{"what":"a.gguf","done_bytes":1,"total_bytes":null,"bytes_per_second":null,"seconds_left":null},"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":5,"resource_version":"7"}"`,
     );
   });
 
   test('has null for fields of a slot that are not known', () => {
-    expect(JSON.stringify(viewSlot(NAME, undefined, { board: withStatus({ conditions: [] }), showsSecrets: true }))).toMatchInlineSnapshot(
+    expect(JSON.stringify(viewSlot(NAME, undefined, withStatus({ conditions: [] })))).toMatchInlineSnapshot(
       `"{"name":"primary","spec":null,"status":{"state":"ready","conditions":[],"observed_generation":1,"provider":"gguf","backend":"cpu","model":"a.gguf","wanted_model":"a.gguf","capabilities":["chat","completion","embedding","rerank"],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":null,"progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":4,"resource_version":null}"`,
     );
   });
@@ -48,10 +48,10 @@ describe('the JSON of the management API', () => {
     const board = { ...boardView(1, []), at: 1_700_000_000_000, refused: new Map([[NAME, [PROBLEM]]]) };
     const refused = { name: NAME, document: { model: { default: 'a.gguf' }, lifecycle: { idleTimeout: 'x' } }, resourceVersion: '7' };
     const stored = { name: NAME, document: { model: { default: 'a.gguf' } }, resourceVersion: '7' };
-    expect(JSON.stringify(viewSlot(NAME, refused, { board, showsSecrets: true }))).toMatchInlineSnapshot(
+    expect(JSON.stringify(viewSlot(NAME, refused, board))).toMatchInlineSnapshot(
       `"{"name":"primary","spec":{"model":{"default":"a.gguf"},"lifecycle":{"idle_timeout":"x"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"UpToDate","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"Stalled","status":"True","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0},{"type":"SpecValid","status":"False","reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","last_transition_at":"2023-11-14T22:13:20.000Z","observed_generation":0}],"observed_generation":0,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"2023-11-14T22:13:20.000Z","progress":null,"problems":[{"key":"lifecycle.idle_timeout","message":"Write a duration","file":"primary.toml","line":3,"column":null}]},"generation":0,"resource_version":"7"}"`,
     );
-    expect(JSON.stringify(viewSlot(NAME, stored, { board: boardView(1, []), showsSecrets: true }))).toMatchInlineSnapshot(
+    expect(JSON.stringify(viewSlot(NAME, stored, boardView(1, [])))).toMatchInlineSnapshot(
       `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0},{"type":"UpToDate","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0}],"observed_generation":-1,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"1970-01-01T00:00:00.001Z","progress":null,"problems":[]},"generation":1,"resource_version":"7"}"`,
     );
     expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 0, parked: 0 })))).toMatchInlineSnapshot(
@@ -63,7 +63,7 @@ describe('the JSON of the management API', () => {
     const generationOf = (document: NonNullable<StoredSlot['document']>, problems: readonly SpecProblem[]): number | undefined => {
       const slot = { ...boardSlot({ name: 'primary', model: 'a.gguf' }), generation: 4, problems };
       const board = { ...boardView(1, []), slots: new Map([[NAME, slot]]) };
-      return viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, { board, showsSecrets: true })?.generation;
+      return viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, board)?.generation;
     };
     const same = { model: { default: 'a.gguf' }, backend: 'cpu' };
     expect(generationOf(same, [])).toBe(4);
@@ -76,7 +76,7 @@ describe('the JSON of the management API', () => {
   test('shows a slot whose mistake was corrected as not yet seen, and the mistake until then', () => {
     const board = { ...boardView(1, []), refused: new Map([[NAME, [PROBLEM]]]) };
     const conditionsOf = (document: NonNullable<StoredSlot['document']>): string =>
-      JSON.stringify(viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, { board, showsSecrets: true })?.status);
+      JSON.stringify(viewSlot(NAME, { name: NAME, document, resourceVersion: '7' }, board)?.status);
     expect(conditionsOf({ model: {} })).toContain('"type":"Stalled","status":"True","reason":"SpecInvalid"');
     const corrected = conditionsOf({ model: { default: 'a.gguf' } });
     expect(corrected).toContain('"type":"UpToDate","status":"Unknown","reason":"NotYetSeen"');

@@ -171,10 +171,19 @@ describe('compareWorkload()', () => {
   test('finds each field that was altered', () => {
     expect(drift({})).toBe('');
     expect(drift({ imageId: 'sha256:other' })).toContain('image "sha256:other" instead of');
-    expect(drift({ argv: ['x'] })).toContain('argv ["x"] instead of');
+    expect(drift({ argv: ['x'] })).toBe('argv differs');
     expect(drift({ mounts: [{ source: '/store', target: '/models', readOnly: false }] })).toContain('mounts ["/store:/models:rw"]');
     expect(drift({ devices: ['/dev/kfd'] })).toContain('devices ["/dev/kfd"]');
     expect(drift({ port: { host: 18_080, container: 9999 } })).toContain('port 9999 instead of 8080');
+  });
+
+  test('names the flag from which arguments differ, and no value', () => {
+    const { template } = factsOf({ workloads: [] });
+    const argv = template.argv(18_080);
+    const flag = argv.findLastIndex((word) => word.startsWith('--'));
+    const altered = argv.with(flag + 1, 'a-secret');
+    expect(drift({ argv: altered })).toBe(`argv differs from "${argv[flag]}" on`);
+    expect(drift({ argv: [...argv, '--api-key', 'a-secret'] })).toBe(`argv differs from "${argv[flag]}" on`);
   });
 
   test('names altered variables without their values', () => {
