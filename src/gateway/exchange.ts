@@ -115,21 +115,12 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const { path } = this.#request;
     const { board, traffic, now, providers } = this.#deps;
     const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
-    if (decision.kind === 'refuse') {
-      this.fail(decision.code, decision.message, 'model');
-      return;
-    }
-    if (decision.kind === 'unknown') {
-      this.#park(undefined);
-      return;
-    }
+    if (decision.kind === 'refuse') return this.fail(decision.code, decision.message, 'model');
+    if (decision.kind === 'unknown') return this.#park(undefined);
     const { slot } = decision;
     this.#slot = slot.name;
     const refused = refuseUse(this.#scan, { capability: path.capability, slot }, board.current(), providers);
-    if (refused !== undefined) {
-      this.fail(refused.code, refused.message, refused.param);
-      return;
-    }
+    if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     traffic.parking.noteDemand(slot.name, now());
     if (slot.admission.kind === 'open') this.onOpen(slot);
     else if (slot.admission.kind === 'park') this.#park(slot.name);

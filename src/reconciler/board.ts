@@ -51,8 +51,8 @@ export interface BoardSlot extends RoutedSlot {
   /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */
   readonly memory?: MemoryVerdict;
   /**
-   * Explanation of the slot's state, line by line. `now`: monotonic milliseconds, to which times are relative. `withLog`:
-   * with the last log lines of a failure. Default: true.
+   * Explanation of the slot's state, line by line. `now`: monotonic milliseconds, to which times are relative.
+   * `withLog`: with the last log lines of a failure. Default: true.
    */
   explain(now: number, withLog?: boolean): string;
 }

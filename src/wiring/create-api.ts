@@ -65,15 +65,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
-  const imitates: V1Deps['imitates'] = (slot) => imitatesVoices(providers, slot);
-  const v1 = createV1Routes({
-    voices: voices && audit.voices(voices),
-    imitates,
-    abilities: (slot) => chatAbilities(providers, slot),
-    board,
-    gateway,
-    startedAt: clock.wallNow(),
-  });
+  const v1 = createV1Routes({ ...v1Voices(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
   const routes = createRoutes([...v1, realtime.route], {
     manage,
     images: images.source,
@@ -206,4 +198,13 @@ export function openVoices(
   if (runtime.traits.network === 'pods') return undefined;
   const { SVC_STATE_DIR: stateDir, SVC_VOICE_LIMIT: limit } = settings;
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
+}
+
+function v1Voices(
+  voices: VoiceStore | undefined,
+  { providers }: Pick<ServiceOptions, 'providers'>,
+  audit: AuditTrail,
+): Pick<V1Deps, 'voices' | 'imitates' | 'abilities'> {
+  const recorded = voices && audit.voices(voices);
+  return { voices: recorded, imitates: (slot) => imitatesVoices(providers, slot), abilities: (slot) => chatAbilities(providers, slot) };
 }

@@ -146,9 +146,7 @@ describe('The tokens of a cluster', () => {
     expect(storedText()).toMatch(/^# Ours\n\[tokens\.1a2b3c4d\]/);
     const good = storedText();
     putText(`${good}[tokens.oops`);
-    await eventually('the mistake is reported', () =>
-      messages.some((message) => /^tokens\.toml:\d+:\d+: Invalid TOML/.test(message)),
-    );
+    await eventually('the mistake is reported', () => messages.some((message) => /^tokens\.toml:\d+:\d+: Invalid TOML/.test(message)));
     expect([...replica.store.current().keys()].toSorted()).toEqual(['1a2b3c4d', id].toSorted());
     expect(await replica.manager.revoke(id)).toMatchObject({
       ok: false,

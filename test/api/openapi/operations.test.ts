@@ -243,17 +243,13 @@ async function fillQueue(): Promise<void> {
 const TEXT_ONLY = { contents: { vision: false, audio: false } };
 const chatWith = (type: string, media: object) => ({ messages: [{ role: 'user', content: [{ type, [type]: media }] }] });
 
+const NO_MEMORY = 'slot.insufficient_memory';
 const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, prepare: asPrimary({ admission: PARK }) },
   { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: fillQueue },
   { operation: CHAT_OPERATION, expect: 'slot.disabled', body: CHAT, prepare: asPrimary({ admission: DISABLED }) },
   { operation: CHAT_OPERATION, expect: 'slot.stalled', body: CHAT, prepare: asPrimary({ admission: refuse('slot.stalled') }) },
-  {
-    operation: CHAT_OPERATION,
-    expect: 'slot.insufficient_memory',
-    body: CHAT,
-    prepare: asPrimary({ admission: refuse('slot.insufficient_memory') }),
-  },
+  { operation: CHAT_OPERATION, expect: NO_MEMORY, body: CHAT, prepare: asPrimary({ admission: refuse(NO_MEMORY) }) },
   { operation: CHAT_OPERATION, expect: 'model.unsupported', body: { ...CHAT, model: 'embed' }, prepare: serve },
   { operation: CHAT_OPERATION, expect: 'model.no_vision', body: chatWith('image_url', { url: 'data:,' }), prepare: asPrimary(TEXT_ONLY) },
   { operation: CHAT_OPERATION, expect: 'model.no_audio', body: chatWith('input_audio', {}), prepare: asPrimary(TEXT_ONLY) },
@@ -279,8 +275,7 @@ describe('the operations of the published OpenAPI document', () => {
     async (operation, expected, call) => {
       await reset();
       await call.prepare?.();
-      const answer = await send(call);
-      const [method = '', path = ''] = operation.split(' ');
+      const [answer, [method = '', path = '']] = [await send(call), operation.split(' ')];
       expect(check(method, path, answer)).toEqual([]);
       const error: unknown = answer.status >= 400 ? JSON.parse(answer.text).error : undefined;
       const code = isTable(error) ? String(error['code']) : '';

@@ -24,8 +24,12 @@ describe('SLOT_RULES', () => {
 
   test('name keys in the style of the document', () => {
     const part = { storage: { claimName: 'models', hostPath: '/models' } };
-    expect(problems(part, 'snake_case')).toEqual([expect.stringMatching(/^storage\.claim_name: "host_path", .* an existing claim: use "claim_name" alone$/)]);
-    expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(/^storage\.claimName: "hostPath", .* an existing claim: use "claimName" alone$/)]);
+    expect(problems(part, 'snake_case')).toEqual([
+      expect.stringMatching(/^storage\.claim_name: "host_path", .* an existing claim: use "claim_name" alone$/),
+    ]);
+    expect(problems(part, 'camelCase')).toEqual([
+      expect.stringMatching(/^storage\.claimName: "hostPath", .* an existing claim: use "claimName" alone$/),
+    ]);
   });
 
   test.each([

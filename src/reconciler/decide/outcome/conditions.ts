@@ -155,9 +155,9 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
 }
 
 /**
- * The condition `UpToDate`: the answering server matches the newest spec. It is derived from the other conditions, so that
- * waiting for this one alone is enough: it is true only if nothing is stalled, nothing is under way, and the slot
- * answers or rests on purpose. Pure.
+ * The condition `UpToDate`: the answering server matches the newest spec. Derived from the other conditions, so waiting
+ * for this one alone is enough: it is true only if nothing is stalled or under way, and the slot answers or rests on
+ * purpose. Pure.
  */
 
 interface UpToDateFacts {

@@ -26,9 +26,13 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
   const mayCome = starting !== undefined || unprobed !== undefined;
   if (stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome)) return refuseStalled(view.slot.name, stuck);
   if (stuck?.kind === 'waiting' && !mayCome && FETCHES.has(stuck.reason)) {
-    return { kind: 'refuse', code: 'slot.loading', message: `Slot "${view.slot.name}" cannot load: ${stuck.message}; it is tried again` };
+    return {
+      kind: 'refuse',
+      code: 'slot.loading',
+      message: `Slot "${view.slot.name}" cannot load: ${hideHostText(stuck.message)}; it is tried again`,
+    };
   }
-  return stuck === undefined ? { kind: 'park' } : { kind: 'park', because: stuck.message };
+  return stuck === undefined ? { kind: 'park' } : { kind: 'park', because: hideHostText(stuck.message) };
 }
 
 /** Nothing that a client waits for changes while these fail, and the next attempts are further and further apart. */
