@@ -1,4 +1,5 @@
 /** Resolves a model name to the source of its files. A name on the Hub is kept as a pin from its first pull on. */
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -6,17 +7,16 @@ import type { ModelId } from '../schema/words/names.ts';
 import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue/catalogue.ts';
 import { needsAcceptance, explainRefusal } from './decide/explain-refusal.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
-import type { Pin, PinnedFile } from './decide/pin.ts';
+import { Pin, pinPath, PINS_DIRECTORY, type PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
-import { createPins, type Pins } from './pins.ts';
-import { readRegularFile } from '../files/regular-file.ts';
+import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { writeStoreFile } from './download/disk-room.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { connectTo, discard, openUrl } from './download/open-url.ts';
 
 export interface ModelSources {
-  readonly pins: Pins;
+  readonly pins: ReturnType<typeof createPins>;
   readonly licenses: ReturnType<typeof createLicenses>;
   readonly hub: HubAccess;
   /** Needs no network. */
@@ -163,4 +163,29 @@ async function askSize(url: string, signal: AbortSignal): Promise<Result<number>
   } finally {
     await dispatcher.destroy().catch(() => undefined);
   }
+}
+
+export function createPins(root: string) {
+  const parse = async (file: string): Promise<Pin | undefined> => {
+    const text = await readRegularFile(path.join(root, file), { mostBytes: LARGE_TEXT_BYTES }).catch(() => undefined);
+    return text === undefined ? undefined : Pin.safeParse(parseJson(text)).data;
+  };
+  return {
+    /** Undefined if there is none or it cannot be read; then the name is resolved again. */
+    async read(id: ModelId): Promise<Pin | undefined> {
+      const pin = await parse(pinPath(id));
+      return pin?.id === id ? pin : undefined;
+    },
+    async write(pin: Pin): Promise<void> {
+      await writeStoreFile(path.join(root, pinPath(pin.id)), pin);
+    },
+    async remove(id: ModelId): Promise<void> {
+      await rm(path.join(root, pinPath(id)), { force: true });
+    },
+    async list(): Promise<readonly Pin[]> {
+      const names = await readdir(path.join(root, PINS_DIRECTORY)).catch(() => []);
+      const pins = await Promise.all(names.filter((name) => name.endsWith('.json')).map((name) => parse(`${PINS_DIRECTORY}/${name}`)));
+      return pins.flatMap((pin) => pin ?? []);
+    },
+  };
 }

@@ -31,8 +31,9 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
     const files = openModelFiles(root, entry.names === undefined ? path.dirname(hostPath) : hostPath, mounts);
     try {
       const reading = await format.read({ id, entry }, files);
-      const read =
-        reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, version: files.version(), ...reading });
+      // A gateway sends the model with each request, so its server need not start again after a change.
+      const version = format.mustBeRead?.(path.basename(id)) === true ? undefined : files.version();
+      const read = reading.kind === 'unusable' ? reading : present({ id, hostPath, provider: format.kind, version, ...reading });
       const oldest = remembered.keys().next().value;
       if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
       remembered.set(key, { read, isUnchanged: files.isUnchanged });

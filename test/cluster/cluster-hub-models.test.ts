@@ -65,8 +65,9 @@ describe('a name on the Hub in a cluster', () => {
     expect(await pull(store, 'hf:o/r')).toEqual({ ok: true, value: undefined });
     const { pinnedBy, ...facts } = await factsOf(store, 'hf:o/r');
     expect(pinnedBy).toEqual({ object: expect.stringMatching(/^svc-model-[0-9a-f]{20}$/), digest: expect.any(String) });
-    // The whole of a small file is its beginning; of the projector, nothing was read.
-    expect(hub.fileRequests().map(({ path: each }) => path.basename(each.split('?')[0] ?? ''))).toEqual(['m-Q4_K_M.gguf']);
+    // The beginning of each file tells the facts: the projector's tells whether the model sees and hears.
+    const names = hub.fileRequests().map(({ path: each }) => path.basename(each.split('?')[0] ?? ''));
+    expect(names).toEqual(['m-Q4_K_M.gguf', 'mmproj-F16.gguf']);
     expect(await readdir(root)).toEqual([]);
     const onHost = createModelStore({
       root,

@@ -13,8 +13,7 @@ import {
   type ImportedModel,
 } from '../../models/import/import-model.ts';
 import { filesOf, verifyModelFiles } from '../../models/model-files.ts';
-import { createModelSources } from '../../models/model-sources.ts';
-import { createPins } from '../../models/pins.ts';
+import { createModelSources, createPins } from '../../models/model-sources.ts';
 import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';

@@ -20,7 +20,7 @@ import {
 } from '../decide/foreign-models.ts';
 import type { ForeignTool } from '../decide/parse-model-name.ts';
 import type { Pin } from '../decide/pin.ts';
-import type { Pins } from '../pins.ts';
+import type { ModelSources } from '../model-sources.ts';
 import { failUnlessWritable, storageFailure } from '../download/disk-room.ts';
 import { takeBytes, type TakeMethod } from '../download/place-file.ts';
 import { hashFile } from '../download/verify-hash.ts';
@@ -30,7 +30,7 @@ import { cacheHome, huggingFaceHome } from '../hub/hub-access.ts';
 interface ImportOptions {
   /** Absolute path of the store. */
   readonly root: string;
-  readonly pins: Pins;
+  readonly pins: ModelSources['pins'];
   readonly formats: readonly ModelFormat[];
   readonly onFile: (name: string) => void;
 }
