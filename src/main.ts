@@ -15,7 +15,7 @@ import { collectWhenIdle } from './turbo/heap/collect-when-idle.ts';
 import { sleep } from './platform/clock.ts';
 import type { Runtime } from './reconciler/ports.ts';
 import { ok, type Result } from './schema/words/failure.ts';
-import { chooseWorld } from './wiring/choose-world.ts';
+import { chooseWorld } from './wiring/choose-runtime.ts';
 import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';

@@ -1,4 +1,7 @@
-/** All providers. A new one is a folder beside this file and a line here. */
+/**
+ * All providers. A new one is a folder beside this file, a line here, and its kind in `schema/slot/provider-kinds.ts`.
+ * The smallest is `test/support/toy-provider`.
+ */
 import { modelFormats, type ProviderRegistry } from './provider.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';

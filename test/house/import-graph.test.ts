@@ -51,8 +51,8 @@ describe('svcctl loads no package for schemas, which takes longer than the rest 
 test('the code for clusters is loaded by one dynamic import', () => {
   const whole = wholeGraph(sources);
   const loaded = loadedGraph(sources);
-  const dynamic = (whole.get('src/wiring/choose-world.ts') ?? []).filter(
-    (path) => !(loaded.get('src/wiring/choose-world.ts') ?? []).includes(path),
+  const dynamic = (whole.get('src/wiring/choose-runtime.ts') ?? []).filter(
+    (path) => !(loaded.get('src/wiring/choose-runtime.ts') ?? []).includes(path),
   );
   expect(dynamic).toContain('src/wiring/cluster-world.ts');
   expect(reachableFrom('src/wiring/cluster-world.ts', loaded)).toContain('src/cluster/client/api-client.ts');

@@ -12,8 +12,9 @@
  *   slot.loading               reconciler/decide/rules/admission.ts: model, image or engine cannot be fetched now
  *                              gateway/traffic/parking.ts: parked for too long, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
- *   server.overloaded          gateway/body/kept-body.ts: bodies; api/server/http-server.ts: connections
- *   server.starting, .stalled  api/manage/: health routes and routes of one slot, never an inference request
+ *   server.overloaded          gateway/body/kept-body.ts and other readers of bodies; api/server/http-server.ts
+ *   server.starting            auth/check-token.ts: tokens are not read yet; api/manage/: before the first pass
+ *   server.stalled             api/manage/: health routes and routes of one slot, never an inference request
  *
  * While the runtime cannot be reached, the previous admission stays (reconciler/decide/hold-up.ts). A
  * replica that is not the leader takes over what the leader has given up (cluster/leadership/decide/follow-leader.ts).

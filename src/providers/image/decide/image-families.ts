@@ -1,4 +1,7 @@
-/** Families of image models: defaults and limits of requests, and memory demand. Pure. */
+/**
+ * Families of image models: defaults and limits of requests, and memory demand. A new one also needs a template in
+ * `build-workflow.ts` and its marks in `image-model.ts`. Pure.
+ */
 export const FAMILY_NAMES = ['sd-1.5', 'sdxl', 'sdxl-turbo', 'flux-schnell', 'flux-dev'] as const;
 export type FamilyName = (typeof FAMILY_NAMES)[number];
 

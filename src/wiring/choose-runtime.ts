@@ -1,5 +1,6 @@
 /**
- * Chooses the world of the service. A machine keeps the runtime that it started with:
+ * Chooses the runtime, and with it the world of the service. A machine keeps the one that it started with, which
+ * `runtime.json` in the state directory names:
  *
  *     SVC_RUNTIME is "podman", "process" or "kube"     this one
  *     it is "auto", and slots have run here before     the runtime that they run in, also while podman does not answer

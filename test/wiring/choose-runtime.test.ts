@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { chooseWorld, keepRuntime } from '../../src/wiring/choose-world.ts';
+import { chooseWorld, keepRuntime } from '../../src/wiring/choose-runtime.ts';
 import { createPlainLog } from '../../src/platform/log.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import type { Runtime } from '../../src/reconciler/ports.ts';
