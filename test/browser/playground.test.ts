@@ -10,7 +10,7 @@ import { picture, setUpBrowser } from './visit.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const CACHED = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
-const CLOCK = 'backend = "cpu"\n[model]\ndefault = "demo-clock"\n[lifecycle]\ndrain_timeout = "60s"\n';
+const CLOCK = 'backend = "cpu"\n[model]\ndefault = "demo-clock"\ncontext = 32768\n[lifecycle]\ndrain_timeout = "60s"\n';
 
 describeWithBrowser('the playground of the dashboard', () => {
   const visit = setUpBrowser();

@@ -21,19 +21,19 @@ describe('the overlay of a slot’s pods', () => {
   });
 
   test.each([
-    [{ containers: [] }, /^pod\.containers: Remove "containers": the controller decides which containers a pod has/],
-    [{ hostNetwork: true }, /^pod\.hostNetwork: Remove "hostNetwork": the pods of a slot have a network/],
-    [{ hostPID: true }, /^pod\.hostPID: Remove "hostPID": /],
-    [{ nodeSelector: {} }, /^pod\.nodeSelector: Remove "nodeSelector": write it at the top of the slot/],
+    [{ containers: [] }, /^pod\.containers: Key "containers" is not allowed: the controller decides which containers a pod has/],
+    [{ hostNetwork: true }, /^pod\.hostNetwork: Key "hostNetwork" is not allowed: the pods of a slot have a network/],
+    [{ hostPID: true }, /^pod\.hostPID: Key "hostPID" is not allowed: /],
+    [{ nodeSelector: {} }, /^pod\.nodeSelector: Key "nodeSelector" is not allowed: write it at the top of the slot/],
     [{ terminationGracePeriodSeconds: 5 }, /it follows from "lifecycle\.drainTimeout"$/],
-    [{ spec: {} }, /^pod\.spec: Remove "spec": write its keys directly under "pod"$/],
-    [{ env: [] }, /^pod\.env: Remove "env": write it under "pod\.server" or "pod\.model"$/],
-    [{ server: { command: ['sh'] } }, /^pod\.server\.command: Remove "command": the provider decides how the server is started/],
+    [{ spec: {} }, /^pod\.spec: Key "spec" is not allowed: write its keys directly under "pod"$/],
+    [{ env: [] }, /^pod\.env: Key "env" is not allowed: write it under "pod\.server" or "pod\.model"$/],
+    [{ server: { command: ['sh'] } }, /^pod\.server\.command: Key "command" is not allowed: the provider decides how the server is started/],
     [{ server: { args: [] } }, /^pod\.server\.args: .*"model\.args" appends arguments$/],
     [{ server: { image: 'x' } }, /^pod\.server\.image: .*toolbox manifest/],
     [{ server: { ports: [] } }, /^pod\.server\.ports: .*the provider decides the port/],
     [{ server: { livenessProbe: {} } }, /^pod\.server\.livenessProbe: .*"lifecycle\.startTimeout"/],
-    [{ model: { lifecycle: {} } }, /^pod\.model\.lifecycle: Remove "lifecycle": the controller needs the hooks/],
+    [{ model: { lifecycle: {} } }, /^pod\.model\.lifecycle: Key "lifecycle" is not allowed: the controller needs the hooks/],
     [{ priorityClass: 'x' }, /^pod\.priorityClass: Unknown key "priorityClass"; did you mean "priorityClassName"\?$/],
     [{ labels: { team: 'two words' } }, /^pod\.labels\.team: Write a label of letters/],
     [{ server: { resources: { limits: { cpu: '0,5' } } } }, /^pod\.server\.resources\.limits\.cpu: Write a quantity such as 2, "500m"/],
@@ -52,7 +52,7 @@ describe('the overlay of a slot’s pods', () => {
   });
 
   test('names keys as files write them', () => {
-    expect(problems({ hostNetwork: true }, 'snake_case')).toEqual([expect.stringMatching(/^pod\.host_network: Remove "host_network": /)]);
+    expect(problems({ hostNetwork: true }, 'snake_case')).toEqual([expect.stringMatching(/^pod\.host_network: Key "host_network" is not allowed: /)]);
     const unmounted = { volumes: [], server: { volumeMounts: [{ name: 'b', mountPath: '/b' }] } };
     expect(problems(unmounted, 'snake_case')).toEqual([
       expect.stringMatching(/^pod\.server: A volume of "pod\.server\.volume_mounts" is not in "pod\.volumes"/),

@@ -51,6 +51,6 @@ test('the number of processes is from 1 to 64, or that of the cores, and needs t
     expect(workers(wrong)).toMatch(/^SVC_WORKERS: Use .*64/);
   }
   const conflict = (value: string): string =>
-    `Set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}": workers serve the fast path only`;
+    `Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}"`;
   expect([workers('1', '0'), workers('2', '0'), workers('auto', '0')]).toEqual([1, conflict('2'), conflict('auto')]);
 });
