@@ -7,9 +7,9 @@ import { simulateMemory } from '../support/simulation/simulate-memory.ts';
 /** `SVC_SEEDS` runs another number of worlds. */
 const SEEDS = Number(process.env['SVC_SEEDS'] ?? 25);
 
-async function violations(planner: typeof plan, enough: number): Promise<readonly string[]> {
+async function violations(planner: typeof plan, enough: number, seeds = SEEDS): Promise<readonly string[]> {
   const found: string[] = [];
-  for (let seed = 0; seed < SEEDS && found.length < enough; seed += 1) {
+  for (let seed = 0; seed < seeds && found.length < enough; seed += 1) {
     await simulateMemory(seed, { plan: planner, inspect }).catch((error: unknown) => found.push(`seed ${seed}: ${String(error)}`));
   }
   return found;
@@ -51,7 +51,8 @@ describe('slots that cannot all have memory', () => {
   test.each(Object.entries(MUTANTS))(
     'would not if a planner %s',
     async (_, mutant) => {
-      expect(await violations(mutant, 1)).not.toEqual([]);
+      // The pause between starts of the same revision hides these faults in most worlds.
+      expect(await violations(mutant, 1, 2 * SEEDS)).not.toEqual([]);
     },
     300_000,
   );
