@@ -22,7 +22,8 @@ test('an argument that the server does not know', async () => {
   await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\nargs = ["--old-flag"]\n');
   const failure = await failureOf('primary');
   expect(failure).toMatchObject({ status: 503, code: 'slot.stalled' });
-  expect(failure.message).toMatch(/The server refuses its arguments: ".*--old-flag.*"; correct "model\.args"/);
+  expect(failure.message).toContain('The server refuses its arguments; correct "model.args" of the slot; last log line: "(hidden)"');
+  expect(JSON.stringify((await service.slot('primary'))?.status.conditions)).toMatch(/last log line: .*--old-flag/);
   await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
   await service.until('primary', 'edited', (slot) => slot?.status.state !== 'offline');
   expect((await service.chat()).status).toBe(200);

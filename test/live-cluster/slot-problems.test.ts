@@ -253,13 +253,18 @@ describeWithCluster('A slot that cannot run', () => {
     });
 
     test.each([
-      ['hungry', ['out of memory', '"resources.memory"', '96Mi'], { resources: null, model: { context: null } }],
-      ['refusing', ['exit code 1', 'invalid argument: --no-such-flag'], { model: { args: ['--threads', '1'] } }],
+      [
+        'hungry',
+        'CrashLoop',
+        ['out of memory', '"resources.memory"', '96Mi', 'Failed 5 times'],
+        { resources: null, model: { context: null } },
+      ],
+      ['refusing', 'StartFailed', ['refuses its arguments', 'invalid argument: --no-such-flag'], { model: { args: ['--threads', '1'] } }],
     ])(
       'waits longer each time, then asks the user to act: %s',
-      async (slot, texts, fix) => {
-        const message = await becomes(slot, 'CrashLoop', 'Stalled', 240_000);
-        for (const text of [...texts, 'Failed 5 times']) expect(message).toMatch(text);
+      async (slot, reason, texts, fix) => {
+        const message = await becomes(slot, reason, 'Stalled', 240_000);
+        for (const text of texts) expect(message).toMatch(text);
         await expectEverywhere(slot, texts);
         expect(await run('explain', slot)).toContain('its last log lines');
         const seen = await svc.slot(slot);

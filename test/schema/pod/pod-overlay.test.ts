@@ -28,7 +28,10 @@ describe('the overlay of a slot’s pods', () => {
     [{ terminationGracePeriodSeconds: 5 }, /it follows from "lifecycle\.drainTimeout"$/],
     [{ spec: {} }, /^pod\.spec: Key "spec" is not allowed: write its keys directly under "pod"$/],
     [{ env: [] }, /^pod\.env: Key "env" is not allowed: write it under "pod\.server" or "pod\.model"$/],
-    [{ server: { command: ['sh'] } }, /^pod\.server\.command: Key "command" is not allowed: the provider decides how the server is started/],
+    [
+      { server: { command: ['sh'] } },
+      /^pod\.server\.command: Key "command" is not allowed: the provider decides how the server is started/,
+    ],
     [{ server: { args: [] } }, /^pod\.server\.args: .*"model\.args" appends arguments$/],
     [{ server: { image: 'x' } }, /^pod\.server\.image: .*toolbox manifest/],
     [{ server: { ports: [] } }, /^pod\.server\.ports: .*the provider decides the port/],
@@ -52,7 +55,9 @@ describe('the overlay of a slot’s pods', () => {
   });
 
   test('names keys as files write them', () => {
-    expect(problems({ hostNetwork: true }, 'snake_case')).toEqual([expect.stringMatching(/^pod\.host_network: Key "host_network" is not allowed: /)]);
+    expect(problems({ hostNetwork: true }, 'snake_case')).toEqual([
+      expect.stringMatching(/^pod\.host_network: Key "host_network" is not allowed: /),
+    ]);
     const unmounted = { volumes: [], server: { volumeMounts: [{ name: 'b', mountPath: '/b' }] } };
     expect(problems(unmounted, 'snake_case')).toEqual([
       expect.stringMatching(/^pod\.server: A volume of "pod\.server\.volume_mounts" is not in "pod\.volumes"/),

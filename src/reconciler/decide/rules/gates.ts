@@ -127,8 +127,12 @@ function argumentsRefused({ failures, leads }: SlotView): Gate | undefined {
   const last = failures.at(-1);
   const line = last?.kind === 'crash' ? last.logTail?.findLast(({ text }) => REFUSED_ARGUMENT.test(text)) : undefined;
   if (line === undefined || !leads) return undefined;
-  const message = `The server refuses its arguments: "${line.text.trim().slice(0, QUOTED_CHARACTERS)}"; correct "model.args" of the slot`;
-  return { kind: 'stalled', reason: 'StartFailed', message };
+  const quoted = quoteOutput('last log line', line.text.slice(0, QUOTED_CHARACTERS));
+  return {
+    kind: 'stalled',
+    reason: 'StartFailed',
+    message: `The server refuses its arguments; correct "model.args" of the slot; ${quoted}`,
+  };
 }
 
 /** A follower counts crashes only to have the count when it becomes the leader. */

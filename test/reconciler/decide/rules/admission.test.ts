@@ -38,7 +38,7 @@ describe('a request for a slot that cannot load', () => {
     expect(admissionIn({ failures: [crashed(line)] })).toEqual({
       kind: 'refuse',
       code: 'slot.stalled',
-      message: `Slot "primary" is stalled: The server refuses its arguments: "${line}"; correct "model.args" of the slot`,
+      message: 'Slot "primary" is stalled: The server refuses its arguments; correct "model.args" of the slot; last log line: "(hidden)"',
     });
   });
 
