@@ -11,14 +11,14 @@ check_settings() {
   problems=$(settings_of "$SETTINGS" 2>&1 >/dev/null) || fail "Correct \"$SETTINGS\": $(head -n 1 <<<"$problems")"
 }
 
-# settings_of FILE: prints the address on which the service listens
+# settings_of [FILE]: prints the address on which the service listens
 settings_of() {
-  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" listen "$1"
+  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" listen "$@"
 }
 
 listen_address() {
   local address
-  address=$(if [ -e "$SETTINGS" ]; then settings_of "$SETTINGS"; else settings_of /dev/null; fi)
+  address=$(if [ -e "$SETTINGS" ]; then settings_of "$SETTINGS"; else settings_of; fi)
   LISTEN_HOST=${address%:*} LISTEN_PORT=${address##*:}
   LISTEN_HOST=${LISTEN_HOST#[} LISTEN_HOST=${LISTEN_HOST%]}
 }

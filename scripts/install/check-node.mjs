@@ -1,13 +1,13 @@
 /** Checks that the Node that npm scripts find first runs the sources unchanged, with type stripping and without flags or warnings. */
 import { spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { userError } from './user-error.mjs';
 
 const NEEDED = [24, 12];
 
 export function checkNode(root, print) {
-  const bundled = join(root, 'node_modules', '.bin', 'node');
+  const bundled = linkBundled(root);
   const version = versionOf(bundled);
   if (version !== undefined && isNewEnough(version)) return;
   const own = process.execPath.startsWith(join(root, 'node_modules')) ? undefined : process.version;
@@ -21,6 +21,18 @@ export function checkNode(root, print) {
   throw userError(
     `Install Node ${NEEDED.join('.')} or newer and run this again: no npm package provides a Node for "${platform}"${own === undefined ? '' : `, and this system has ${own}`}`,
   );
+}
+
+/** npm 10 removes this link again where the lock file lists the same program for other platforms. Returns its path. */
+function linkBundled(root) {
+  const link = join(root, 'node_modules', '.bin', 'node');
+  const name = `node-${process.platform}-${process.arch}`;
+  if (!existsSync(link) && existsSync(join(root, 'node_modules', name, 'bin', 'node'))) {
+    mkdirSync(join(root, 'node_modules', '.bin'), { recursive: true });
+    rmSync(link, { force: true });
+    symlinkSync(join('..', name, 'bin', 'node'), link);
+  }
+  return link;
 }
 
 function versionOf(program) {

@@ -1,6 +1,6 @@
 /**
- * Run by the installer: `node src/cli/install.ts listen FILE` prints the address on which a service with this
- * environment file would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes the files of the
+ * Run by the installer: `node src/cli/install.ts listen [FILE]` prints the address on which a service with
+ * this environment file, or with none, would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes the files of the
  * built-in slots into an empty configuration directory and prints the names of the enabled ones. Invalid settings are
  * printed, and the exit code is 1.
  */
@@ -19,7 +19,8 @@ import { firstSlots } from './decide/first-slots.ts';
 import { readCatalogue } from './installation.ts';
 
 const [, , action, file = ''] = process.argv;
-const parsed = parseSettings(action === 'listen' ? parseEnv(await readRegularFile(file)) : process.env);
+const listenEnv = async () => (file === '' ? {} : parseEnv(await readRegularFile(file)));
+const parsed = parseSettings(action === 'listen' ? await listenEnv() : process.env);
 if (!parsed.ok) {
   for (const problem of parsed.problems) console.error(problem);
   process.exitCode = 1;
