@@ -1,6 +1,6 @@
 /** `npm ci` refuses a lock file without the packages of other platforms, which npm omits if a registry does not have them. */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -55,6 +55,15 @@ describe('the lock file', () => {
     ]);
     expect(await run(process.execPath, ['scripts/complete-lock.mjs'])).toEqual({ code: 0, output: '' });
     expect(await readLock()).toEqual(before);
+  });
+
+  test('may leave the bundled Node without its link, which the check for Node then makes', async () => {
+    const bin = path.join(checkout, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin');
+    await mkdir(bin, { recursive: true });
+    await symlink(process.execPath, path.join(bin, 'node'));
+    const check = `import { checkNode } from './scripts/install/check-node.mjs'; checkNode(${JSON.stringify(checkout)}, console.log);`;
+    expect(await run(process.execPath, ['--input-type=module', '--eval', check])).toEqual({ code: 0, output: '' });
+    expect(await realpath(path.join(checkout, 'node_modules/.bin/node'))).toBe(await realpath(process.execPath));
   });
 
   test('is compared with the installed packages before a script that needs them, which says what to do', async () => {
