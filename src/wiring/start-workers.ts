@@ -23,7 +23,8 @@ export async function fitConnections<Options extends Pick<ServiceOptions, 'setti
   const { settings, log } = options;
   const most = await mostConnections();
   if (most === undefined || settings.SVC_MAX_CONNECTIONS <= most.connections) return options;
-  log.warn(
+  // A few less than asked for are no problem that somebody must solve.
+  log[most.connections < settings.SVC_MAX_CONNECTIONS / 2 ? 'warn' : 'debug'](
     most,
     `"SVC_MAX_CONNECTIONS" is ${most.connections}, because this process may open ${most.descriptors} files: raise "LimitNOFILE"`,
   );
