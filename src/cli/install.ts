@@ -1,8 +1,8 @@
 /**
- * Run by the installer: `node src/cli/install.ts listen [FILE]` prints the address on which a service with this
- * environment file, or with none, would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes the
- * files of the built-in slots into an empty configuration directory and prints the names of the enabled ones. Invalid
- * settings are printed, and the exit code is 1.
+ * Run by the installer. `node src/cli/install.ts listen [FILE]` prints the address on which a service with this
+ * environment file, or with none, would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes
+ * the files of the built-in slots into an empty configuration directory and prints the names of the enabled ones.
+ * Invalid settings are printed, and the exit code is 1.
  */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
