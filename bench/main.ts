@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { compareResults, TOLERANCE } from './decide/compare-results.ts';
-import { kindOf, type Result } from './decide/result.ts';
+import { kindOf, warnOfKernel, type Result } from './decide/result.ts';
 import { readMachine } from './machine.ts';
 import { rowLine, type Outcome, type Pace, type Row } from './measure.ts';
 import { readResults, saveResult } from './saved-results.ts';
@@ -79,6 +79,7 @@ function check(): void {
   const lines = [
     ...missing.map((line) => `Not compared: ${line}`),
     ...regressions.map((line) => `REGRESSION: ${line}`),
+    ...new Set(Object.keys(before).flatMap((name) => warnOfKernel((lastWith(name) as Result).machine, machine))),
     compared === 0
       ? `No saved ratio to compare with for this kind of machine (${kindOf(machine)}): save one with --save`
       : `Compared ${compared} ratios with saved ones of this kind of machine (tolerance ${TOLERANCE * 100} %): ${regressions.length} regressions`,

@@ -72,3 +72,10 @@ export function parseResults(texts: readonly string[]): readonly Result[] {
 export function kindOf({ cpu, cores, arch, node }: Machine): string {
   return `${cpu}, ${cores} ${cores === 1 ? 'core' : 'cores'}, ${arch}, Node ${/\d+/.exec(node)?.[0] ?? node}`;
 }
+
+/** A warning if the ratios of two machines of one kind may differ although the code does not: a kernel can change what system calls and switches cost. */
+export function warnOfKernel(saved: Machine, measured: Machine): readonly string[] {
+  if (saved.kernel === measured.kernel) return [];
+  const change = `Another kernel: saved under "${saved.kernel}", measured under "${measured.kernel}"`;
+  return [`${change}. Measure the earlier commit on this machine too before you call a difference a regression`];
+}

@@ -1,7 +1,7 @@
 /** A saved result and a new one: only ratios are compared, and only what is worse than the tolerance counts. */
 import { describe, expect, test } from '@jest/globals';
 import { compareResults } from '../../bench/decide/compare-results.ts';
-import { kindOf, parseResults, type Goal } from '../../bench/decide/result.ts';
+import { kindOf, parseResults, warnOfKernel, type Goal } from '../../bench/decide/result.ts';
 import { measurementsOf, resultOf } from './result-fixture.ts';
 
 const goal = (part: Partial<Goal>): Goal => ({
@@ -69,4 +69,10 @@ test.each<[string, Parameters<typeof resultOf>[0], boolean]>([
   ['another major version of Node', { machine: { node: '26.1.0' } }, false],
 ])('a machine with %s: whether it is of the same kind', (_name, part, same) => {
   expect(kindOf(resultOf(part).machine) === kindOf(resultOf({}).machine)).toBe(same);
+});
+
+test('a table of another kernel is compared with a warning', () => {
+  const [saved, measured] = [resultOf({}).machine, resultOf({ machine: { kernel: '9' } }).machine];
+  expect(warnOfKernel(saved, saved)).toEqual([]);
+  expect(warnOfKernel(saved, measured)).toEqual([expect.stringContaining('saved under "6.1.0", measured under "9"')]);
 });
