@@ -125,12 +125,6 @@ export interface TokenVerifier {
   verify(token: string, connection?: object): TokenVerdict | Promise<TokenVerdict>;
 }
 
-interface Remembered {
-  /** The row's hash; `DUMMY_HASH` if there was no row. */
-  readonly hash: string;
-  readonly matches: boolean;
-}
-
 /**
  * Limits of concurrent and pending checks. Unknown ids have their own, so that invented tokens never delay real ones.
  * Together they leave one thread of libuv's pool to everything else.
@@ -142,10 +136,8 @@ const MOST_PER_ID = 4;
 /** Each digest takes about 200 bytes. */
 const MOST_REMEMBERED = 20_000;
 
-interface VerifierOptions {
-  readonly store: Pick<TokenStore, 'current'>;
-  /** Default: `matchesHash()`. */
-  readonly matches?: (hash: string, secret: string) => Promise<boolean>;
+interface VerifierOptions extends Pick<TokenCheckDeps, 'store'> {
+  readonly matches?: typeof matchesHash;
 }
 
 /**
@@ -153,7 +145,8 @@ interface VerifierOptions {
  * digest of the token, with the row's hash: a revoked or replaced row invalidates them.
  */
 export function createTokenVerifier({ store, matches = matchesHash }: VerifierOptions): TokenVerifier {
-  const remembered = new Map<string, Remembered>();
+  /** `hash`: the row's; `DUMMY_HASH` if there was no row. */
+  const remembered = new Map<string, { readonly hash: string; readonly matches: boolean }>();
   /** The last valid token of each connection. */
   const seen = new WeakMap<object, { readonly token: string; readonly row: TokenRow; readonly caller: VerifiedToken }>();
   const pending = new Map<string, Promise<TokenVerdict>>();
@@ -161,17 +154,13 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   const known = createCheckQueue(KNOWN);
   const unknown = createCheckQueue(UNKNOWN);
 
-  function remember(digest: string, entry: Remembered): void {
-    const oldest = remembered.keys().next().value;
-    if (remembered.size >= MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-    remembered.delete(digest);
-    remembered.set(digest, entry);
-  }
-
   async function check(digest: string, { id, secret }: TokenParts, hash: string): Promise<TokenVerdict> {
     // An unknown id costs the same as a wrong secret.
     const isRight = (await matches(hash, secret)) && hash !== DUMMY_HASH;
-    remember(digest, { hash, matches: isRight });
+    const oldest = remembered.keys().next().value;
+    if (remembered.size >= MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+    remembered.delete(digest);
+    remembered.set(digest, { hash, matches: isRight });
     const row = store.current().get(id);
     // It may have been revoked meanwhile.
     return isRight && row?.hash === hash ? callerOf(id, row) : undefined;
@@ -218,9 +207,7 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   };
 }
 
-function callerOf(id: string, { label, scope }: TokenRow): VerifiedToken {
-  return { id, identity: label, scope };
-}
+const callerOf = (id: string, { label, scope }: TokenRow): VerifiedToken => ({ id, identity: label, scope });
 
 function createCheckQueue(limits: typeof KNOWN) {
   const semaphore = createSemaphore(limits.running);

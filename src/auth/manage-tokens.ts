@@ -1,7 +1,7 @@
 /** Creates, lists and revokes tokens, for the API and `svcctl token create` and its siblings, which share one file. */
 import { randomBytes } from 'node:crypto';
 import type { Scope } from '../schema/words/access.ts';
-import type { TokenChange, TokenStore } from './token-store.ts';
+import type { TokenChange, TokenStore, TokenUse } from './token-store.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts';
 
@@ -31,9 +31,8 @@ export interface TokenManager {
   revoke(id: string): Promise<Changed<boolean>>;
 }
 
-interface TokenManagerOptions {
+interface TokenManagerOptions extends Pick<TokenUse, 'lastUses'> {
   readonly store: TokenStore;
-  readonly lastUses: () => ReadonlyMap<string, number>;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
 }
@@ -69,25 +68,14 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
   };
 }
 
-/**
- * Argon2id hashes of tokens, with the parameters that OWASP recommends for passwords; token secrets are far stronger.
- */
-
-/** https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
+/** As for passwords: https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /** A hash with the parameters above that nothing matches, for ids that do not exist. */
 export const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 
-interface NewToken {
-  readonly id: string;
-  /** As it is shown to the user, once. */
-  readonly token: string;
-  readonly hash: string;
-}
-
-/** Works in a thread of libuv's pool. */
-export async function createToken(): Promise<NewToken> {
+/** `token`: as it is shown to the user, once. Works in a thread of libuv's pool. */
+export async function createToken(): Promise<Readonly<Record<'id' | 'token' | 'hash', string>>> {
   const id = randomBytes(ID_BYTES).toString('hex');
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   const { argon2id, hash } = await loadArgon2();

@@ -28,9 +28,7 @@ export function parseToken(text: string): TokenParts | undefined {
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }
 
-export function formatToken({ id, secret }: TokenParts): string {
-  return `svc_${id}.${secret}`;
-}
+export const formatToken = ({ id, secret }: TokenParts): string => `svc_${id}.${secret}`;
 
 export interface TokenRow {
   readonly label: string;
@@ -54,7 +52,6 @@ type TokenText =
 export const HEADER =
   '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
-/** Labels are for people, in lists and logs. */
 const LABEL_LIMIT = 100;
 
 /** Also what the API and `svcctl` accept. */
