@@ -13,10 +13,7 @@ type ModelRead =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly message: string };
 
-interface Remembered {
-  readonly read: ModelRead;
-  readonly isUnchanged: () => Promise<boolean>;
-}
+type Remembered = Readonly<{ read: ModelRead; isUnchanged: () => Promise<boolean> }>;
 
 const MAX_REMEMBERED = 4096;
 

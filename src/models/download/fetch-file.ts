@@ -38,11 +38,9 @@ export interface FileToFetch {
   readonly unpacked?: { readonly file: CatalogueFile; readonly target: string };
 }
 
-interface FileJob extends FileToFetch {
+interface FileJob extends FileToFetch, Pick<FetchOptions, 'onProgress'>, Required<Pick<FetchOptions, 'pace'>> {
   readonly totalBytes: number;
   readonly parts: PartFiles;
-  readonly onProgress: FetchOptions['onProgress'];
-  readonly pace: Pace;
 }
 
 const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
