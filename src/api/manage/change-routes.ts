@@ -66,11 +66,10 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
 }
 
 async function resolveChangeSet(editor: SlotEditor, body: Pick<z.output<typeof PlanBody>, 'slots' | 'prune'>) {
-  if (body.prune && body.slots.length === 0) {
+  if (body.prune && body.slots.length === 0)
     throw new ApiError('request.invalid', 'Pruning with an empty list would remove every slot: list at least one in "slots"', {
       param: 'slots',
     });
-  }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
   const names = new Set<SlotName>();
   const wanted = body.slots.map(({ name, spec, resource_version: ifMatch }, index) => {

@@ -74,9 +74,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     ofSlot.input.observe(input);
     ofSlot.output.observe(output);
     if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)));
-    if (output > 1 && request.ttftSeconds !== undefined) {
-      ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
-    }
+    if (output > 1 && request.ttftSeconds !== undefined) ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
   }
 
   function remove(name: SlotName, { routes, parked, input, output, tokensPerSecond: perSecond }: OfSlot): void {

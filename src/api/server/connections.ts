@@ -71,10 +71,7 @@ export function answerClientError(
   { socket, isAnswered }: BrokenRequest,
   limits: Pick<Settings, 'SVC_HEADER_LIMIT'>,
 ): void {
-  if (code === 'ECONNRESET' || !socket.writable || isAnswered) {
-    socket.destroy();
-    return;
-  }
+  if (code === 'ECONNRESET' || !socket.writable || isAnswered) return void socket.destroy();
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       writeError(
@@ -84,8 +81,7 @@ export function answerClientError(
       );
       return;
     case REQUEST_TIMEOUT:
-      writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
-      return;
+      return writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
     default:
       writeError(socket, 'request.invalid', 'The request is malformed: send valid HTTP/1.1');
   }

@@ -65,17 +65,11 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
     const from = site.check(req, head, route);
-    if (from.kind === 'refuse') {
-      refuse(entry, from.code, from.message, from.param);
-      return;
-    }
+    if (from.kind === 'refuse') return refuse(entry, from.code, from.message, from.param);
     if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
     try {
       const decision = authorize(route.access, req);
-      if (!(decision instanceof Promise)) {
-        proceed(entry, decision);
-        return;
-      }
+      if (!(decision instanceof Promise)) return proceed(entry, decision);
       decision.then(
         (late) => (res.destroyed ? undefined : proceed(entry, late)),
         (error: unknown) => fault(entry, error),

@@ -176,9 +176,7 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none';
     const seconds = reply.elapsedTime / 1000;
-    if (reply.sent && !request.routeOptions.config.raw) {
-      report({ slot: undefined, route, status: reply.statusCode, seconds });
-    }
+    if (reply.sent && !request.routeOptions.config.raw) report({ slot: undefined, route, status: reply.statusCode, seconds });
     done();
   });
 }
@@ -208,10 +206,7 @@ interface OptionsFacts {
 /** Lists the methods of a path. A preflight is answered only for an origin that may use the path. */
 function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, cors, site }: OptionsFacts): void {
   const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), cors.length > 0 ? { cors: true } : {});
-  if (from.kind === 'refuse') {
-    sendError(reply, from);
-    return;
-  }
+  if (from.kind === 'refuse') return sendError(reply, from);
   void reply.code(204).header('allow', methods.join(', '));
   if (from.kind === 'cors') void reply.headers(preflightHeaders(from.origin, cors, request.headers['access-control-request-headers']));
   void reply.send();
@@ -227,8 +222,7 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
     onRequest: async (request, reply) => {
       if (isRawRoute(route)) {
         reply.hijack();
-        hotPath.enter(route, request.raw, reply.raw);
-        return;
+        return hotPath.enter(route, request.raw, reply.raw);
       }
       const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), route);
       if (from.kind === 'refuse') throw new ApiError(from.code, from.message, { param: from.param });
@@ -248,11 +242,10 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
 
 function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
-  if (encoding.toLowerCase() !== 'identity') {
+  if (encoding.toLowerCase() !== 'identity')
     throw new ApiError('request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', {
       param: 'Content-Encoding',
     });
-  }
   if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];

@@ -44,11 +44,10 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       handler({ params }) {
         const id = params['*'];
         const model = retrieveModel(board.current(), id, deps);
-        if (model === undefined) {
+        if (model === undefined)
           throw new ApiError('model.not_found', `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`, {
             param: 'model',
           });
-        }
         return { status: 200, body: model };
       },
     }),

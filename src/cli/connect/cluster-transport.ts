@@ -161,9 +161,8 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
     const holder = spec?.holderIdentity ?? '';
     const renewed = spec?.renewTime ?? '';
     if (holder !== '' && (gone === undefined || holder !== gone.pod || renewed !== gone.renewed)) {
-      if (badName(holder) !== undefined) {
+      if (badName(holder) !== undefined)
         throw new CliFailure(`The Lease "${CONTROLLER_LEASE}" in namespace "${namespace}" does not name a pod`);
-      }
       const port = await readPort(cluster, holder);
       if (port !== undefined) return { pod: holder, port, renewed };
     }
@@ -187,11 +186,10 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${CONTROLLER_LEASE}`;
   const response = await cluster.send({ method: 'GET', path });
   const body = await response.text();
-  if (response.status === 404) {
+  if (response.status === 404)
     throw new CliFailure(`svc is not installed in namespace "${namespace}" of "${server}"`, {
       hint: `Choose the namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
     });
-  }
   const status = parseStatus(body);
   if (status !== undefined) throw failureOf(status, cluster, 'GET');
   const parsed = Lease.safeParse(parseJson(body));
@@ -237,21 +235,19 @@ function isUnreachable({ code, message }: ApiStatus): boolean {
 
 function failureOf(status: ApiStatus, { server, namespace }: ClusterAccess, method: string): CliFailure {
   const { code, message } = status;
-  if (code === 401) {
+  if (code === 401)
     return new CliFailure(`The API server at "${server}" does not accept the credentials of this context`, {
       hint: 'Sign in again; "kubectl auth whoami" shows the current user',
     });
-  }
   if (code === 403) {
     const verb = PROXY_VERBS[method] ?? 'get';
     return new CliFailure(`The API server denies access: ${message}`, {
       hint: `Ask for the right to "get" "leases" of group "coordination.k8s.io" and to "${verb}" "pods/proxy" in namespace "${namespace}"`,
     });
   }
-  if (isUnreachable(status)) {
+  if (isUnreachable(status))
     return new CliFailure(`The API server cannot reach the pod of the service in namespace "${namespace}": ${message}`, {
       hint: `Check the pods and their NetworkPolicies: kubectl --namespace ${namespace} get pods,networkpolicies`,
     });
-  }
   return new CliFailure(`The API server at "${server}" answered with status ${code}: ${message}`);
 }

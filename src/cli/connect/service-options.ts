@@ -29,12 +29,11 @@ export function targetsCluster(options: ServiceOptions, env: Environment): boole
     if (byOption) throw usageFailure('--server cannot be combined with --context, -n or --kubeconfig: these choose a service in a cluster');
     return false;
   }
-  if (!byOption && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '') {
+  if (!byOption && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '')
     throw usageFailure(
       'SVCCTL_SERVER and SVCCTL_CONTEXT name two different services',
       'Unset one of them, or choose a service with --server or --context',
     );
-  }
   return byOption || byEnvironment;
 }
 
@@ -43,12 +42,10 @@ export async function serviceUrl(options: ServiceOptions, env: Environment): Pro
   const given = options.server ?? env['SVCCTL_SERVER'];
   if (given === undefined || given === '') return await listenUrl(env);
   const url = URL.canParse(given) ? new URL(given) : undefined;
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol))
     throw usageFailure(`Invalid server "${given}": not a URL`, 'Use a URL such as http://127.0.0.1:8080');
-  }
-  if (url.username !== '' || url.password !== '') {
+  if (url.username !== '' || url.password !== '')
     throw usageFailure('The URL of the server contains credentials', 'Remove them, and set SVCCTL_TOKEN or --token-file instead');
-  }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }
 
@@ -116,11 +113,10 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
   const handle = await openRegularFile(file).catch(refuseUnsuitable);
   if (handle === undefined) return undefined;
   try {
-    if (((await handle.stat()).mode & 0o077) !== 0) {
+    if (((await handle.stat()).mode & 0o077) !== 0)
       throw new CliFailure(`Other users can read or replace the token in "${file}"`, {
         hint: `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`,
       });
-    }
     return (await handle.readFile('utf8')).split('\n')[0];
   } finally {
     await handle.close();

@@ -84,9 +84,8 @@ function parseResource(value: unknown, file: string, report: Report): Manifest |
   const parsed = parseSlot(name, document, 'camelCase');
   if (!parsed.ok) {
     const unknown = new Set(unknownKeys(SlotDocument, document).map((key) => JSON.stringify(key)));
-    for (const problem of parsed.problems) {
+    for (const problem of parsed.problems)
       report(problem.message + (unknown.has(JSON.stringify(problem.path)) ? PRUNED : ''), ['spec', ...problem.path]);
-    }
   }
   return isTable(document) ? { name, document, file, ...metadataOf(value) } : undefined;
 }

@@ -78,9 +78,8 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
     cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return;
-  for (const { name } of slots) {
+  for (const { name } of slots)
     await waitForSlot(cli, client, { name, goal: { kind: 'deleted' }, deadline: deadlineOf(cli, options.timeout) });
-  }
 }
 
 interface Edit {

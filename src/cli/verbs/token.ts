@@ -50,9 +50,8 @@ export async function runTokenList(cli: Cli, options: TokenSecretOptions & Outpu
   await cli.terminal.write(
     await listText(cli.terminal, options.output, { key: 'tokens', items, columns: COLUMNS, nameOf: ({ id }) => id }),
   );
-  if (items.length === 0 && options.output === 'table') {
+  if (items.length === 0 && options.output === 'table')
     cli.terminal.note('No tokens found; create one with "svcctl token create --label NAME"');
-  }
 }
 
 export async function runTokenRevoke(cli: Cli, options: TokenSecretOptions, ...ids: string[]): Promise<void> {

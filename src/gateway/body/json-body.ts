@@ -80,8 +80,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   onString(tag: JsonTag, from: number, to: number): void {
     if (tag === 'model') {
       const bytes = to - from - 2;
-      this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
-      return;
+      return this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
     }
     const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);

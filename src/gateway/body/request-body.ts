@@ -120,10 +120,7 @@ export class RequestBody implements EditableBody {
       return;
     }
     for (const chunk of this.chunks) writer.write(chunk);
-    if (this.whole) {
-      writer.end();
-      return;
-    }
+    if (this.whole) return writer.end();
     this.#writer = writer;
     this.#kept.clearMemory();
     writer.freeWritten();
@@ -192,8 +189,7 @@ export class RequestBody implements EditableBody {
       if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
       this.#memory.add(chunk);
       if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
-      this.#writer.freeWritten();
-      return;
+      return this.#writer.freeWritten();
     }
     if (!this.#kept.add(chunk)) return;
     this.#events.onProgress();

@@ -100,9 +100,8 @@ export class SpeechBody extends JsonBody {
     // Without a recording, the server says itself that it needs one. The client may have left meanwhile.
     if (voice === undefined || body.isReleased) return undefined;
     const pieces = insertRecording(Buffer.concat(body.chunks), voice);
-    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received)) {
+    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received))
       return refuse('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
-    }
     body.replace(pieces);
     this.#isInserted = true;
     return undefined;

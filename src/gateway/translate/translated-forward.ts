@@ -121,15 +121,12 @@ export class TranslatedForward implements Attempt {
       case 'answer': {
         const bytes = bufferOf(end.body);
         this.#answer.begin(end, bytes.length);
-        this.#complete(bytes);
-        return;
+        return this.#complete(bytes);
       }
       case 'written':
-        this.#complete(EMPTY);
-        return;
+        return this.#complete(EMPTY);
       case 'upstream-error':
-        this.#upstreamError(end.answer);
-        return;
+        return this.#upstreamError(end.answer);
       case 'refuse':
       case 'failed':
         // The translation itself has ended, so nothing is left to be cleaned up.

@@ -73,10 +73,8 @@ export class UpstreamConnection {
     this.#requestEnded = true;
     const socket = this.#socket;
     const [first] = body;
-    if (first !== undefined && body.length === 1 && bodyBytes <= JOINED_BODY_BYTES) {
-      socket.write(head + first.toString('latin1'), 'latin1');
-      return;
-    }
+    if (first !== undefined && body.length === 1 && bodyBytes <= JOINED_BODY_BYTES)
+      return void socket.write(head + first.toString('latin1'), 'latin1');
     socket.cork();
     socket.write(head, 'latin1');
     for (const part of body) socket.write(part);
@@ -111,8 +109,7 @@ export class UpstreamConnection {
     const events = this.#events;
     if (events === undefined) {
       // Bytes without a request: they could be mistaken for the answer to the next one.
-      this.#socket.destroy();
-      return;
+      return void this.#socket.destroy();
     }
     this.#parser.feed(chunk, events);
     if (this.#events === undefined) return;

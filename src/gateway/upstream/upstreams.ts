@@ -35,10 +35,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
     const idle: UpstreamConnection[] = [];
     const events: PoolEvents = {
       onIdle(connection) {
-        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
-          connection.destroy();
-          return;
-        }
+        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) return connection.destroy();
         connection.idleSince = tick;
         idle.push(connection);
       },

@@ -69,8 +69,7 @@ export function handOver(socket: Socket, send: SendSocket, onDone: () => void): 
   const handle: unknown = Reflect.get(socket, '_handle');
   if (socket.destroyed || !isHandle(handle)) {
     socket.destroy();
-    onDone();
-    return;
+    return onDone();
   }
   handle.readStop();
   send({ kind: 'connection', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array() }, socket, onDone);

@@ -62,9 +62,8 @@ function checkHost(request: SiteRequest, { hosts }: SitePolicy): Refusal | undef
   const { host = request.target, target, isHttp10, isProgram } = request;
   if (request.hosts > 1 || (request.hosts === 0 && !isHttp10)) return invalid('Exactly one "Host" header is required');
   if (host === undefined) return undefined;
-  if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) {
+  if (target !== undefined && target.toLowerCase() !== host.toLowerCase())
     return invalid('"Host" differs from the request target: send the same name in both');
-  }
   const authority = parseAuthority(host);
   if (authority === undefined) return invalid('"Host" is invalid: send a host name or an address');
   if (isProgram || isKnownHost(authority.host, hosts)) return undefined;

@@ -17,12 +17,11 @@ const FORMAT_BYTES = 16;
 const UNCOMPRESSED: readonly number[] = [1, 3, 0xfffe];
 
 export function checkRecording(bytes: Buffer): RecordingProblem | undefined {
-  if (bytes.length > RECORDING_BYTES) {
+  if (bytes.length > RECORDING_BYTES)
     return {
       code: 'request.too_large',
       message: `The recording in "audio_sample" has ${bytes.length} bytes: send at most ${RECORDING_BYTES}`,
     };
-  }
   if (isWav(bytes)) return checkWav(bytes);
   if (isOtherAudio(bytes)) return undefined;
   return invalid(bytes.length === 0 ? 'it is empty' : 'it is no WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 file');

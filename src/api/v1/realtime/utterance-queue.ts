@@ -68,10 +68,7 @@ async function transcribe(
   // The client has left.
   if (transcript === undefined || signal.aborted) return;
   const about = { item_id: item, content_index: 0 };
-  if (!transcript.ok) {
-    send({ type: 'conversation.item.input_audio_transcription.failed', ...about, error: transcript.error });
-    return;
-  }
+  if (!transcript.ok) return send({ type: 'conversation.item.input_audio_transcription.failed', ...about, error: transcript.error });
   const delta = restAfter(sent, transcript.text);
   if (delta !== '') send({ type: 'conversation.item.input_audio_transcription.delta', ...about, delta });
   const usage = { type: 'duration', seconds: pcm.length / SAMPLE_BYTES / rate };
