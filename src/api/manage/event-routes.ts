@@ -59,12 +59,6 @@ function lastEventId(sent: string | undefined): number | undefined {
   return Number(id);
 }
 
-/**
- * Server-sent events of the timeline for one client. The stream keeps a position in the feed instead of entries, so a
- * slow client costs no memory: it gets the entries that are still retained, after a "gap" event if some were dropped. A
- * client that does not read is disconnected and can resume with `Last-Event-ID`. The latest progress of each slot is
- * sent in between, without an id.
- */
 /** Shorter than the idle timeouts of common proxies (60 s). */
 const HEARTBEAT_MS = 15_000;
 /** Consecutive heartbeats that could not be sent before the client is disconnected: a minute without reading. */
@@ -80,6 +74,10 @@ interface EventStreamOptions {
   readonly heartbeatMs?: number | undefined;
 }
 
+/**
+ * Keeps a position in the feed instead of entries, so a slow client costs no memory: it gets the entries that are still
+ * retained, after a "gap" event if some were dropped. A client that does not read is disconnected and can resume.
+ */
 function createEventStream(feed: EventFeed, options: EventStreamOptions): Readable {
   // The client's id was never assigned: the numbering has started again since.
   const ahead = options.after !== undefined && options.after > feed.last();

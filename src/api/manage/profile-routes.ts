@@ -162,10 +162,7 @@ function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
 
 type SentSlots = NonNullable<z.output<typeof SaveBody>['slots']>;
 
-/**
- * Documents from the API are checked like an edit of the slot. Profiles on disk were written by hand, were in force, or
- * have passed this check.
- */
+/** Checks documents from the API like edits. Profiles on disk were written by hand, in force or have passed this. */
 async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots) {
   const documents = new Map<SlotName, Readonly<Record<string, unknown>>>();
   for (const [index, { name, spec }] of slots.entries()) {
@@ -177,9 +174,7 @@ async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots
   return documents;
 }
 
-function toTable(document: unknown): Readonly<Record<string, unknown>> {
-  return { ...Object(document) };
-}
+const toTable = (document: unknown): Readonly<Record<string, unknown>> => ({ ...Object(document) });
 
 function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
   if (profiles !== undefined) return profiles;
@@ -211,9 +206,7 @@ function invalid(action: string, name: ProfileName, problems: readonly SpecProbl
   return new ApiError('profile.invalid', `Cannot ${action} the profile "${name}", and nothing was changed: ${text}`);
 }
 
-function detailOf(profile: Profile) {
-  return { body: viewProfileDetail(profile), headers: { etag: `"${profile.resourceVersion}"` } };
-}
+const detailOf = (profile: Profile) => ({ body: viewProfileDetail(profile), headers: { etag: `"${profile.resourceVersion}"` } });
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 

@@ -110,9 +110,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   ];
 }
 
-function uptimeSeconds({ now, manage }: ManageDeps): number {
-  return Math.max(0, Math.round((now() - manage.startedAt) / 1000));
-}
+const uptimeSeconds = ({ now, manage }: ManageDeps): number => Math.max(0, Math.round((now() - manage.startedAt) / 1000));
 
 function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [

@@ -72,13 +72,13 @@ export function empty(description: string, headers: Readonly<Record<string, stri
   return { kind: 'empty', description, headers };
 }
 
-/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */
   readonly param?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;

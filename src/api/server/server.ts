@@ -1,6 +1,7 @@
 /** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
+import { promisify } from 'node:util';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { dialectOf, nearestPath } from '../../gateway/route/decide/inference-paths.ts';
@@ -16,7 +17,7 @@ import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
-import { defaultBodyLimit, requestIdOf, type Route } from './define-route.ts';
+import { defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 
@@ -68,7 +69,10 @@ export function buildServer(deps: ServerDeps): HttpApi {
   };
   const { server, connections } = createHttpServer(settings, {
     listener(req, res) {
-      if (!tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
+      if (tryHandle(req, res)) return;
+      // The client may hold its body back for good, and its next request must not be read as one.
+      if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
+      framework?.(req, res);
     },
     fastListener: tryHandle,
     serves: hotPath.serves,
@@ -81,7 +85,8 @@ export function buildServer(deps: ServerDeps): HttpApi {
       framework = handler;
       return server;
     },
-    genReqId: requestIdOf,
+    // The client's own id if it is well-formed.
+    genReqId: (req) => parseRequestHead(req.rawHeaders).requestId ?? newRequestId(),
     // The server answers broken requests itself; the framework would write a second answer.
     clientErrorHandler: () => undefined,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
@@ -108,22 +113,12 @@ export function buildServer(deps: ServerDeps): HttpApi {
     leave: () => void (leaving = true),
     async close(graceMs, parkedMs = 0, others) {
       leaving = true;
-      const closed = server.listening ? closeListener(server) : Promise.resolve();
+      // The HTTP server's own `close` would cut idle connections now.
+      const closed = server.listening ? promisify(NetServer.prototype.close).call(server) : undefined;
       await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));
       await app.close();
     },
   };
-}
-
-/** Resolves when the last connection is closed. The HTTP server's own `close` would cut idle connections now. */
-async function closeListener(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
-}
-
-function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
-  // The client may hold its body back for good, and its next request must not be read as one.
-  if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
-  handler(req, res);
 }
 
 function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {

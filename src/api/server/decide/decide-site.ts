@@ -30,14 +30,14 @@ export type SiteDecision =
   | { readonly kind: 'own' }
   /** A page of an origin in `SVC_CORS_ORIGINS`, on a route that it may use. */
   | { readonly kind: 'cors'; readonly origin: string }
-  | {
-      readonly kind: 'refuse';
-      readonly code: 'request.cross_site' | 'request.invalid';
-      readonly message: string;
-      readonly param: string;
-    };
+  | Refusal;
 
-type Refusal = Extract<SiteDecision, { kind: 'refuse' }>;
+interface Refusal {
+  readonly kind: 'refuse';
+  readonly code: 'request.cross_site' | 'request.invalid';
+  readonly message: string;
+  readonly param: string;
+}
 
 export const OWN: SiteDecision = { kind: 'own' };
 const SHOWN = 120;
@@ -96,13 +96,9 @@ function originMessage(origin: string, cors: boolean): string {
   return `Pages of ${shown} may not use this route: use a program, or a page of the service itself (set "SVC_PUBLIC_URL" if this is one)`;
 }
 
-function crossSite(param: string, message: string): Refusal {
-  return { kind: 'refuse', code: 'request.cross_site', param, message };
-}
+const crossSite = (param: string, message: string): Refusal => ({ kind: 'refuse', code: 'request.cross_site', param, message });
 
-function invalid(message: string): Refusal {
-  return { kind: 'refuse', code: 'request.invalid', param: 'Host', message };
-}
+const invalid = (message: string): Refusal => ({ kind: 'refuse', code: 'request.invalid', param: 'Host', message });
 
 type Headers = Readonly<Record<string, string>>;
 
