@@ -1,7 +1,4 @@
-/**
- * The API's interfaces to the rest of the program, besides the board and the gateway. `wiring/create-api.ts` implements
- * them.
- */
+/** The API's interfaces to the program, besides board and gateway. `wiring/create-api.ts` implements them. */
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';

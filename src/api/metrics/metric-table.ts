@@ -1,7 +1,4 @@
-/**
- * All metrics: the source of the exporter and the reference page, and the names that alert rules and dashboards may
- * use.
- */
+/** All metrics: the source of the exporter, the reference page, and the names that alert rules and dashboards use. */
 
 interface MetricFacts {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -173,9 +170,7 @@ export type MetricName<Type extends MetricFacts['type']> = {
   [Name in keyof Metrics]: Metrics[Name] extends { readonly type: Type } ? Name : never;
 }[keyof Metrics];
 
-function gauge(labels: readonly string[], unit: string, help: string) {
-  return { type: 'gauge', labels, unit, help, scope: 'replica' } as const;
-}
+const gauge = (labels: readonly string[], unit: string, help: string) => ({ type: 'gauge', labels, unit, help, scope: 'replica' }) as const;
 
 function counter(labels: readonly string[], unit: string, help: string) {
   return { type: 'counter', labels, unit, help, scope: 'replica' } as const;

@@ -5,8 +5,7 @@ import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/
 import { json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { rawInferenceRoute } from '../server/hot-path.ts';
-import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
-import { Model, ModelList } from './inference-schemas.ts';
+import { inferenceAnswers, inferenceErrors, inferenceInput, Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';

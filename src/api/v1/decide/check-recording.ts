@@ -65,9 +65,7 @@ function bytesPerSecondOf(format: Buffer): number {
 }
 
 /** Programs that write to a pipe do not know the length and declare 0 or the largest number. */
-function samplesLength(declared: number, there: number): number {
-  return declared === 0 ? there : Math.min(declared, there);
-}
+const samplesLength = (declared: number, there: number): number => (declared === 0 ? there : Math.min(declared, there));
 
 function checkLength(samplesBytes: number, bytesPerSecond: number | undefined): RecordingProblem | undefined {
   if (bytesPerSecond === undefined || bytesPerSecond === 0) return invalid('it is a WAV file without a valid format');

@@ -76,27 +76,14 @@ export function createHeardSound(owner: HeardSoundOwner) {
   };
 }
 
-function msOf(bytes: number, format: AudioFormat): number {
-  return (bytes * 1000) / bytesPerSecond(format);
-}
+const msOf = (bytes: number, format: AudioFormat): number => (bytes * 1000) / bytesPerSecond(format);
 
 /** Rounded up to whole samples. */
-function bytesOf(ms: number, format: AudioFormat): number {
-  return Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
-}
+const bytesOf = (ms: number, format: AudioFormat): number => Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
 
 const FIRST_BYTES = 64 * 1024;
 
-interface SoundBuffer {
-  readonly bytes: number;
-  add(pcm: Buffer): void;
-  keepLast(bytes: number): void;
-  copy(): Buffer;
-  take(): Buffer;
-  clear(): void;
-}
-
-function createSoundBuffer(): SoundBuffer {
+function createSoundBuffer() {
   let data = Buffer.alloc(0);
   let from = 0;
   let to = 0;
@@ -121,15 +108,15 @@ function createSoundBuffer(): SoundBuffer {
     get bytes() {
       return to - from;
     },
-    add(pcm) {
+    add(pcm: Buffer): void {
       if (to + pcm.length > data.length) makeRoom(pcm.length);
       to += pcm.copy(data, to);
     },
-    keepLast(bytes) {
+    keepLast(bytes: number): void {
       from = Math.max(from, to - bytes);
     },
-    copy: () => Buffer.from(data.subarray(from, to)),
-    take() {
+    copy: (): Buffer => Buffer.from(data.subarray(from, to)),
+    take(): Buffer {
       const taken = Buffer.from(data.subarray(from, to));
       clear();
       return taken;

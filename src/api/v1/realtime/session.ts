@@ -11,7 +11,8 @@
 import { randomUUID } from 'node:crypto';
 import { route, type RouteDecision } from '../../../gateway/route/decide/route.ts';
 import type { Board } from '../../../reconciler/board.ts';
-import { ERROR_CODES, type ErrorCode } from '../../../schema/words/error-codes.ts';
+import { ERROR_CODES } from '../../../schema/words/error-codes.ts';
+import type { ApiError } from '../../server/answer.ts';
 import { decodeAudio, rateOf } from './decide/audio-format.ts';
 import {
   readClientEvent,
@@ -47,11 +48,7 @@ export interface SessionDeps extends TranscribeDeps, MemoryDeps {
 const LEAST_COMMIT_MS = 100;
 const COMMIT_EMPTY = 'input_audio_buffer_commit_empty';
 
-interface Problem {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string | null;
-}
+type Problem = Pick<ApiError, 'code' | 'message' | 'param'>;
 
 export class Session {
   readonly #deps: SessionDeps;
