@@ -59,11 +59,7 @@ function present({ id, hostPath, provider, sizeBytes, contents, family, version 
   return { kind: 'present', facts: { id, hostPath, sizeBytes, provider, contents, version, ...(family === undefined ? {} : { family }) } };
 }
 
-interface Located {
-  readonly hostPath: string;
-  readonly entry: StoreEntry;
-  readonly sizeBytes: number;
-}
+type Located = Readonly<{ hostPath: string; entry: StoreEntry; sizeBytes: number }>;
 
 /** A container sees only the store, and an id must not give access to other files: links out of it are refused. */
 async function locate(

@@ -69,9 +69,7 @@ function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'hea
   };
 }
 
-function nonEmpty(value: string | undefined): string | undefined {
-  return value === '' ? undefined : value;
-}
+const nonEmpty = (value: string | undefined): string | undefined => (value === '' ? undefined : value);
 
 /** Used if no container port is named `PORT_NAME`. */
 const DEFAULT_PORT = 8080;
@@ -224,9 +222,7 @@ function noLeader(namespace: string, holder: string): CliFailure {
 }
 
 /** Returns undefined if the text is not an error of an API server. */
-function parseStatus(text: string): ApiStatus | undefined {
-  return Status.safeParse(parseJson(text)).data;
-}
+const parseStatus = (text: string): ApiStatus | undefined => Status.safeParse(parseJson(text)).data;
 
 /** Whether the API server did not reach the pod. */
 function isUnreachable({ code, message }: ApiStatus): boolean {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { LOCAL_SOCKET } from '../../schema/words/access.ts';
 import { stateDirOf, type Environment } from '../installation.ts';
 import { openRegularFile, readRegularFile, UnsuitableFile } from '../../files/regular-file.ts';
+import { succeeds } from '../../files/write-file.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */
@@ -91,10 +92,7 @@ export async function findLocalSocket({ server }: ServiceOptions, env: Environme
   const isSet = (key: string): boolean => (env[key] ?? '') !== '';
   if (server !== undefined || isSet('SVCCTL_SERVER') || (isSet('SVC_LISTEN') && !isSet('SVC_STATE_DIR'))) return undefined;
   const file = path.join(stateDirOf(env), LOCAL_SOCKET);
-  return access(file, constants.R_OK | constants.W_OK).then(
-    () => file,
-    () => undefined,
-  );
+  return (await succeeds(access(file, constants.R_OK | constants.W_OK))) ? file : undefined;
 }
 
 function parseToken(text: string | undefined): string | undefined {
@@ -110,17 +108,11 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
   const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
   if (config === undefined || !path.isAbsolute(config)) return undefined;
   const file = path.join(config, 'svc', 'token');
-  const handle = await openRegularFile(file).catch(refuseUnsuitable);
+  await using handle = await openRegularFile(file).catch(refuseUnsuitable);
   if (handle === undefined) return undefined;
-  try {
-    if (((await handle.stat()).mode & 0o077) !== 0)
-      throw new CliFailure(`Other users can read or replace the token in "${file}"`, {
-        hint: `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`,
-      });
-    return (await handle.readFile('utf8')).split('\n')[0];
-  } finally {
-    await handle.close();
-  }
+  if (((await handle.stat()).mode & 0o077) === 0) return (await handle.readFile('utf8')).split('\n')[0];
+  const hint = `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`;
+  throw new CliFailure(`Other users can read or replace the token in "${file}"`, { hint });
 }
 
 function refuseUnsuitable(error: unknown): undefined {

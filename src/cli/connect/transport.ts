@@ -107,6 +107,4 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'connection reset',
 };
 
-function reasonOf(cause: unknown): string {
-  return REASONS[codeOf(cause) ?? ''] ?? messageOf(cause);
-}
+const reasonOf = (cause: unknown): string => REASONS[codeOf(cause) ?? ''] ?? messageOf(cause);

@@ -46,11 +46,8 @@ export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions
         failIfHopeless(slot, options);
         if (isReached(slot, goal)) return slot;
       }
-      if (cli.now() >= deadline)
-        throw new CliFailure(`Timed out: ${progressLine(slot)}`, {
-          exitCode: EXIT.timedOut,
-          hint: `See why with "svcctl explain ${name}", or wait longer with --timeout`,
-        });
+      const hint = `See why with "svcctl explain ${name}", or wait longer with --timeout`;
+      if (cli.now() >= deadline) throw new CliFailure(`Timed out: ${progressLine(slot)}`, { exitCode: EXIT.timedOut, hint });
       cli.terminal.progress(progressOf(slot));
       await sleep(Math.min(client.pollMs, Math.max(1, deadline - cli.now())));
     }

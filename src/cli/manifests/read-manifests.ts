@@ -95,6 +95,4 @@ export function parseToml(file: string, text: string): Manifests {
   return { slots, problems: parsed.ok ? [] : parsed.problems, skipped: [] };
 }
 
-function hasKnownEnding(file: string): boolean {
-  return ENDINGS.some((ending) => file.endsWith(ending));
-}
+const hasKnownEnding = (file: string): boolean => ENDINGS.some((ending) => file.endsWith(ending));

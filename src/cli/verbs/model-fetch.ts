@@ -98,9 +98,7 @@ function progressOf({ what, doneBytes, totalBytes }: Progress) {
 }
 
 /** The host name is the pod's name in a cluster, and survives a restart; the process id distinguishes runs. */
-function writerName(): string {
-  return `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
-}
+const writerName = (): string => `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
 
 /** PID 1 of a container ignores signals that it does not handle. */
 function stopOnSignal(): AbortSignal {

@@ -20,15 +20,12 @@ export type DiskRoom = ReturnType<typeof createDiskRoom>;
 
 const MARGIN_BYTES = 256 * 2 ** 20;
 
-interface Reservation {
-  readonly device: number;
-  readonly missing: () => number;
-}
+type Reservation = Readonly<{ device: number; missing: () => number }>;
 
 export function createDiskRoom() {
   const reservations = new Set<Reservation>();
   return {
-    /** Reserves space until the returned function is called. `missing` returns the bytes that are still to be written. */
+    /** Reserves space until the returned function is called. `missing` returns the bytes still to be written. */
     async reserve(directory: string, missing: () => number): Promise<Result<() => void>> {
       const { dev: device } = await stat(directory);
       const disk = await statfs(directory);

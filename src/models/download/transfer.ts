@@ -59,11 +59,7 @@ interface Shared {
   end: (end: Ended) => void;
 }
 
-interface Connection {
-  readonly shared: Shared;
-  readonly dispatcher: Dispatcher;
-  readonly memory: ReadMemory;
-}
+type Connection = Readonly<{ shared: Shared; dispatcher: Dispatcher; memory: ReadMemory }>;
 
 const LOOK_EVERY_MS = 250;
 

@@ -136,14 +136,10 @@ export type CatalogueRecordFile = CatalogueRecord['files'][number];
 /** Only the outermost table, so that an invalid entry does not affect others. */
 export const CatalogueDocument = z.strictObject({ models: z.array(z.unknown()).max(500).default([]) });
 
-export function providerOf({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) {
-  return provider ?? PROVIDER_OF_MODEL_KIND[kind];
-}
+export const providerOf = ({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) => provider ?? PROVIDER_OF_MODEL_KIND[kind];
 
 export function nameOfFile({ file, url }: Pick<CatalogueRecordFile, 'file' | 'url'>): string {
   return lastPart(file ?? (url === undefined ? '' : new URL(url).pathname));
 }
 
-function lastPart(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1);

@@ -47,9 +47,7 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
 }
 
 /** Result for a file without a readable entry. */
-export function unreadable(problem: SpecProblem): ParsedCatalogue {
-  return { records: new Map(), problems: [problem], refused: undefined };
-}
+export const unreadable = (problem: SpecProblem): ParsedCatalogue => ({ records: new Map(), problems: [problem], refused: undefined });
 
 type Known = Readonly<Record<'records' | 'shipped', CatalogueRecords>>;
 
