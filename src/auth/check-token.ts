@@ -12,21 +12,7 @@ import { BlockList, isIPv6, type Socket } from 'node:net';
 import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 import type { Access } from '../schema/words/access.ts';
-import {
-  ALLOWED,
-  AMBIGUOUS,
-  ANYONE,
-  BUSY,
-  decideScope,
-  INVALID,
-  LOCAL,
-  NOT_READY,
-  readCredential,
-  REQUIRED,
-  type AccessDecision,
-  type Caller,
-  type ProxySettings,
-} from './decide/decide-access.ts';
+import * as rules from './decide/decide-access.ts';
 import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
 import { DUMMY_HASH, matchesHash } from './manage-tokens.ts';
 import type { TokenStore } from './token-store.ts';
@@ -38,7 +24,7 @@ interface CheckedRequest {
   readonly socket: Socket;
 }
 
-export type Authorize = (access: Access, request: CheckedRequest) => AccessDecision | Promise<AccessDecision>;
+export type Authorize = (access: Access, request: CheckedRequest) => rules.AccessDecision | Promise<rules.AccessDecision>;
 
 export interface TokenCheckDeps {
   readonly store: Pick<TokenStore, 'current'>;
@@ -51,34 +37,34 @@ export interface TokenCheckDeps {
   readonly verifier?: TokenVerifier;
 }
 
-export const allowEveryone: Authorize = () => ANYONE;
+export const allowEveryone: Authorize = () => rules.ANYONE;
 
-export function createTokenCheck(settings: ProxySettings, deps: TokenCheckDeps): Authorize {
+export function createTokenCheck(settings: rules.ProxySettings, deps: TokenCheckDeps): Authorize {
   if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
   const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
   const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
 
-  function judge(access: Access, verdict: TokenVerdict): AccessDecision {
-    if (verdict === 'busy') return BUSY;
-    if (verdict === undefined) return INVALID;
+  function judge(access: Access, verdict: TokenVerdict): rules.AccessDecision {
+    if (verdict === 'busy') return rules.BUSY;
+    if (verdict === undefined) return rules.INVALID;
     onUse(verdict.id);
-    return decideScope(access, verdict);
+    return rules.decideScope(access, verdict);
   }
 
   return (access, { rawHeaders, socket }) => {
-    if (access === 'open') return ALLOWED;
-    const credential = readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
+    if (access === 'open') return rules.ALLOWED;
+    const credential = rules.readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
     switch (credential.kind) {
       case 'none':
-        return isLocal(socket) ? decideScope(access, LOCAL) : REQUIRED;
+        return isLocal(socket) ? rules.decideScope(access, rules.LOCAL) : rules.REQUIRED;
       case 'ambiguous':
-        return AMBIGUOUS;
+        return rules.AMBIGUOUS;
       case 'email':
-        return decideScope(access, { identity: credential.email, scope: 'admin' });
+        return rules.decideScope(access, { identity: credential.email, scope: 'admin' });
       default: {
-        if (!isReady()) return NOT_READY;
+        if (!isReady()) return rules.NOT_READY;
         const verdict = verifier.verify(credential.token, socket);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }
@@ -110,7 +96,7 @@ function createSecretMatcher(secret: string | undefined): (value: string | undef
   return (value) => value !== undefined && timingSafeEqual(digest(value), wanted);
 }
 
-interface VerifiedToken extends Caller {
+interface VerifiedToken extends rules.Caller {
   readonly id: string;
 }
 

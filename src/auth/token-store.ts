@@ -146,9 +146,7 @@ async function withLock(path: string, work: () => Promise<TokenChange>): Promise
   }
 }
 
-function refuse(message: string): TokenChange {
-  return { ok: false, message };
-}
+const refuse = (message: string): TokenChange => ({ ok: false, message });
 
 function versionOf({ dev, ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): string {
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}:${mode}`;

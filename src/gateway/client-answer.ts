@@ -206,18 +206,14 @@ export function answerError(req: ClientRequest, res: ClientResponse, answer: Err
 }
 
 /** The client waits for "100 Continue" before it sends its body, and did not get it. */
-function isWithheld(req: ClientRequest): boolean {
-  return req.headers.expect !== undefined && !req.readableDidRead;
-}
+const isWithheld = (req: ClientRequest): boolean => req.headers.expect !== undefined && !req.readableDidRead;
 
 function hasMuchBody(req: ClientRequest): boolean {
   return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 
 /** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */
-function frameOf(bytes: Buffer): string {
-  return bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
-}
+const frameOf = (bytes: Buffer): string => (bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`);
 
 function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
@@ -242,6 +238,4 @@ export class AnswerTail {
   }
 }
 
-function textOfEnd(bytes: Buffer): string {
-  return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
-}
+const textOfEnd = (bytes: Buffer): string => bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));

@@ -206,6 +206,4 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 }
 
-function secondsOf(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms / 1000;
-}
+const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);

@@ -1,7 +1,4 @@
-/**
- * The text of `tokens.toml`, a file or a key of a Secret: one table per token, under its id. Edits keep comments and
- * order. Pure.
- */
+/** The text of `tokens.toml`, a file or a key of a Secret: a table per token. Edits keep comments and order. Pure. */
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';

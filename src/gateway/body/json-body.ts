@@ -18,11 +18,7 @@ export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRoutin
   readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
-interface FoundString {
-  readonly tag: Exclude<JsonTag, 'model'>;
-  readonly from: number;
-  readonly to: number;
-}
+type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model'>; from: number; to: number }>;
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;

@@ -186,6 +186,4 @@ export class MultipartScanner implements BodyScan {
   }
 }
 
-function isInvalid({ status }: BodyScan): boolean {
-  return status === 'invalid';
-}
+const isInvalid = ({ status }: BodyScan): boolean => status === 'invalid';

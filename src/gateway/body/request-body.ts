@@ -112,13 +112,11 @@ export class RequestBody implements EditableBody {
   /** Sends what was read and lets the rest flow. From here on, only a body that is kept can be sent again. */
   flowTo(connection: UpstreamConnection): void {
     const writer = new BodyWriter(connection, this.#chunked, this.#memory);
-    if (this.#kept.isOnDisk) {
-      this.#kept.flowTo(
+    if (this.#kept.isOnDisk)
+      return this.#kept.flowTo(
         (bytes) => this.#passOn(writer, bytes),
         () => writer.end(),
       );
-      return;
-    }
     for (const chunk of this.chunks) writer.write(chunk);
     if (this.whole) return writer.end();
     this.#writer = writer;

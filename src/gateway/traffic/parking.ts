@@ -156,10 +156,6 @@ function lateness(key: QueueKey, timeoutMs: number, { slots }: RoutedView): stri
   return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): ${because}try again later`;
 }
 
-function refusal(code: ErrorCode, message: string): Refusal {
-  return { kind: 'refuse', code, message };
-}
+const refusal = (code: ErrorCode, message: string): Refusal => ({ kind: 'refuse', code, message });
 
-function describe(key: QueueKey): string {
-  return key === undefined ? 'The service' : `Slot "${key}"`;
-}
+const describe = (key: QueueKey): string => (key === undefined ? 'The service' : `Slot "${key}"`);
