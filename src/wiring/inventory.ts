@@ -101,7 +101,6 @@ function listModel({ id, entry, presence, ...own }: ListedModel, formats: readon
     family: entry === undefined || entry.family === '' ? (facts?.family ?? own.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : entry && downloadBytes(entry),
-    memoryBytes: undefined,
     minMemoryBytes: entry?.minMemoryBytes,
     minVramBytes: entry?.minVramBytes,
     context: entry?.context ?? traits?.context,

@@ -170,7 +170,9 @@ export type MetricName<Type extends MetricFacts['type']> = {
   [Name in keyof Metrics]: Metrics[Name] extends { readonly type: Type } ? Name : never;
 }[keyof Metrics];
 
-const gauge = (labels: readonly string[], unit: string, help: string) => ({ type: 'gauge', labels, unit, help, scope: 'replica' }) as const;
+function gauge(labels: readonly string[], unit: string, help: string) {
+  return { type: 'gauge', labels, unit, help, scope: 'replica' } as const;
+}
 
 function counter(labels: readonly string[], unit: string, help: string) {
   return { type: 'counter', labels, unit, help, scope: 'replica' } as const;

@@ -9,7 +9,7 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import { parseSlot } from '../../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../../schema/status/slot-status.ts';
-import type { Immutable } from '../../server/answer.ts';
+import type { Facts, Immutable } from '../../server/answer.ts';
 import * as answers from '../../../schema/status/answers.ts';
 import type { FitListing } from '../../ports.ts';
 
@@ -166,14 +166,6 @@ export function viewFit(model: string, context: number | undefined, fit: FitList
     })),
   });
 }
-
-type Camel<Key> = Key extends `${infer Head}_${infer Rest}` ? `${Head}${Capitalize<Camel<Rest>>}` : Key;
-
-type Facts<Body> = {
-  readonly [Key in keyof Body as null extends Body[Key] ? never : Camel<Key>]: Immutable<Body[Key]>;
-} & {
-  readonly [Key in keyof Body as null extends Body[Key] ? Camel<Key> : never]?: Immutable<Body[Key]> | undefined;
-};
 
 /** Returns facts with keys in camelCase as an answer with the keys of its schema, null for undefined. Drops others. */
 export function answerOf<Schema extends z.ZodObject>(schema: Schema, facts: Facts<z.output<Schema>>): Immutable<z.output<Schema>>;
