@@ -33,6 +33,7 @@ const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Show what the switch would do and write nothing'),
 });
 
+const NAME = { param: 'name' };
 const PATH = '/api/profiles/:name';
 const ETAG = { ETag: 'The resource version of the profile, in quotes' };
 
@@ -82,9 +83,7 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
         case 'saved':
           return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name)) };
         case 'exists':
-          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, {
-            param: 'name',
-          });
+          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, NAME);
         case 'full':
           throw new ApiError('profile.unsupported', `There can be ${saved.limit} profiles at most: delete one first`);
         case 'invalid':
@@ -169,12 +168,10 @@ async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots
     if (documents.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     const document = toCamelCase(spec);
     unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
-    documents.set(name, toTable(document));
+    documents.set(name, { ...Object(document) });
   }
   return documents;
 }
-
-const toTable = (document: unknown): Readonly<Record<string, unknown>> => ({ ...Object(document) });
 
 function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
   if (profiles !== undefined) return profiles;
@@ -193,7 +190,7 @@ async function existing(store: ProfileStore, name: ProfileName): Promise<Profile
 async function noSuchProfile(store: ProfileStore, name: ProfileName): Promise<ApiError> {
   const known = (await store.list()).profiles.map((profile) => `"${profile.name}"`).join(', ');
   const hint = known === '' ? 'none is saved' : `known profiles: ${known}`;
-  return new ApiError('profile.not_found', `There is no profile "${name}" (${hint})`, { param: 'name' });
+  return new ApiError('profile.not_found', `There is no profile "${name}" (${hint})`, NAME);
 }
 
 function changedMeanwhile(name: ProfileName): ApiError {

@@ -71,7 +71,9 @@ export function json<Schema extends z.ZodType>(description: string, schema: Sche
   return { kind: 'json', description, schema, headers };
 }
 
-export const text = (description: string, mediaType: string): TextAnswer => ({ kind: 'text', description, mediaType });
+export function text(description: string, mediaType: string, headers: Headers = {}): TextAnswer {
+  return { kind: 'text', description, mediaType, headers };
+}
 
 export const empty = (description: string, headers: Headers = {}): EmptyAnswer => ({ kind: 'empty', description, headers });
 

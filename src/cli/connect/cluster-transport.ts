@@ -144,8 +144,8 @@ export function createClusterTransport(options: ClusterTransportOptions): Transp
       if (!canRetry(first, request)) throw failureOf(first, cluster, request.method);
       leader = await waitForLeader(options, leader);
       const second = await sendToPod(cluster, leader, request);
-      if (!('reason' in second)) return second;
-      throw failureOf(second, cluster, request.method);
+      if ('reason' in second) throw failureOf(second, cluster, request.method);
+      return second;
     },
   };
 }
@@ -164,7 +164,12 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
       const port = await readPort(cluster, holder);
       if (port !== undefined) return { pod: holder, port, renewed };
     }
-    if (now() >= deadline) throw noLeader(namespace, holder);
+    if (now() >= deadline) {
+      const reason = holder === '' ? 'there is no leader' : `the leader "${holder}" does not answer`;
+      throw new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
+        hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
+      });
+    }
     if (first) onWait('Waiting for a replica of the service to become the leader');
     await sleep(LEASE_POLL_MS);
   }
@@ -212,13 +217,6 @@ function canRetry(status: ApiStatus, { method }: ServiceRequest): boolean {
   const neverSent =
     status.code === 404 || /dial tcp|connection refused|no route to host|no endpoints|address not allowed/.test(status.message);
   return neverSent || (method === 'GET' && isUnreachable(status));
-}
-
-function noLeader(namespace: string, holder: string): CliFailure {
-  const reason = holder === '' ? 'there is no leader' : `the leader "${holder}" does not answer`;
-  return new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
-    hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
-  });
 }
 
 /** Returns undefined if the text is not an error of an API server. */

@@ -5,13 +5,7 @@ import type { Catalogue } from '../../models/catalogue/catalogue.ts';
 import { namedModel } from '../../models/decide/foreign-models.ts';
 import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/parse-model-name.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
-import {
-  findForeignModels,
-  foreignDirectories,
-  importModel,
-  type FoundModel,
-  type ImportedModel,
-} from '../../models/import/import-model.ts';
+import { findForeignModels, foreignDirectories, importModel, type FoundModel } from '../../models/import/import-model.ts';
 import { filesOf, findLeftovers, forgetLostModels, removeLeftovers, verifyModelFiles } from '../../models/model-files.ts';
 import { createModelSources, createPins } from '../../models/model-sources.ts';
 import { createModelStore } from '../../models/store.ts';
@@ -112,17 +106,14 @@ export async function runImport(cli: Cli, options: ImportVerbOptions, ...files: 
     const imported = await importModel({ root, pins, formats: MODEL_FORMATS, onFile }, model, signal);
     cli.terminal.endProgress();
     if (imported.ok) {
-      cli.terminal.line(describe(imported.value));
+      const { id, how, sizeBytes } = imported.value;
+      cli.terminal.line(`model/${id} ${how === 'present' ? 'already present' : `imported by ${how}`}, ${sizeText(sizeBytes)}`);
       continue;
     }
     failures += 1;
     cli.terminal.note(`${model.tool} ${model.label}: ${imported.failure.message}`);
   }
   if (failures > 0) throw new CliFailure(`${failures} of ${found.length} models could not be imported`);
-}
-
-function describe({ id, how, sizeBytes }: ImportedModel): string {
-  return `model/${id} ${how === 'present' ? 'already present' : `imported by ${how}`}, ${sizeText(sizeBytes)}`;
 }
 
 async function findNamed(file: string): Promise<FoundModel> {

@@ -19,14 +19,7 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { CatalogueRecord } from './decide/catalogue-document.ts';
-import {
-  entryOf,
-  parseCatalogue,
-  unreadable,
-  type EntryContext,
-  type CatalogueRecords,
-  type ParsedCatalogue,
-} from './decide/parse-catalogue.ts';
+import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
 export interface CatalogueSource {
@@ -61,7 +54,9 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
     providers: new Set(options.providers),
   };
   const shipped = parseCatalogue(await readFile(SHIPPED, 'utf8'), SHIPPED);
-  const shippedEntries = entriesOf(shipped.records, { ...context, isOwn: false });
+  const entriesOf = (records: CatalogueRecords, isOwn: boolean): readonly (readonly [string, CatalogueEntry])[] =>
+    [...records.values()].map((record) => [record.id, entryOf(record, { ...context, isOwn })]);
+  const others = [...DEMO_CATALOGUE, ...entriesOf(shipped.records, false)];
   let lastGood = lastGoodFile === undefined ? new Map() : await readLastGood(lastGoodFile);
   let entries: ReadonlyMap<string, CatalogueEntry>;
   let logged = '';
@@ -71,7 +66,7 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
 
   function accept(own: CatalogueRecords): void {
     lastGood = own;
-    entries = new Map([...DEMO_CATALOGUE, ...shippedEntries, ...entriesOf(own, { ...context, isOwn: true })]);
+    entries = new Map([...others, ...entriesOf(own, true)]);
   }
 
   return {
@@ -103,10 +98,6 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
       watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
     },
   };
-}
-
-function entriesOf(records: CatalogueRecords, context: EntryContext): ReadonlyMap<string, CatalogueEntry> {
-  return new Map([...records.values()].map((record) => [record.id, entryOf(record, context)]));
 }
 
 /** Reserves the ids of the demo models. */
@@ -150,11 +141,8 @@ async function readLastGood(file: string): Promise<CatalogueRecords> {
 }
 
 /** Reads the catalogue for a short-lived program. */
-export async function readCatalogueOnce(
-  options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>,
-): Promise<{ readonly catalogue: Catalogue; readonly problems: readonly SpecProblem[] }> {
+export async function readCatalogueOnce(options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>) {
   const ignored = (): void => undefined;
   const source = await createCatalogueSource({ ...options, quietPeriodMs: 0, log: { info: ignored, warn: ignored } });
-  const problems = await source.read();
-  return { catalogue: source.catalogue, problems };
+  return { problems: await source.read(), catalogue: source.catalogue };
 }
