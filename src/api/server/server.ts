@@ -1,5 +1,4 @@
 /** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
-import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { promisify } from 'node:util';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
@@ -36,18 +35,7 @@ export interface ServerDeps {
   readonly accelerator?: Accelerator;
 }
 
-export interface HttpApi {
-  readonly app: FastifyInstance;
-  readonly server: Server;
-  listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
-  /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
-  leave(): void;
-  /**
-   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
-   * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
-   */
-  close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
-}
+export type HttpApi = ReturnType<typeof buildServer>;
 
 const workAlone: ActAs = (_request, work) => work();
 
@@ -58,7 +46,7 @@ const noSchemas = (): never => {
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 
-export function buildServer(deps: ServerDeps): HttpApi {
+export function buildServer(deps: ServerDeps) {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, site, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
@@ -80,7 +68,7 @@ export function buildServer(deps: ServerDeps): HttpApi {
     connectionsElsewhere: deps.connectionsElsewhere,
     accelerator: deps.accelerator,
   });
-  const app = fastify({
+  const app: FastifyInstance = fastify({
     serverFactory(handler) {
       framework = handler;
       return server;
@@ -105,13 +93,19 @@ export function buildServer(deps: ServerDeps): HttpApi {
   return {
     app,
     server,
-    async listen(address) {
+    /** Returns the port. */
+    async listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number> {
       await app.listen(address);
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
-    leave: () => void (leaving = true),
-    async close(graceMs, parkedMs = 0, others) {
+    /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
+    leave: (): void => void (leaving = true),
+    /**
+     * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
+     * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
+     */
+    async close(graceMs: number, parkedMs = 0, others?: Promise<void>): Promise<void> {
       leaving = true;
       // The HTTP server's own `close` would cut idle connections now.
       const closed = server.listening ? promisify(NetServer.prototype.close).call(server) : undefined;

@@ -22,14 +22,7 @@ import { CatalogueRecord } from './decide/catalogue-document.ts';
 import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
-export interface CatalogueSource {
-  /** Models of the last read. */
-  readonly catalogue: Catalogue;
-  /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
-  read(): Promise<readonly SpecProblem[]>;
-  /** Wakes when `models.toml` changes. */
-  changes(wake: Wake, signal: AbortSignal): void;
-}
+export type CatalogueSource = Awaited<ReturnType<typeof createCatalogueSource>>;
 
 export interface CatalogueSourceOptions {
   /** Absolute path of `models.toml`; it need not exist. */
@@ -47,7 +40,7 @@ const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
 /** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 
-export async function createCatalogueSource(options: CatalogueSourceOptions): Promise<CatalogueSource> {
+export async function createCatalogueSource(options: CatalogueSourceOptions) {
   const { local, log, hub, lastGoodFile } = options;
   const context = {
     hubUrl: (repo: string, commit: string, file: string) => fileUrl(hub.endpoint, repo, commit, file),
@@ -69,14 +62,17 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
     entries = new Map([...others, ...entriesOf(own, true)]);
   }
 
+  /** Models of the last read. */
+  const catalogue: Catalogue = {
+    get: (id) => entries.get(id),
+    has: (id) => entries.has(id),
+    keys: () => entries.keys(),
+    values: () => entries.values(),
+  };
   return {
-    catalogue: {
-      get: (id) => entries.get(id),
-      has: (id) => entries.has(id),
-      keys: () => entries.keys(),
-      values: () => entries.values(),
-    },
-    async read() {
+    catalogue,
+    /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
+    async read(): Promise<readonly SpecProblem[]> {
       const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
       // Every pass reads the file, which hardly ever changes.
       const parsed = isSameValue(file, last?.file) && last !== undefined ? last.parsed : parseFile(file, local, taken);
@@ -92,7 +88,8 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
       logged = text;
       return problems;
     },
-    changes(wake, signal) {
+    /** Wakes when `models.toml` changes. */
+    changes(wake: Wake, signal: AbortSignal): void {
       const directory = path.dirname(local);
       const names = [path.basename(local)];
       watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
