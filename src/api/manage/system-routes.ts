@@ -86,7 +86,7 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { manage, settings, board, traffic, metrics } = deps;
-  const source = manage.runtime === 'kube' ? 'none' : settings.SVC_HARDWARE_FILE === undefined ? 'machine' : 'recording';
+  const ofMachine = settings.SVC_HARDWARE_FILE === undefined ? ('machine' as const) : ('recording' as const);
   const summary = 'Version and one line per slot; never waits for a load';
   return [
     show('/api/status', summary, 'Version, runtime and one line per slot', Status, () => ({
@@ -94,7 +94,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       runtime: manage.runtime,
       auth_enabled: settings.SVC_AUTH_ENABLED,
       uptime_seconds: uptimeSeconds(deps),
-      hardware_source: source,
+      hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
       slots: viewStatus(board.current(), traffic),
     })),
     open(
@@ -140,7 +140,7 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const summary = 'Accepted kinds of credentials; reveals none';
   const status = show('/api/auth/status', summary, 'State of authentication', AuthStatus, () => ({
     auth_enabled: enabled,
-    mode: enabled ? 'basic' : 'off',
+    mode: enabled ? ('basic' as const) : ('off' as const),
     methods: enabled ? METHODS : [],
   }));
   const message = enabled

@@ -157,7 +157,7 @@ export function viewFit(model: string, context: number | undefined, fit: FitList
     context,
     neededBytes: placement.reduce((sum, { bytes }) => sum + bytes, 0),
     placement,
-    roomBytes: fit.roomBytes === undefined ? null : Math.max(0, Math.round(fit.roomBytes)),
+    roomBytes: typeof fit.roomBytes === 'number' ? Math.max(0, Math.round(fit.roomBytes)) : null,
     quantisations: fit.quantisations.map(({ name, sizeBytes, neededBytes, fits }) => ({
       name,
       size_bytes: Math.round(sizeBytes),

@@ -35,7 +35,7 @@ export function createHeardSound(owner: HeardSoundOwner) {
   }
 
   function forgetSpeech(): void {
-    hearing = { ...NOTHING_HEARD, noise: hearing.noise };
+    hearing = { ...audio.NOTHING_HEARD, noise: hearing.noise };
   }
 
   return {
