@@ -46,9 +46,14 @@ function health<const Declared extends Answers>(...route: Parameters<typeof open
 
 type Read<Schema extends z.ZodType> = (request: FastifyRequest) => Awaitable<Immutable<z.output<Schema>>>;
 
-/** An open route with a single answer; `what` describes it. */
-function show<Schema extends z.ZodType>(path: string, summary: string, what: string, schema: Schema, read: Read<Schema>): DocumentedRoute {
-  return open(path, summary, { 200: json(what, schema) }, async (request) => ({ status: 200, body: await read(request) }));
+/** An open route with a single answer. */
+function show<Schema extends z.ZodType>(
+  path: string,
+  summary: string,
+  answer: ReturnType<typeof json<Schema>>,
+  read: Read<Schema>,
+): DocumentedRoute {
+  return open(path, summary, { 200: answer }, async (request) => ({ status: 200, body: await read(request) }));
 }
 
 function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
@@ -89,7 +94,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const ofMachine = settings.SVC_HARDWARE_FILE === undefined ? ('machine' as const) : ('recording' as const);
   const summary = 'Version and one line per slot; never waits for a load';
   return [
-    show('/api/status', summary, 'Version, runtime and one line per slot', Status, () => ({
+    show('/api/status', summary, json('Version, runtime and one line per slot', Status), () => ({
       version: manage.version,
       runtime: manage.runtime,
       auth_enabled: settings.SVC_AUTH_ENABLED,
@@ -110,8 +115,10 @@ const uptimeSeconds = ({ now, manage }: ManageDeps): number => Math.max(0, Math.
 
 function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    show('/api/features', 'Features that this build and host support', 'Features by name', Features, () => ({ features: features() })),
-    show('/api/config/urls', 'Addresses of the API and its companions, as seen by the caller', 'Addresses', PublicUrls, (request) => {
+    show('/api/features', 'Features that this build and host support', json('Features by name', Features), () => ({
+      features: features(),
+    })),
+    show('/api/config/urls', 'Addresses of the API and its companions, as seen by the caller', json('Addresses', PublicUrls), (request) => {
       const urls = publicUrls({
         publicUrl: settings.SVC_PUBLIC_URL,
         chatUrl: settings.SVC_CHAT_URL,
@@ -126,19 +133,19 @@ function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly 
 }
 
 function installRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
-  const what = 'The state of the installation';
-  const complete = show('/api/install/complete', 'Marks the installation as complete', what, InstallState, async () => {
+  const answer = json('The state of the installation', InstallState);
+  const complete = show('/api/install/complete', 'Marks the installation as complete', answer, async () => {
     await manage.completeInstall();
     return await manage.installState();
   });
   const summary = 'Whether the installation is complete, and the remaining steps';
-  return [show('/api/install/state', summary, what, InstallState, () => manage.installState()), { ...complete, method: 'POST' }];
+  return [show('/api/install/state', summary, answer, () => manage.installState()), { ...complete, method: 'POST' }];
 }
 
 function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
   const summary = 'Accepted kinds of credentials; reveals none';
-  const status = show('/api/auth/status', summary, 'State of authentication', AuthStatus, () => ({
+  const status = show('/api/auth/status', summary, json('State of authentication', AuthStatus), () => ({
     auth_enabled: enabled,
     mode: enabled ? ('basic' as const) : ('off' as const),
     methods: enabled ? METHODS : [],
@@ -147,7 +154,7 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
     ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
     : 'No login is needed: authentication is off';
   const where = 'Tells where to log in; the reverse proxy asks for name and password';
-  const login = show('/api/auth/login', where, 'Where to log in', Login, () => ({ auth_enabled: enabled, message }));
+  const login = show('/api/auth/login', where, json('Where to log in', Login), () => ({ auth_enabled: enabled, message }));
   return [
     { ...status, tag: 'auth' },
     { ...login, tag: 'auth', method: 'POST', input: LoginInput },

@@ -60,7 +60,7 @@ export type Immutable<T> = unknown extends T
 
 type Camel<Key> = Key extends `${infer Head}_${infer Rest}` ? `${Head}${Capitalize<Camel<Rest>>}` : Key;
 
-/** What a body says, as the program has it: keys in camelCase, undefined for null. */
+/** The fields of a body in the program's form: keys in camelCase, undefined for null. */
 export type Facts<Body> = {
   readonly [Key in keyof Body as null extends Body[Key] ? never : Camel<Key>]: Immutable<Body[Key]>;
 } & {
