@@ -32,7 +32,7 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
       });
       return changed.ok ? ({ ok: true, value: { id, label, scope, createdAt, token } } as const) : changed;
     },
-    /** Sorted by the time of creation, in ISO 8601. `lastUsedAt`: in Unix milliseconds, undefined if it was never used. */
+    /** Sorted by the time of creation. `lastUsedAt`: Unix milliseconds, undefined if the token was never used. */
     list() {
       const uses = lastUses();
       return [...store.current()]

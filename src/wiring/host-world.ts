@@ -41,8 +41,7 @@ export async function createHostWorld(
     editor,
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
   });
-  const readHardware = async (): Promise<Hardware> => await withPrograms(await hardware.value.read(), programs);
-  const host = createHostProbe({ hardware: readHardware });
+  const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
   const inputs = await createDesiredInputs(options, slots, {
     catalogue,
@@ -55,7 +54,7 @@ export async function createHostWorld(
     runtime,
     imagesOf: ({ kind }) => PROVIDER_KINDS[kind].backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
     env: options.env,
-    hardware: readHardware,
+    hardware: async () => withPrograms(await hardware.value.read(), programs),
     now: () => performance.now(),
   });
   const models = createHostModelStore(options, host, { catalogue: catalogue.catalogue, own });

@@ -24,7 +24,7 @@ export type HotPath = ReturnType<typeof createHotPath>;
 
 type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
-/** Of routes that bypass the framework, and so check site and access themselves. */
+/** Dependencies of routes that bypass the framework, and so check site and access themselves. */
 export interface BypassDeps {
   readonly routes: readonly Route[];
   readonly site: SiteGuard;

@@ -102,8 +102,8 @@ export function buildServer(deps: ServerDeps) {
     /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
     leave: (): void => void (leaving = true),
     /**
-     * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
-     * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
+     * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Refuses parked
+     * requests after `parkedMs` (default: at once). Until `others` resolves, processes may pass connections on.
      */
     async close(graceMs: number, parkedMs = 0, others?: Promise<void>): Promise<void> {
       leaving = true;
