@@ -1,20 +1,17 @@
-/**
- * The API's interfaces to the rest of the program, besides the board and the gateway. `wiring/create-api.ts` implements
- * them.
- */
+/** The API's interfaces to the program, besides board and gateway. `wiring/create-api.ts` implements them. */
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { ClusterListing } from '../schema/status/cluster-listing.ts';
 import type { Failure, Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
-import type { ModelAbility, ModelKind, Backend } from '../schema/slot/provider-kinds.ts';
+import type { Backend } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
-import type { Plan } from '../schema/status/answers.ts';
+import type * as answers from '../schema/status/answers.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
-import type { Immutable } from './server/answer.ts';
+import type { Facts, Immutable } from './server/answer.ts';
 
 type Progress = NonNullable<SlotStatus['progress']>;
 
@@ -32,56 +29,16 @@ export interface EventFeed {
   timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]>;
 }
 
-export interface ProviderListing {
-  readonly kind: string;
-  readonly serves: readonly string[];
-  readonly backends: readonly string[];
-  readonly defaultBackend: string;
-  readonly available: boolean;
-  readonly reason: string;
-  /** Each backend, in the order of preference on this machine. Empty if the provider is not included. */
-  readonly availability: readonly { readonly backend: string; readonly available: boolean; readonly reason: string }[];
+export type ProviderListing = Facts<z.output<typeof answers.ProviderEntry>>;
+
+type ModelAnswer = z.output<typeof answers.ModelDetail>;
+
+export interface ModelListing extends Omit<Facts<z.output<typeof answers.ModelEntry>>, 'experts'> {
+  readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
 }
 
-export interface ModelListing {
-  readonly id: string;
-  /** Undefined for a model that is not in the catalogue. */
-  readonly kind: ModelKind | undefined;
-  readonly provider: string;
-  readonly family: string;
-  readonly present: boolean;
-  readonly sizeBytes: number | undefined;
-  readonly memoryBytes: number | undefined;
-  readonly minMemoryBytes: number | undefined;
-  readonly minVramBytes: number | undefined;
-  /** Tokens. */
-  readonly context: number | undefined;
-  /** Read from the model's files, if they are known here. */
-  readonly quantization: string | undefined;
-  readonly parameters: number | undefined;
-  readonly pooling: string | undefined;
-  readonly experts: { readonly total: number; readonly active: number | undefined } | undefined;
-  readonly abilities: readonly ModelAbility[] | undefined;
-  readonly license: string | undefined;
-  readonly licenseUrl: string | undefined;
-  /** The files match the checksums of the catalogue. Undefined for a model that is not in it. */
-  readonly verified: boolean | undefined;
-  readonly selectable: boolean;
-  readonly reason: string | undefined;
-}
-
-export interface ModelDetail extends ModelListing {
-  readonly files: readonly {
-    /** Relative to the root of the store. */
-    readonly path: string;
-    readonly sizeBytes: number | undefined;
-    readonly sha256: string | undefined;
-    /** Undefined for a file that is not downloaded. */
-    readonly url: string | undefined;
-    readonly present: boolean;
-  }[];
-  /** Pages where what the catalogue says can be checked. */
-  readonly sources: readonly string[];
+export interface ModelDetail extends ModelListing, Pick<Facts<ModelAnswer>, 'sources'> {
+  readonly files: readonly Facts<ModelAnswer['files'][number]>[];
 }
 
 export interface PullListing {
@@ -106,25 +63,12 @@ export interface FitRequest {
   readonly backend: Backend | undefined;
 }
 
-export interface FitListing {
-  readonly message: string;
-  readonly backend: Backend;
-  readonly fits: boolean;
-  readonly fitsNow: boolean;
+type Fit = z.output<typeof answers.FitAnswer>;
+
+export interface FitListing extends Omit<Facts<Fit>, 'model' | 'context' | 'neededBytes' | 'placement' | 'quantisations'> {
   /** Bytes needed per memory. */
   readonly placement: Readonly<Record<string, number>>;
-  /** Undefined where there is no limit. */
-  readonly roomBytes: number | undefined;
-  readonly largestContext: number | undefined;
-  /** The header of the model was read, and not only its size. */
-  readonly exact: boolean;
-  /** The quantisations of its repository, the largest first, where the name does not say which one. */
-  readonly quantisations: readonly {
-    readonly name: string;
-    readonly sizeBytes: number;
-    readonly neededBytes: number;
-    readonly fits: boolean;
-  }[];
+  readonly quantisations: readonly Facts<Fit['quantisations'][number]>[];
 }
 
 export interface Manage {
@@ -140,7 +84,7 @@ export interface Manage {
   preview(
     overlay: ReadonlyMap<SlotName, SlotDocument | undefined>,
     asked?: ReadonlySet<SlotName>,
-  ): Promise<Immutable<z.output<typeof Plan>>>;
+  ): Promise<Immutable<z.output<typeof answers.Plan>>>;
   /** Loads an enabled slot that rests until its next request, as such a request does, and keeps it until then. */
   ask(slot: SlotName): void;
   /** Resolves to undefined if the slot has no workload. */

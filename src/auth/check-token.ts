@@ -12,21 +12,7 @@ import { BlockList, isIPv6, type Socket } from 'node:net';
 import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 import type { Access } from '../schema/words/access.ts';
-import {
-  ALLOWED,
-  AMBIGUOUS,
-  ANYONE,
-  BUSY,
-  decideScope,
-  INVALID,
-  LOCAL,
-  NOT_READY,
-  readCredential,
-  REQUIRED,
-  type AccessDecision,
-  type Caller,
-  type ProxySettings,
-} from './decide/decide-access.ts';
+import * as rules from './decide/decide-access.ts';
 import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
 import { DUMMY_HASH, matchesHash } from './manage-tokens.ts';
 import type { TokenStore } from './token-store.ts';
@@ -38,7 +24,7 @@ interface CheckedRequest {
   readonly socket: Socket;
 }
 
-export type Authorize = (access: Access, request: CheckedRequest) => AccessDecision | Promise<AccessDecision>;
+export type Authorize = (access: Access, request: CheckedRequest) => rules.AccessDecision | Promise<rules.AccessDecision>;
 
 export interface TokenCheckDeps {
   readonly store: Pick<TokenStore, 'current'>;
@@ -51,34 +37,34 @@ export interface TokenCheckDeps {
   readonly verifier?: TokenVerifier;
 }
 
-export const allowEveryone: Authorize = () => ANYONE;
+export const allowEveryone: Authorize = () => rules.ANYONE;
 
-export function createTokenCheck(settings: ProxySettings, deps: TokenCheckDeps): Authorize {
+export function createTokenCheck(settings: rules.ProxySettings, deps: TokenCheckDeps): Authorize {
   if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
   const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
   const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
 
-  function judge(access: Access, verdict: TokenVerdict): AccessDecision {
-    if (verdict === 'busy') return BUSY;
-    if (verdict === undefined) return INVALID;
+  function judge(access: Access, verdict: TokenVerdict): rules.AccessDecision {
+    if (verdict === 'busy') return rules.BUSY;
+    if (verdict === undefined) return rules.INVALID;
     onUse(verdict.id);
-    return decideScope(access, verdict);
+    return rules.decideScope(access, verdict);
   }
 
   return (access, { rawHeaders, socket }) => {
-    if (access === 'open') return ALLOWED;
-    const credential = readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
+    if (access === 'open') return rules.ALLOWED;
+    const credential = rules.readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
     switch (credential.kind) {
       case 'none':
-        return isLocal(socket) ? decideScope(access, LOCAL) : REQUIRED;
+        return isLocal(socket) ? rules.decideScope(access, rules.LOCAL) : rules.REQUIRED;
       case 'ambiguous':
-        return AMBIGUOUS;
+        return rules.AMBIGUOUS;
       case 'email':
-        return decideScope(access, { identity: credential.email, scope: 'admin' });
+        return rules.decideScope(access, { identity: credential.email, scope: 'admin' });
       default: {
-        if (!isReady()) return NOT_READY;
+        if (!isReady()) return rules.NOT_READY;
         const verdict = verifier.verify(credential.token, socket);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }
@@ -110,7 +96,7 @@ function createSecretMatcher(secret: string | undefined): (value: string | undef
   return (value) => value !== undefined && timingSafeEqual(digest(value), wanted);
 }
 
-interface VerifiedToken extends Caller {
+interface VerifiedToken extends rules.Caller {
   readonly id: string;
 }
 
@@ -125,12 +111,6 @@ export interface TokenVerifier {
   verify(token: string, connection?: object): TokenVerdict | Promise<TokenVerdict>;
 }
 
-interface Remembered {
-  /** The row's hash; `DUMMY_HASH` if there was no row. */
-  readonly hash: string;
-  readonly matches: boolean;
-}
-
 /**
  * Limits of concurrent and pending checks. Unknown ids have their own, so that invented tokens never delay real ones.
  * Together they leave one thread of libuv's pool to everything else.
@@ -142,10 +122,8 @@ const MOST_PER_ID = 4;
 /** Each digest takes about 200 bytes. */
 const MOST_REMEMBERED = 20_000;
 
-interface VerifierOptions {
-  readonly store: Pick<TokenStore, 'current'>;
-  /** Default: `matchesHash()`. */
-  readonly matches?: (hash: string, secret: string) => Promise<boolean>;
+interface VerifierOptions extends Pick<TokenCheckDeps, 'store'> {
+  readonly matches?: typeof matchesHash;
 }
 
 /**
@@ -153,7 +131,8 @@ interface VerifierOptions {
  * digest of the token, with the row's hash: a revoked or replaced row invalidates them.
  */
 export function createTokenVerifier({ store, matches = matchesHash }: VerifierOptions): TokenVerifier {
-  const remembered = new Map<string, Remembered>();
+  /** `hash`: the row's; `DUMMY_HASH` if there was no row. */
+  const remembered = new Map<string, { readonly hash: string; readonly matches: boolean }>();
   /** The last valid token of each connection. */
   const seen = new WeakMap<object, { readonly token: string; readonly row: TokenRow; readonly caller: VerifiedToken }>();
   const pending = new Map<string, Promise<TokenVerdict>>();
@@ -161,17 +140,13 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   const known = createCheckQueue(KNOWN);
   const unknown = createCheckQueue(UNKNOWN);
 
-  function remember(digest: string, entry: Remembered): void {
-    const oldest = remembered.keys().next().value;
-    if (remembered.size >= MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-    remembered.delete(digest);
-    remembered.set(digest, entry);
-  }
-
   async function check(digest: string, { id, secret }: TokenParts, hash: string): Promise<TokenVerdict> {
     // An unknown id costs the same as a wrong secret.
     const isRight = (await matches(hash, secret)) && hash !== DUMMY_HASH;
-    remember(digest, { hash, matches: isRight });
+    const oldest = remembered.keys().next().value;
+    if (remembered.size >= MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+    remembered.delete(digest);
+    remembered.set(digest, { hash, matches: isRight });
     const row = store.current().get(id);
     // It may have been revoked meanwhile.
     return isRight && row?.hash === hash ? callerOf(id, row) : undefined;
@@ -218,9 +193,7 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   };
 }
 
-function callerOf(id: string, { label, scope }: TokenRow): VerifiedToken {
-  return { id, identity: label, scope };
-}
+const callerOf = (id: string, { label, scope }: TokenRow): VerifiedToken => ({ id, identity: label, scope });
 
 function createCheckQueue(limits: typeof KNOWN) {
   const semaphore = createSemaphore(limits.running);

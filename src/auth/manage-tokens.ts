@@ -1,46 +1,26 @@
 /** Creates, lists and revokes tokens, for the API and `svcctl token create` and its siblings, which share one file. */
 import { randomBytes } from 'node:crypto';
 import type { Scope } from '../schema/words/access.ts';
-import type { TokenChange, TokenStore } from './token-store.ts';
+import type { TokenChange, TokenStore, TokenUse } from './token-store.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts';
 
-interface TokenInfo {
-  readonly id: string;
-  readonly label: string;
-  readonly scope: Scope;
-  /** ISO 8601, UTC. */
-  readonly createdAt: string;
-  /** Unix milliseconds; undefined if it was never used. */
-  readonly lastUsedAt: number | undefined;
-}
-
-interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
-  /** The whole token. It is not stored anywhere. */
-  readonly token: string;
-}
-
 type Changed<T> = { readonly ok: true; readonly value: T } | Extract<TokenChange, { readonly ok: false }>;
 
-export interface TokenManager {
-  /** `most`: so many tokens with this label stay, the newest ones. Default: all. */
-  create(wanted: Pick<TokenInfo, 'label' | 'scope'> & { readonly most?: number }): Promise<Changed<CreatedToken>>;
-  /** Sorted by the time of creation. */
-  list(): readonly TokenInfo[];
-  /** False if there is no such token. */
-  revoke(id: string): Promise<Changed<boolean>>;
-}
+type Wanted = Readonly<{ label: string; scope: Scope; most?: number }>;
 
-interface TokenManagerOptions {
+export type TokenManager = ReturnType<typeof createTokenManager>;
+
+interface TokenManagerOptions extends Pick<TokenUse, 'lastUses'> {
   readonly store: TokenStore;
-  readonly lastUses: () => ReadonlyMap<string, number>;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
 }
 
-export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOptions): TokenManager {
+export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOptions) {
   return {
-    async create({ label, scope, most = Number.POSITIVE_INFINITY }) {
+    /** `most`: so many tokens with this label stay, the newest ones. Default: all. `token` is not stored anywhere. */
+    async create({ label, scope, most = Number.POSITIVE_INFINITY }: Wanted) {
       const { id, token, hash } = await createToken();
       const createdAt = new Date(wallNow()).toISOString();
       const changed = await store.change((tokens) => {
@@ -50,15 +30,17 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
         const surplus = new Set(same.slice(0, Math.max(0, same.length + 1 - most)).map(([other]) => other));
         return new Map([...[...tokens].filter(([other]) => !surplus.has(other)), [id, { label, scope, created_at: createdAt, hash }]]);
       });
-      return changed.ok ? { ok: true, value: { id, label, scope, createdAt, token } } : changed;
+      return changed.ok ? ({ ok: true, value: { id, label, scope, createdAt, token } } as const) : changed;
     },
+    /** Sorted by the time of creation. `lastUsedAt`: Unix milliseconds, undefined if the token was never used. */
     list() {
       const uses = lastUses();
       return [...store.current()]
         .map(([id, { label, scope, created_at: createdAt }]) => ({ id, label, scope, createdAt, lastUsedAt: uses.get(id) }))
         .toSorted((left, right) => left.createdAt.localeCompare(right.createdAt) || left.id.localeCompare(right.id));
     },
-    async revoke(id) {
+    /** False if there is no such token. */
+    async revoke(id: string): Promise<Changed<boolean>> {
       let found = false;
       const changed = await store.change((tokens) => {
         found = tokens.has(id);
@@ -69,25 +51,14 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
   };
 }
 
-/**
- * Argon2id hashes of tokens, with the parameters that OWASP recommends for passwords; token secrets are far stronger.
- */
-
-/** https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
+/** As for passwords: https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html#argon2id */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /** A hash with the parameters above that nothing matches, for ids that do not exist. */
 export const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 
-interface NewToken {
-  readonly id: string;
-  /** As it is shown to the user, once. */
-  readonly token: string;
-  readonly hash: string;
-}
-
-/** Works in a thread of libuv's pool. */
-export async function createToken(): Promise<NewToken> {
+/** `token`: as it is shown to the user, once. Works in a thread of libuv's pool. */
+export async function createToken(): Promise<Readonly<Record<'id' | 'token' | 'hash', string>>> {
   const id = randomBytes(ID_BYTES).toString('hex');
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   const { argon2id, hash } = await loadArgon2();

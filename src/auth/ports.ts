@@ -13,9 +13,7 @@ export interface SharedTokenText {
   readonly name: string;
   /** No more bytes of text can be stored. */
   readonly limitBytes: number;
-  /**
-   * This replica's copy; sends no request. Undefined until the first read. The same object while nothing has changed.
-   */
+  /** This replica's copy, without a request. Undefined until the first read. The same object while nothing changes. */
   copy(): SharedText | undefined;
   /** The newest text. Fails with `NotFound` if it does not exist. */
   read(signal: AbortSignal): Promise<Result<SharedText>>;

@@ -103,6 +103,4 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
 
 type Refused = Extract<TokenChange, { readonly ok: false }>;
 
-function refuse(message: string): Refused {
-  return { ok: false, message };
-}
+const refuse = (message: string): Refused => ({ ok: false, message });

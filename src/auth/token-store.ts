@@ -9,8 +9,8 @@ import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { lockDirectory } from '../files/directory-lock.ts';
 import { decodeText, OPEN_FLAGS, readRegularFile, refusalOf } from '../files/regular-file.ts';
-import { explainWriteError, writeFileAtomically, writeJsonAtomically, type FileOwner } from '../files/write-file.ts';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { explainWriteError, ifThere, writeFileAtomically, writeJsonAtomically, type FileOwner } from '../files/write-file.ts';
+import { messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
@@ -60,13 +60,9 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
     if (version === known.version) return known.tokens;
     const before = known;
     known = { version, tokens: facts === undefined ? new Map() : read(facts) };
-    if (before.version !== '') notify(before.tokens, known.tokens);
-    return known.tokens;
-  }
-
-  function notify(before: Tokens, after: Tokens): void {
-    const change = compareTokens(before, after);
+    const change = before.version === '' ? undefined : compareTokens(before.tokens, known.tokens);
     if (change !== undefined) onChange(change);
+    return known.tokens;
   }
 
   function read(facts: BigIntStats): Tokens {
@@ -123,12 +119,7 @@ async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) 
   return { ok: true };
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  return await readRegularFile(path, { mostBytes: MAX_BYTES }).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  });
-}
+const readText = async (path: string): Promise<string | undefined> => await ifThere(readRegularFile(path, { mostBytes: MAX_BYTES }));
 
 /** The service's user, who owns the slots: root may edit the file too, and the service must be able to replace it. */
 async function findOwner(path: string): Promise<{ readonly owner?: FileOwner }> {
@@ -155,23 +146,13 @@ async function withLock(path: string, work: () => Promise<TokenChange>): Promise
   }
 }
 
-function refuse(message: string): TokenChange {
-  return { ok: false, message };
-}
+const refuse = (message: string): TokenChange => ({ ok: false, message });
 
 function versionOf({ dev, ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): string {
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}:${mode}`;
 }
 
-/** When each token was last used, in the state directory, so that uses never touch a file that people edit. */
-
-interface TokenUse {
-  note(id: string): void;
-  /** Unix milliseconds by id. */
-  lastUses(): ReadonlyMap<string, number>;
-  /** Writes what was noted since the last time. Never throws. */
-  flush(): Promise<void>;
-}
+export type TokenUse = Awaited<ReturnType<typeof createTokenUse>>;
 
 /** Id → ISO 8601 in UTC. */
 const Uses = z.record(z.string().regex(TOKEN_ID), z.iso.datetime());
@@ -182,24 +163,28 @@ export async function readTokenUse(path: string): Promise<ReadonlyMap<string, nu
   return new Map(Object.entries(uses.data ?? {}).map(([id, at]) => [id, Date.parse(at)]));
 }
 
-export async function createTokenUse(options: {
+interface TokenUseOptions {
   readonly path: string;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
   /** Tokens that are gone are not written again. */
   readonly isKnown: (id: string) => boolean;
   readonly log: Pick<Log, 'warn'>;
-}): Promise<TokenUse> {
-  const { path, wallNow, isKnown, log } = options;
+}
+
+/** When each token was last used, in the state directory, so that uses never touch a file that people edit. */
+export async function createTokenUse({ path, wallNow, isKnown, log }: TokenUseOptions) {
   const uses = new Map(await readTokenUse(path));
   let isNoted = false;
   return {
-    note(id) {
+    note(id: string): void {
       uses.set(id, wallNow());
       isNoted = true;
     },
-    lastUses: () => uses,
-    async flush() {
+    /** Unix milliseconds by id. */
+    lastUses: (): ReadonlyMap<string, number> => uses,
+    /** Writes what was noted since the last time. Never throws. */
+    async flush(): Promise<void> {
       if (!isNoted) return;
       isNoted = false;
       for (const id of uses.keys()) if (!isKnown(id)) uses.delete(id);

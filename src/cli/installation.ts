@@ -44,9 +44,7 @@ export function withServiceSettings(env: Environment): Environment {
 }
 
 /** The same default as in `settings.ts`, whose other settings need not be valid here. */
-export function configDirOf({ SVC_CONFIG_DIR: dir = '/etc/svc' }: Environment): string {
-  return path.resolve(dir);
-}
+export const configDirOf = ({ SVC_CONFIG_DIR: dir = '/etc/svc' }: Environment): string => path.resolve(dir);
 
 /** The same default as in `settings.ts`. An empty variable counts as unset. */
 export function stateDirOf({ SVC_STATE_DIR: dir }: Environment): string {

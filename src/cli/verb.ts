@@ -64,14 +64,8 @@ export interface VerbOption extends Values {
   readonly path?: true;
 }
 
-export function verb(name: string, help: string, row: Omit<Verb, 'name' | 'help'>): Verb {
-  return { name, help, ...row };
-}
+export const verb = (name: string, help: string, row: Omit<Verb, 'name' | 'help'>): Verb => ({ name, help, ...row });
 
-export function option(flags: string, help: string, more: Partial<VerbOption> = {}): VerbOption {
-  return { flags, help, ...more };
-}
+export const option = (flags: string, help: string, more: Partial<VerbOption> = {}): VerbOption => ({ flags, help, ...more });
 
-export function argument(name: string, help: string, more: Partial<VerbArgument> = {}): VerbArgument {
-  return { name, help, ...more };
-}
+export const argument = (name: string, help: string, more: Partial<VerbArgument> = {}): VerbArgument => ({ name, help, ...more });

@@ -140,10 +140,7 @@ export class ClientAnswer implements BatchedWriter {
   /** Ends an answer that cannot be completed: a stream with an error event, any other body by a cut. */
   abort(code: ErrorCode, message: string): void {
     const res = this.#res;
-    if (!this.#stream || res.destroyed) {
-      res.destroy();
-      return;
-    }
+    if (!this.#stream || res.destroyed) return void res.destroy();
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());
     const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
@@ -191,18 +188,12 @@ export class ClientAnswer implements BatchedWriter {
  * had time to read the answer; until then the body is discarded.
  */
 export function answerError(req: ClientRequest, res: ClientResponse, answer: ErrorAnswer): void {
-  if (res.headersSent || res.destroyed) {
-    res.destroy();
-    return;
-  }
+  if (res.headersSent || res.destroyed) return void res.destroy();
   // A client that was too slow with its body gets no more time for the rest.
   const bodyRead = req.complete || (answer.status !== ERROR_CODES['request.timeout'].status && !hasMuchBody(req));
   const length = Buffer.byteLength(answer.body);
   res.writeHead(answer.status, { ...answer.headers, 'content-length': length, ...(bodyRead ? {} : { connection: 'close' }) });
-  if (bodyRead || isWithheld(req)) {
-    res.end(answer.body);
-    return;
-  }
+  if (bodyRead || isWithheld(req)) return void res.end(answer.body);
   res.write(answer.body);
   const finish = (): void => {
     clearTimeout(timer);
@@ -215,18 +206,14 @@ export function answerError(req: ClientRequest, res: ClientResponse, answer: Err
 }
 
 /** The client waits for "100 Continue" before it sends its body, and did not get it. */
-function isWithheld(req: ClientRequest): boolean {
-  return req.headers.expect !== undefined && !req.readableDidRead;
-}
+const isWithheld = (req: ClientRequest): boolean => req.headers.expect !== undefined && !req.readableDidRead;
 
 function hasMuchBody(req: ClientRequest): boolean {
   return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 
 /** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */
-function frameOf(bytes: Buffer): string {
-  return bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
-}
+const frameOf = (bytes: Buffer): string => (bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`);
 
 function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
@@ -251,6 +238,4 @@ export class AnswerTail {
   }
 }
 
-function textOfEnd(bytes: Buffer): string {
-  return bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));
-}
+const textOfEnd = (bytes: Buffer): string => bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));

@@ -17,14 +17,10 @@ interface WholeGatewayDeps extends Omit<GatewayDeps, 'extensions'>, SpeechDeps, 
   readonly fetchImage?: FetchImage;
 }
 
-const keepNothing: KeepImage = async () => ({
-  ok: false,
-  problem: 'This service keeps no images: set "response_format" to "b64_json"',
-});
+const NOT_KEPT = 'This service keeps no images: set "response_format" to "b64_json"';
+const keepNothing: KeepImage = async () => ({ ok: false, problem: NOT_KEPT });
 
-export function createGateway(deps: WholeGatewayDeps) {
-  return createPlainGateway({ ...deps, extensions: createExtensions(deps) });
-}
+export const createGateway = (deps: WholeGatewayDeps) => createPlainGateway({ ...deps, extensions: createExtensions(deps) });
 
 function createExtensions({ keepImage = keepNothing, ...deps }: WholeGatewayDeps): Extensions {
   const { settings, onFault, fetchImage = createImageFetcher({ settings }) } = deps;

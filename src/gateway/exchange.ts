@@ -132,16 +132,10 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const { providers, traffic } = this.#deps;
     const asked = { method: 'POST', path: path.canonical ?? path.path, capability: path.capability };
     const plan = planForward(providers[slot.spec.provider], asked, slot);
-    if (plan.kind === 'refuse') {
-      this.fail(plan.code, plan.message, plan.param);
-      return;
-    }
+    if (plan.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (this.#scan.delaysAttempt?.(slot, this.#requestBody, this) === true) return;
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);
-    if (hold === undefined) {
-      this.#park(slot.name);
-      return;
-    }
+    if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
     this.#attempt = this.#createAttempt(plan, hold, asked);
     this.#attempt.start();
@@ -212,6 +206,4 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 }
 
-function secondsOf(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms / 1000;
-}
+const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);

@@ -116,11 +116,7 @@ async function readBytesOf(file: string, offset: number, length: number): Promis
   return buffer.subarray(0, filled);
 }
 
-interface RealPlace {
-  readonly base: string;
-  readonly file: string;
-  readonly isMounted: boolean;
-}
+type RealPlace = Readonly<{ base: string; file: string; isMounted: boolean }>;
 
 /** A mounted file keeps its path: files of a ConfigMap are links into a directory that each update replaces. */
 export function realPlace(root: string, mounts: readonly MountedModels[], shown: string): RealPlace {

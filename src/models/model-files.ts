@@ -1,5 +1,5 @@
-/** Lists, verifies and removes the files of a model, whatever its name. */
-import { readdir, rm, rmdir, stat } from 'node:fs/promises';
+/** Lists, verifies and removes the files of a model, whatever its name, and what abandoned downloads have left. */
+import { lstat, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { succeeds } from '../files/write-file.ts';
 import { codeOf } from '../platform/error-text.ts';
@@ -114,24 +114,87 @@ export async function removeModel(known: KnownModels, id: ModelId): Promise<numb
 }
 
 async function removePartsOf(target: string): Promise<void> {
+  for (const part of await listParts(target)) await removePart(part);
+}
+
+const listParts = async (target: string): Promise<readonly string[]> => await pathsBeside(target, `${path.basename(target)}.`);
+
+async function pathsBeside(target: string, prefix: string): Promise<readonly string[]> {
   const directory = path.dirname(target);
   const names = await readdir(directory).catch(() => []);
-  const own = names.filter((name) => name.startsWith(`${path.basename(target)}.`) && name.endsWith('.part'));
-  for (const name of own) await removePart(path.join(directory, name));
+  return names.filter((name) => name.startsWith(prefix) && name.endsWith('.part')).map((name) => path.join(directory, name));
 }
 
 async function removeArchive(directory: string, format: ArchiveFormat): Promise<void> {
   const archive = archivePath(directory, format);
   await rm(archive, { force: true });
   await removePartsOf(archive);
-  const above = path.dirname(directory);
-  const names = await readdir(above).catch(() => []);
-  const hidden = names.filter((name) => name.startsWith(`.${path.basename(directory)}.`) && name.endsWith('.part'));
-  for (const name of hidden) await rm(path.join(above, name), { force: true, recursive: true });
+  for (const hidden of await pathsBeside(directory, `.${path.basename(directory)}.`)) await rm(hidden, { force: true, recursive: true });
 }
 
 async function removeEmptyAbove(root: string, directory: string): Promise<void> {
   for (let each = directory; each !== '.' && each !== ''; each = path.dirname(each)) {
     if (!(await succeeds(rmdir(path.join(root, each))))) return;
   }
+}
+
+export interface Leftover {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** Retried downloads change their part far more often. */
+const ABANDONED_MS = 24 * 3_600_000;
+const DEPTH = 8;
+/** Parts with their journals, and temporary files of `writeFileAtomically`. */
+const LEFTOVER = /\.part(?:\.journal)?$|^\..+\.[0-9a-f]{8}\.tmp$/;
+
+/** Finds abandoned parts and journals. `now`: Unix milliseconds, by the clock of the files. */
+export async function findLeftovers(root: string, now: number): Promise<readonly Leftover[]> {
+  const found: Leftover[] = [];
+  const visit = async (directory: string, depth: number): Promise<void> => {
+    const entries = await readdir(path.join(root, directory), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const file = path.join(directory, entry.name);
+      if (entry.isDirectory() && entry.name.endsWith('.part')) {
+        const { sizeBytes, mtimeMs } = await measure(path.join(root, file));
+        if (now - mtimeMs > ABANDONED_MS) found.push({ path: file, sizeBytes });
+      } else if (entry.isDirectory() && depth < DEPTH) await visit(file, depth + 1);
+      if (!entry.isFile() || !LEFTOVER.test(entry.name)) continue;
+      const facts = await stat(path.join(root, file)).catch(() => undefined);
+      // Sparse files take less disk space than their size.
+      if (facts !== undefined && now - facts.mtimeMs > ABANDONED_MS)
+        found.push({ path: file, sizeBytes: Math.min(facts.size, 512 * facts.blocks) });
+    }
+  };
+  await visit('', 0);
+  return found;
+}
+
+async function measure(directory: string): Promise<{ readonly sizeBytes: number; readonly mtimeMs: number }> {
+  let sizeBytes = 0;
+  let { mtimeMs } = await stat(directory);
+  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
+    const facts = await lstat(path.join(directory, name)).catch(() => undefined);
+    sizeBytes += facts?.isFile() === true ? facts.size : 0;
+    mtimeMs = Math.max(mtimeMs, facts?.mtimeMs ?? 0);
+  }
+  return { sizeBytes, mtimeMs };
+}
+
+export async function removeLeftovers(root: string, leftovers: readonly Leftover[]): Promise<void> {
+  for (const { path: file } of leftovers) await rm(path.join(root, file), { force: true, recursive: true });
+}
+
+/** Forgets pins whose files are gone. */
+export async function forgetLostModels(root: string, { pins }: Pick<ModelSources, 'pins'>): Promise<readonly string[]> {
+  const lost: string[] = [];
+  for (const pin of await pins.list()) {
+    const present = await Promise.all(pin.files.map(async (file) => succeeds(stat(path.join(root, file.path)))));
+    const parts = await Promise.all(pin.files.map(async (file) => listParts(path.join(root, file.path))));
+    if (present.includes(true) || parts.flat().length > 0) continue;
+    await pins.remove(pin.id);
+    lost.push(pin.id);
+  }
+  return lost;
 }

@@ -116,8 +116,7 @@ function createLicenses(root: string, fromSettings: readonly string[]) {
       return new Set([...fromSettings, ...(await read()).map(({ license }) => license)].map((license) => license.toLowerCase()));
     },
     async accept(license: string, model: string): Promise<Result<void>> {
-      const all = [...(await read()), { license, model, at: new Date().toISOString() }];
-      await writeStoreFile(file, all);
+      await writeStoreFile(file, [...(await read()), { license, model, at: new Date().toISOString() }]);
       return ok(undefined);
     },
   };

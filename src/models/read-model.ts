@@ -13,10 +13,7 @@ type ModelRead =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly message: string };
 
-interface Remembered {
-  readonly read: ModelRead;
-  readonly isUnchanged: () => Promise<boolean>;
-}
+type Remembered = Readonly<{ read: ModelRead; isUnchanged: () => Promise<boolean> }>;
 
 const MAX_REMEMBERED = 4096;
 
@@ -62,11 +59,7 @@ function present({ id, hostPath, provider, sizeBytes, contents, family, version 
   return { kind: 'present', facts: { id, hostPath, sizeBytes, provider, contents, version, ...(family === undefined ? {} : { family }) } };
 }
 
-interface Located {
-  readonly hostPath: string;
-  readonly entry: StoreEntry;
-  readonly sizeBytes: number;
-}
+type Located = Readonly<{ hostPath: string; entry: StoreEntry; sizeBytes: number }>;
 
 /** A container sees only the store, and an id must not give access to other files: links out of it are refused. */
 async function locate(

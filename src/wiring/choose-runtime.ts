@@ -25,7 +25,7 @@ import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } 
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { WorkloadId } from '../schema/words/names.ts';
 import { createHostWorld } from './host-world.ts';
-import type { OwnProgram, ServiceOptions, World } from './world.ts';
+import type { ServiceOptions, World } from './world.ts';
 
 const Chosen = z.object({ runtime: z.enum(['process', 'podman']), socketPath: z.string().exactOptional() });
 type Chosen = z.output<typeof Chosen>;
@@ -54,13 +54,15 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
   const open = async (one: Chosen): Promise<(deviceMemory: ReadDeviceMemory) => Runtime> => {
     const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: instance } = settings;
     const { socketPath } = one;
-    if (socketPath === undefined)
-      return (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram: resolverOf(programs), deviceMemory });
+    if (socketPath === undefined) return (deviceMemory) => createProcessRuntime({ stateDir, env, resolveProgram, deviceMemory });
     const { createPodmanRuntime } = await loadPodman();
     return (deviceMemory) => createPodmanRuntime({ socketPath, instance, deviceMemory });
   };
   const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
   const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
+  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal) =>
+    (await programs.find((each) => each.name === name)?.resolve(signal)) ??
+    fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
   const create = await open(chosen);
   const createFormer = former && (await open(former));
   if (former !== undefined)
@@ -154,14 +156,6 @@ export function keepRuntime(runtime: Runtime, former: Runtime | undefined, remem
 /** Files are read within milliseconds. */
 const READ_WITHIN_MS = 15_000;
 
-function resolverOf(programs: readonly OwnProgram[]): ProcessRuntimeOptions['resolveProgram'] {
-  return async (name, signal) => {
-    const program = programs.find((each) => each.name === name);
-    if (program !== undefined) return program.resolve(signal);
-    return fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
-  };
-}
-
 /** Imported only in a cluster, because the Kubernetes client is large. */
 async function clusterWorld(choice: ServiceOptions): Promise<Result<World>> {
   const { createClusterWorld } = await import('./cluster-world.ts');
@@ -173,8 +167,5 @@ const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/tok
 
 /** Imported only if podman may be used, because its HTTP client is large. */
 async function loadPodman() {
-  return {
-    ...(await import('../host/podman/podman-runtime.ts')),
-    ...(await import('../host/podman/podman-api.ts')),
-  };
+  return { ...(await import('../host/podman/podman-runtime.ts')), ...(await import('../host/podman/podman-api.ts')) };
 }

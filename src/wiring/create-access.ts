@@ -12,10 +12,7 @@ export type AccessControl = Awaited<ReturnType<typeof createAccess>>;
 
 const FLUSH_MS = 60_000;
 
-interface AccessParts {
-  readonly shared: World['tokens'];
-  readonly isLocal: LocalSocket['isLocal'];
-}
+type AccessParts = Readonly<{ shared: World['tokens']; isLocal: LocalSocket['isLocal'] }>;
 
 export async function createAccess({ settings, log }: Pick<ServiceOptions, 'settings' | 'log'>, { shared, isLocal }: AccessParts) {
   const path = tokenFileOf(settings);

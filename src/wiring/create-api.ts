@@ -1,6 +1,6 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
 import path from 'node:path';
-import type { Manage, ImageSource } from '../api/ports.ts';
+import type { Manage } from '../api/ports.ts';
 import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
 import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
@@ -166,11 +166,7 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
 /** An expired image stays on disk for at most this long; it is not served. */
 const TIDY_MS = 3_600_000;
 
-function openImageCache(
-  settings: Settings,
-  wallNow: () => number,
-  stopping: AbortSignal,
-): { readonly keep: KeepImage; readonly source: ImageSource } {
+function openImageCache(settings: Settings, wallNow: () => number, stopping: AbortSignal) {
   const { SVC_STATE_DIR: stateDir, SVC_IMAGE_CACHE_LIMIT: limitBytes, SVC_IMAGE_CACHE_AGE: maxAgeMs, SVC_PUBLIC_URL: publicUrl } = settings;
   const cache = createImageCache({ directory: path.join(stateDir, 'images'), limitBytes, maxAgeMs, wallNow });
   const base = publicUrl?.replace(/\/+$/, '') ?? '';
@@ -178,15 +174,13 @@ function openImageCache(
   const timer = setInterval(() => void cache.tidy(), TIDY_MS);
   timer.unref();
   stopping.addEventListener('abort', () => clearInterval(timer), { once: true });
-  return {
-    async keep(next, status) {
-      if (status !== 200)
-        return { ok: false, problem: `The image server answered ${status} when it was asked for the image: read the log of the slot` };
-      const kept = await cache.keep(next);
-      return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
-    },
-    source: cache,
+  const keep: KeepImage = async (next, status) => {
+    if (status !== 200)
+      return { ok: false, problem: `The image server answered ${status} when it was asked for the image: read the log of the slot` };
+    const kept = await cache.keep(next);
+    return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
   };
+  return { keep, source: cache };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

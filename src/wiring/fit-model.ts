@@ -85,19 +85,11 @@ export function createFit(
   };
 }
 
-interface Subject {
-  readonly provider: Provider;
-  readonly facts: ModelFacts;
-  readonly exact: boolean;
-  readonly offers: readonly Offer[];
-}
+type Subject = Readonly<{ provider: Provider; facts: ModelFacts; exact: boolean; offers: readonly Offer[] }>;
 
 type Offer = Pick<FitListing['quantisations'][number], 'name' | 'sizeBytes'>;
 
-interface Asked {
-  readonly question: FitQuestion;
-  readonly ofSize: (sizeBytes: number) => FitQuestion;
-}
+type Asked = Readonly<{ question: FitQuestion; ofSize: (sizeBytes: number) => FitQuestion }>;
 
 function listFit({ model, context }: FitRequest, { exact, offers }: Subject, { question, ofSize }: Asked): FitListing {
   const quantisations = offers.map(({ name, sizeBytes }) => {

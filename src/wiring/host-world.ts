@@ -88,11 +88,7 @@ async function openHardware({ settings, env }: ServiceOptions): Promise<Result<H
 /** Reports of programs count even where devices cannot be seen, but not for a recording of another machine. */
 async function withPrograms(hardware: Hardware, programs: readonly OwnProgram[] | undefined): Promise<Hardware> {
   if (programs === undefined || hardware.source.kind === 'recording') return hardware;
-  const fingerprint = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' '));
-  return { ...hardware, programs: await backendsOf(programs, fingerprint.join('\n')) };
-}
-
-async function backendsOf(programs: readonly OwnProgram[], devices: string): Promise<Hardware['programs']> {
-  const reports = programs.map(async ({ kind, reportBackends }) => [kind, await reportBackends?.(devices)] as const);
-  return Object.fromEntries((await Promise.all(reports)).filter(([, report]) => report !== undefined));
+  const devices = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' ')).join('\n');
+  const reports = await Promise.all(programs.map(async ({ kind, reportBackends }) => [kind, await reportBackends?.(devices)] as const));
+  return { ...hardware, programs: Object.fromEntries(reports.filter(([, report]) => report !== undefined)) };
 }

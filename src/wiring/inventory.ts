@@ -10,6 +10,7 @@ import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { imagesHere } from './own-models.ts';
 import type { ServiceOptions, World } from './world.ts';
+import { downloadBytes } from '../models/catalogue/catalogue.ts';
 import { suggestModels } from '../models/decide/parse-model-name.ts';
 import { filesOf, storedBytes } from '../models/model-files.ts';
 import type { DirectoryModelStore, ListedModel } from '../models/store.ts';
@@ -56,9 +57,8 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
 async function listProvider(kind: ProviderKind, provider: Provider | undefined, world: World): Promise<ProviderListing> {
   const facts = PROVIDER_KINDS[kind];
   const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
-  if (provider === undefined) {
+  if (provider === undefined)
     return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
-  }
   const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
   const { backends, ...verdict } = describeAvailability(provider, await runsIn(provider, facts.backends, world), hardware);
   return { ...listing, ...verdict, availability: backends };
@@ -100,8 +100,7 @@ function listModel({ id, entry, presence, ...own }: ListedModel, formats: readon
     provider,
     family: entry === undefined || entry.family === '' ? (facts?.family ?? own.family ?? 'unknown') : entry.family,
     present,
-    sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : sizeOf(entry),
-    memoryBytes: undefined,
+    sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : entry && downloadBytes(entry),
     minMemoryBytes: entry?.minMemoryBytes,
     minVramBytes: entry?.minVramBytes,
     context: entry?.context ?? traits?.context,
@@ -118,20 +117,9 @@ function listModel({ id, entry, presence, ...own }: ListedModel, formats: readon
   };
 }
 
-function sizeOf(entry: ListedModel['entry']): number | undefined {
-  const sizes = entry?.files.flatMap(({ from }) => (from.kind === 'url' ? [from.sizeBytes] : [])) ?? [];
-  return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
-}
-
-/** In a cluster, the service has no files and reports its decisions instead. */
-type DescribedStore = Pick<World, 'modelFiles' | 'clusterModels'>;
-
 /** Fails for a name that nothing provides, with those that may have been meant. */
-async function describeModel(
-  { modelFiles, clusterModels }: DescribedStore,
-  id: ModelId,
-  signal: AbortSignal,
-): Promise<Result<ModelDetail>> {
+async function describeModel({ modelFiles, clusterModels }: World, id: ModelId, signal: AbortSignal): Promise<Result<ModelDetail>> {
+  // In a cluster, the service has no files and reports its decisions instead.
   const store = clusterModels ?? modelFiles;
   const entry = await store.sources.known(id);
   const presence = (await store.observe([id], signal)).get(id);

@@ -3,6 +3,7 @@ import type { Manage, PullListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
 import { suggestModels } from '../models/decide/parse-model-name.ts';
 import { storageFailure } from '../models/download/disk-room.ts';
+import { sleep } from '../platform/clock.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { needsAcceptance } from '../models/decide/explain-refusal.ts';
 import type { Board } from '../reconciler/board.ts';
@@ -16,10 +17,9 @@ import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts
 
 const RESOLVE_TIMEOUT_MS = 30_000;
 
-export function createModelManagement(
-  { modelFiles: store, clusterModels }: World,
-  board: Pick<Board, 'current'>,
-): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+type ModelManagement = Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'>;
+
+export function createModelManagement({ modelFiles: store, clusterModels }: World, board: Pick<Board, 'current'>): ModelManagement {
   if (clusterModels !== undefined) return manageClusterModels(clusterModels, board);
   const { sources, pulls } = store;
 
@@ -61,7 +61,8 @@ export function createModelManagement(
       const usedBy = await slotsUsing(files, id);
       if (usedBy.length > 0) return ok({ usedBy });
       const cancelled = pulls.cancel(id);
-      await untilEnded(() => pulls.list().some((pull) => pull.id === id));
+      // A download that was cancelled still writes what it has received.
+      for (let waits = 0; waits < 100 && pulls.list().some((pull) => pull.id === id); waits += 1) await sleep(20);
       const removed = await removeModel(store, id);
       return ok(removed !== undefined || cancelled ? 'removed' : 'absent');
     },
@@ -86,16 +87,8 @@ async function requestEntry(
   return allowed;
 }
 
-/** A download that was cancelled still writes what it has received. */
-async function untilEnded(isRunning: () => boolean): Promise<void> {
-  for (let waits = 0; isRunning() && waits < 100; waits += 1) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
 /** In a cluster, a pull decides which files the pods fetch, and removing a model forgets that decision. */
-export function manageClusterModels(
-  store: ClusterModelStore,
-  board: Pick<Board, 'current'>,
-): Pick<Manage, 'pullModel' | 'removeModel' | 'pulls'> {
+export function manageClusterModels(store: ClusterModelStore, board: Pick<Board, 'current'>): ModelManagement {
   return {
     pulls: () => store.pulls.list(),
     async pullModel(id, { acceptLicense, url }) {

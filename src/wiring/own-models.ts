@@ -19,10 +19,7 @@ export interface OwnModelDeps {
   readonly now: () => number;
 }
 
-interface Listed {
-  readonly provider: ProviderKind;
-  readonly model: OwnModel;
-}
+type Listed = Readonly<{ provider: ProviderKind; model: OwnModel }>;
 
 /** A program reads a file for it; a container takes a second. */
 const PROGRAM_AGAIN_MS = 15_000;
@@ -42,10 +39,10 @@ export function createOwnModels(deps: OwnModelDeps): OwnModelSource {
     owner.remembered = { at: deps.now(), models };
     return models;
   };
-  const listAll = async (chosen: readonly Owner[]): Promise<readonly Listed[]> =>
-    (
-      await Promise.all(chosen.map(async (owner) => (await listOf(owner)).map((model) => ({ provider: owner.provider.kind, model }))))
-    ).flat();
+  const listAll = async (chosen: readonly Owner[]): Promise<readonly Listed[]> => {
+    const lists = chosen.map(async (owner) => (await listOf(owner)).map((model) => ({ provider: owner.provider.kind, model })));
+    return (await Promise.all(lists)).flat();
+  };
   return {
     async find(id) {
       const found = (await listAll(owners)).find(({ model }) => model.id === id);
@@ -96,8 +93,7 @@ async function printedHere({ programs, env }: OwnModelDeps, { kind }: Provider, 
 }
 
 async function printedByImage({ runtime, imagesOf }: OwnModelDeps, provider: Provider, { listArguments }: OwnModels, signal: AbortSignal) {
-  const here = await imagesHere(runtime, imagesOf(provider), signal);
-  const [image] = here;
+  const [image] = await imagesHere(runtime, imagesOf(provider), signal);
   if (image === undefined || runtime.print === undefined) return undefined;
   const printed = await runtime.print(image, [provider.program, ...listArguments], signal);
   return printed.ok ? printed.value : undefined;

@@ -43,16 +43,13 @@ export function createLogSink(log: Log): StatusSink {
 export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime): Manage['logs'] {
   return async (name, options, signal) => {
     const slot = board.current().slots.get(name);
-    const id = slot?.targets[0]?.workload ?? (await newestWorkload(runtime, name, signal));
-    return id === undefined ? undefined : runtime.logs(id, options, signal);
+    const serving = slot?.targets[0]?.workload;
+    if (serving !== undefined) return runtime.logs(serving, options, signal);
+    const facts = await runtime.observe([], signal);
+    const own = facts.ok ? facts.value.workloads.filter((workload) => workload.slot === name) : [];
+    const [newest] = own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0));
+    return newest && runtime.logs(newest.id, options, signal);
   };
-}
-
-async function newestWorkload(runtime: Runtime, name: string, signal: AbortSignal) {
-  const facts = await runtime.observe([], signal);
-  if (!facts.ok) return undefined;
-  const own = facts.value.workloads.filter((workload) => workload.slot === name);
-  return own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0))[0]?.id;
 }
 
 export interface Listening extends ListenFacts {

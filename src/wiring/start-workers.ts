@@ -1,4 +1,5 @@
 /** Starts the workers of a service (`SVC_WORKERS`), once it is known where it listens. */
+import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
@@ -85,8 +86,7 @@ export async function untilFree(address: Address): Promise<void> {
   const until = performance.now() + FREED_WITHIN_MS;
   for (;;) {
     try {
-      await tryListen({ ...address, exclusive: true });
-      return;
+      return await tryListen({ ...address, exclusive: true });
     } catch (error) {
       if (codeOf(error) !== 'EADDRINUSE' || performance.now() >= until) throw error;
     }
@@ -100,10 +100,6 @@ export async function canSharePorts({ host }: Pick<Address, 'host'>): Promise<bo
 }
 
 async function tryListen(options: Address & { readonly exclusive?: boolean; readonly reusePort?: boolean }): Promise<void> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options, resolve);
-  });
-  await new Promise<void>((resolve) => server.close(() => resolve()));
+  await using server = createServer().listen(options);
+  await once(server, 'listening');
 }

@@ -22,50 +22,36 @@ interface AuditedRequest {
 
 export type ActAs = (request: AuditedRequest, work: () => unknown) => unknown;
 
-export interface AuditTrail {
-  readonly actAs: ActAs;
-  slots(editor: SlotEditor): SlotEditor;
-  tokens(manager: TokenManager): TokenManager;
-  models<Models extends ModelChanges>(models: Models): Models & ModelChanges;
-  voices(store: VoiceStore): VoiceStore;
-  profiles(store: ProfileStore): ProfileStore;
-}
+export type AuditTrail = ReturnType<typeof createAuditTrail>;
 
 type ModelChanges = Pick<Manage, 'pullModel' | 'removeModel'>;
+
+/** A change of a slot is noted in its timeline as well. */
+type Facts = Readonly<Record<string, unknown>> & { readonly slot?: SlotName };
 
 export interface AuditDeps {
   readonly log: Pick<Log, 'info'>;
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 
-export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
+export function createAuditTrail({ log, note }: AuditDeps) {
   const requests = new AsyncLocalStorage<AuditedRequest>();
+  const actAs: ActAs = (request, work) => requests.run(request, work);
 
-  /** `did` continues a sentence that begins with who it was. Returns that sentence. */
-  function record(did: string, facts: Readonly<Record<string, unknown>>): { readonly message: string; readonly requestId: string } {
+  /** `did` continues a sentence that begins with who it was. */
+  function record(did: string, facts: Facts): void {
     const request = requests.getStore();
     const who = request?.caller?.identity ?? 'anyone';
     const message = `"${who}" ${did}`;
     const requestId = request?.id ?? '';
     log.info({ audit: true, who, scope: request?.caller?.scope, address: request?.socket.remoteAddress, requestId, ...facts }, message);
-    return { message, requestId };
-  }
-
-  function recordEdit(name: SlotName, before: unknown, result: EditResult, after: unknown): void {
-    if (result.kind !== 'done') return;
-    const changes = listChanges(before, after);
-    const isRemoval = after === undefined;
-    if (changes.length === 0 && !isRemoval && !result.created) return;
-    const verb = isRemoval ? 'deleted' : result.created ? 'created' : 'edited';
-    const did = `${verb} the slot "${name}"${isRemoval || changes.length === 0 ? '' : `: ${changesText(changes)}`}`;
-    const { message, requestId } = record(did, { slot: name, changes });
-    note(name, { kind: 'edit', message, cause: `request ${requestId}` });
+    if (facts.slot !== undefined) note(facts.slot, { kind: 'edit', message, cause: `request ${requestId}` });
   }
 
   return {
-    actAs: (request, work) => requests.run(request, work),
-    slots: (editor) => auditEditor(editor, recordEdit),
-    tokens: (manager) => ({
+    actAs,
+    slots: (editor: SlotEditor): SlotEditor => auditEditor(editor, record),
+    tokens: (manager: TokenManager): TokenManager => ({
       ...manager,
       async create(wanted) {
         const created = await manager.create(wanted);
@@ -85,7 +71,7 @@ export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
         return revoked;
       },
     }),
-    models: (models) => ({
+    models: <Models extends ModelChanges>(models: Models): Models & ModelChanges => ({
       ...models,
       async pullModel(id, options) {
         const pulled = await models.pullModel(id, options);
@@ -98,7 +84,7 @@ export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
         return removed;
       },
     }),
-    voices: (store) => ({
+    voices: (store: VoiceStore): VoiceStore => ({
       ...store,
       async add(voice) {
         const added = await store.add(voice);
@@ -112,14 +98,14 @@ export function createAuditTrail({ log, note }: AuditDeps): AuditTrail {
         return removed;
       },
     }),
-    profiles: (store) => auditProfiles(store, record, note),
+    profiles: (store: ProfileStore): ProfileStore => auditProfiles(store, record),
   };
 }
 
-type RecordChange = (did: string, facts: Readonly<Record<string, unknown>>) => { readonly message: string; readonly requestId: string };
+type RecordChange = (did: string, facts: Facts) => void;
 
 /** A switch is recorded for each slot that it changes. */
-function auditProfiles(store: ProfileStore, record: RecordChange, note: AuditDeps['note']): ProfileStore {
+function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore {
   return {
     ...store,
     async save(name, options) {
@@ -138,35 +124,29 @@ function auditProfiles(store: ProfileStore, record: RecordChange, note: AuditDep
       for (const { name: slot, change, before, after } of applied.profile.slots) {
         if (change === 'unchanged') continue;
         const changes = listChanges(before, after);
-        const did = `${change} the slot "${slot}" with the profile "${name}": ${changesText(changes)}`;
-        const { message, requestId } = record(did, { slot, profile: name, changes });
-        note(slot, { kind: 'edit', message, cause: `request ${requestId}` });
+        record(`${change} the slot "${slot}" with the profile "${name}": ${changesText(changes)}`, { slot, profile: name, changes });
       }
       return applied;
     },
   };
 }
 
-type RecordEdit = (name: SlotName, before: unknown, result: EditResult, after: unknown) => void;
-
-function auditEditor(editor: SlotEditor, recordEdit: RecordEdit): SlotEditor {
-  const audited = async (name: SlotName, edits: EditOptions, edit: () => Promise<EditResult>): Promise<EditResult> => {
+function auditEditor(editor: SlotEditor, record: RecordChange): SlotEditor {
+  const audited = async (name: SlotName, edits: EditOptions, edit: () => Promise<EditResult>, isRemoval = false): Promise<EditResult> => {
     if (edits.dryRun === true) return await edit();
     const before = (await editor.read(name))?.document;
     const result = await edit();
-    recordEdit(name, before, result, result.kind === 'done' ? result.slot.document : before);
+    if (result.kind !== 'done') return result;
+    const changes = listChanges(before, isRemoval ? undefined : result.slot.document);
+    const verb = isRemoval ? 'deleted' : result.created ? 'created' : 'edited';
+    const what = isRemoval || changes.length === 0 ? '' : `: ${changesText(changes)}`;
+    if (changes.length > 0 || verb !== 'edited') record(`${verb} the slot "${name}"${what}`, { slot: name, changes });
     return result;
   };
   return {
     ...editor,
     put: async (name, document, edits = {}) => await audited(name, edits, async () => await editor.put(name, document, edits)),
     patch: async (name, patch, edits = {}) => await audited(name, edits, async () => await editor.patch(name, patch, edits)),
-    async remove(name, edits = {}) {
-      if (edits.dryRun === true) return await editor.remove(name, edits);
-      const before = (await editor.read(name))?.document;
-      const result = await editor.remove(name, edits);
-      recordEdit(name, before, result, undefined);
-      return result;
-    },
+    remove: async (name, edits = {}) => await audited(name, edits, async () => await editor.remove(name, edits), true),
   };
 }

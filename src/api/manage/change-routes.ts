@@ -1,6 +1,6 @@
 /** Changes to several slots at once. All documents are validated before the first is written. */
 import { z } from 'zod';
-import { toCamelCase } from '../../schema/words/key-case.ts';
+import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import type { SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import { parseSlot, SlotDocument } from '../../schema/slot/slot-spec.ts';
@@ -66,11 +66,10 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
 }
 
 async function resolveChangeSet(editor: SlotEditor, body: Pick<z.output<typeof PlanBody>, 'slots' | 'prune'>) {
-  if (body.prune && body.slots.length === 0) {
+  if (body.prune && body.slots.length === 0)
     throw new ApiError('request.invalid', 'Pruning with an empty list would remove every slot: list at least one in "slots"', {
       param: 'slots',
     });
-  }
   const stored = new Map((await editor.list()).map((slot) => [slot.name, slot]));
   const names = new Set<SlotName>();
   const wanted = body.slots.map(({ name, spec, resource_version: ifMatch }, index) => {
@@ -86,14 +85,10 @@ type ChangeSet = Awaited<ReturnType<typeof resolveChangeSet>>;
 function validate(name: SlotName, spec: unknown): SlotDocument {
   const document = toCamelCase(spec);
   const parsed = parseSlot(name, document);
-  if (!parsed.ok) throw slotInvalid(name, parsed.problems);
-  if (!isSlotDocument(document)) throw slotInvalid(name, [{ path: [], message: 'Not a table; write keys with values' }]);
-  return document;
-}
-
-/** Narrows the type of a document that `parseSlot` has accepted. */
-function isSlotDocument(document: unknown): document is SlotDocument {
-  return typeof document === 'object' && document !== null;
+  // Narrows the type of a document that `parseSlot` has accepted.
+  const isSlotDocument = (accepted: unknown): accepted is SlotDocument => isTable(accepted);
+  if (parsed.ok && isSlotDocument(document)) return document;
+  throw slotInvalid(name, parsed.ok ? [] : parsed.problems);
 }
 
 async function applyChangeSet(editor: SlotEditor, { wanted, pruned }: ChangeSet, dryRun: boolean) {
@@ -105,12 +100,9 @@ async function applyChangeSet(editor: SlotEditor, { wanted, pruned }: ChangeSet,
       results.push({ name, result: 'unchanged' });
       continue;
     }
-    const result = await editor.put(name, document, { dryRun, ...(ifMatch === undefined ? {} : { ifMatch }) });
-    const { created } = unwrapEdit(
-      name,
-      result.kind === 'failed' ? { ...result, message: `${result.message}${writtenBefore(results)}` } : result,
-    );
-    results.push({ name, result: created ? 'created' : 'updated' });
+    const put = await editor.put(name, document, { dryRun, ...(ifMatch === undefined ? {} : { ifMatch }) });
+    const result = put.kind === 'failed' ? { ...put, message: `${put.message}${writtenBefore(results)}` } : put;
+    results.push({ name, result: unwrapEdit(name, result).created ? 'created' : 'updated' });
   }
   for (const { name } of pruned) {
     const result = await editor.remove(name, { dryRun });

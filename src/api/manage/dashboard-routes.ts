@@ -11,27 +11,19 @@ import type { Route } from '../server/define-route.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
 export function createDashboardRoutes(files: PageFiles): readonly Route[] {
-  if (!files.has('/')) return [unbuilt()];
-  return [...files].map(([path, file]) => ({
-    ...facts(path),
-    handler: (request, reply) => sendFile(file, request, reply),
-  }));
+  if (!files.has('/')) return [fileRoute('/', refuseUnbuilt)];
+  return [...files].map(([path, file]) => fileRoute(path, (request, reply) => sendFile(file, request, reply)));
 }
 
-function facts(path: string) {
-  return { method: 'GET', path, access: 'open', tag: 'dashboard', summary: 'A file of the dashboard' } as const;
+function fileRoute(path: string, handler: Route['handler']): Route {
+  return { method: 'GET', path, access: 'open', tag: 'dashboard', summary: 'A file of the dashboard', handler };
 }
 
-function unbuilt(): Route {
-  return {
-    ...facts('/'),
-    handler() {
-      throw new ApiError(
-        'route.not_found',
-        'The dashboard has not been built: run "npm run build:dashboard" in the checkout and start again. The API is at "/api/openapi.json"',
-      );
-    },
-  };
+function refuseUnbuilt(): never {
+  throw new ApiError(
+    'route.not_found',
+    'The dashboard has not been built: run "npm run build:dashboard" in the checkout and start again. The API is at "/api/openapi.json"',
+  );
 }
 
 function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -61,12 +53,12 @@ export function readPageFiles(directory: string): PageFiles {
   const files = new Map<string, PageFile>();
   for (const [name, identity] of read) {
     const path = name === 'index.html' ? '/' : `/${name}`;
-    const type = mediaTypeOf(name);
+    const type = TYPES[name.slice(name.lastIndexOf('.') + 1)];
     if (type === undefined) continue;
     const [br, gzip] = [read.get(`${name}.br`), read.get(`${name}.gz`)];
     const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 22);
     const bodies = { identity, ...(br === undefined ? {} : { br }), ...(gzip === undefined ? {} : { gzip }) };
-    files.set(path, { type, cache: cacheHeader(path), etag: `W/"${hash}"`, bodies });
+    files.set(path, { type, cache: path.startsWith('/assets/') ? FOREVER : ASK_AGAIN, etag: `W/"${hash}"`, bodies });
   }
   return files;
 }
@@ -111,20 +103,12 @@ export const SECURITY_HEADERS = {
 const FOREVER = 'public, max-age=31536000, immutable';
 const ASK_AGAIN = 'no-cache';
 
-function cacheHeader(path: string): string {
-  return path.startsWith('/assets/') ? FOREVER : ASK_AGAIN;
-}
-
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 };
-
-function mediaTypeOf(path: string): string | undefined {
-  return TYPES[path.slice(path.lastIndexOf('.') + 1)];
-}
 
 type Encoding = 'br' | 'gzip' | 'identity';
 

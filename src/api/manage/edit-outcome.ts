@@ -72,11 +72,7 @@ export function ifMatchOf(headers: z.output<typeof IfMatch>, inBody?: string | n
   return { ifMatch };
 }
 
-/**
- * Refuses unsafe edits through the API (`decide/unsafe-edits.ts`). It wraps the editor, so no route can forget the
- * check.
- */
-
+/** Refuses unsafe edits through the API (`decide/unsafe-edits.ts`). It wraps the editor, so no route can forget it. */
 export function createGuardedEditor(editor: SlotEditor, safeFlags: SafeFlags): SlotEditor {
   const refuse = (edit: Edit): EditResult | undefined => {
     const problems = findUnsafeEdits(edit, safeFlags);

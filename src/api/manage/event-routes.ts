@@ -6,9 +6,8 @@ import { SlotName } from '../../schema/words/names.ts';
 import { ApiError, text } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import type { ManageDeps } from './manage-deps.ts';
-import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
+import type { SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { TimelineEntry } from '../../schema/status/slot-status.ts';
-import type { EventFeed } from '../ports.ts';
 import { viewTimelineEntry } from './decide/slot-view.ts';
 
 const EventsQuery = z.strictObject({
@@ -35,14 +34,8 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
         ),
       },
       handler({ query, headers }, { caller, onClose }) {
-        const stream = createEventStream(deps.manage.events, {
-          after: lastEventId(headers['last-event-id'] ?? query.last_event_id),
-          slot: query.slot,
-          caller,
-          signal: deps.stopping,
-          watchProgress: deps.watchProgress,
-          heartbeatMs: deps.heartbeatMs,
-        });
+        const after = lastEventId(headers['last-event-id'] ?? query.last_event_id);
+        const stream = createEventStream(deps, { after, slot: query.slot, caller });
         // Also closes the stream of a HEAD request.
         onClose(() => stream.destroy());
         return { status: 200, body: stream, headers: { 'cache-control': 'no-cache', 'x-accel-buffering': 'no' } };
@@ -59,31 +52,24 @@ function lastEventId(sent: string | undefined): number | undefined {
   return Number(id);
 }
 
-/**
- * Server-sent events of the timeline for one client. The stream keeps a position in the feed instead of entries, so a
- * slow client costs no memory: it gets the entries that are still retained, after a "gap" event if some were dropped. A
- * client that does not read is disconnected and can resume with `Last-Event-ID`. The latest progress of each slot is
- * sent in between, without an id.
- */
 /** Shorter than the idle timeouts of common proxies (60 s). */
 const HEARTBEAT_MS = 15_000;
 /** Consecutive heartbeats that could not be sent before the client is disconnected: a minute without reading. */
 const MISSED_HEARTBEATS = 4;
 
-interface EventStreamOptions {
-  /** Last id that the client has received; undefined: only new entries. */
-  readonly after: number | undefined;
-  readonly slot: string | undefined;
-  readonly caller: Caller | undefined;
-  readonly signal: AbortSignal;
-  readonly watchProgress: GatewayTraffic['watchProgress'];
-  readonly heartbeatMs?: number | undefined;
-}
+/** `after`: the last id that the client has received; undefined: only new entries. */
+type Wanted = Readonly<{ after: number | undefined; slot: SlotName | undefined; caller: Caller | undefined }>;
 
-function createEventStream(feed: EventFeed, options: EventStreamOptions): Readable {
+/**
+ * Keeps a position in the feed instead of entries, so a slow client costs no memory: it gets the entries that are still
+ * retained, after a "gap" event if some were dropped. A client that does not read is disconnected and can resume.
+ */
+function createEventStream(deps: ManageDeps, { after, slot: only, caller }: Wanted): Readable {
+  const { stopping, watchProgress, heartbeatMs = HEARTBEAT_MS } = deps;
+  const feed = deps.manage.events;
   // The client's id was never assigned: the numbering has started again since.
-  const ahead = options.after !== undefined && options.after > feed.last();
-  let position = ahead ? 0 : (options.after ?? feed.last());
+  const ahead = after !== undefined && after > feed.last();
+  let position = ahead ? 0 : (after ?? feed.last());
   let hasRoom = false;
   let missed = 0;
   const progressOf = new Map<string, SlotTraffic['progress']>();
@@ -111,7 +97,7 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
       if (entries.length === 0) return pumpProgress();
       for (const entry of entries) {
         position = entry.seq;
-        if (options.slot === undefined || options.slot === entry.slot) send(eventText(entry, options.caller));
+        if (only === undefined || only === entry.slot) send(eventText(entry, caller));
         if (!hasRoom) return;
       }
     }
@@ -125,8 +111,8 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
     }
   }
 
-  const stopWatching = options.watchProgress((slot, progress) => {
-    if (options.slot !== undefined && options.slot !== slot) return;
+  const stopWatching = watchProgress((slot, progress) => {
+    if (only !== undefined && only !== slot) return;
     progressOf.set(slot, progress);
     queueMicrotask(pump);
   });
@@ -135,19 +121,19 @@ function createEventStream(feed: EventFeed, options: EventStreamOptions): Readab
   const heartbeat = setInterval(() => {
     if (hasRoom) send(': heartbeat\n\n');
     else if (++missed >= MISSED_HEARTBEATS) stream.destroy(new Error('Closed an event stream whose client does not read'));
-  }, options.heartbeatMs ?? HEARTBEAT_MS);
+  }, heartbeatMs);
   heartbeat.unref();
   const end = (): void => {
     hasRoom = false;
     stream.push(null);
   };
-  options.signal.addEventListener('abort', end, { once: true });
+  stopping.addEventListener('abort', end, { once: true });
   stream.once('close', () => {
     hasRoom = false;
     unsubscribe();
     stopWatching();
     clearInterval(heartbeat);
-    options.signal.removeEventListener('abort', end);
+    stopping.removeEventListener('abort', end);
   });
   // An id first, so that a client that disconnects before the first entry resumes from here.
   send(`retry: 1000\nid: ${position}\n: connected\n\n`);

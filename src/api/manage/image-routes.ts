@@ -64,10 +64,7 @@ export function createImageRoutes(images: ImageSource): readonly DocumentedRoute
 }
 
 /** Both ends are included. */
-interface ByteRange {
-  readonly from: number;
-  readonly to: number;
-}
+type ByteRange = Readonly<{ from: number; to: number }>;
 
 /** Undefined: the whole file, also for several ranges and for what is malformed, which a server may ignore. */
 export function parseRange(header: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | undefined {

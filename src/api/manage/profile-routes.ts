@@ -33,6 +33,7 @@ const ApplyBody = z.strictObject({
   dry_run: z.boolean().default(false).describe('Show what the switch would do and write nothing'),
 });
 
+const NAME = { param: 'name' };
 const PATH = '/api/profiles/:name';
 const ETAG = { ETag: 'The resource version of the profile, in quotes' };
 
@@ -82,9 +83,7 @@ function saveRoute({ manage }: ManageDeps): DocumentedRoute {
         case 'saved':
           return { status: saved.created ? 201 : 200, ...detailOf(await existing(store, name)) };
         case 'exists':
-          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, {
-            param: 'name',
-          });
+          throw new ApiError('profile.conflict', `The profile "${name}" exists already: replace it, or choose another name`, NAME);
         case 'full':
           throw new ApiError('profile.unsupported', `There can be ${saved.limit} profiles at most: delete one first`);
         case 'invalid':
@@ -162,23 +161,16 @@ function overlayOf({ slots }: Profile): ReadonlyMap<SlotName, SlotDocument> {
 
 type SentSlots = NonNullable<z.output<typeof SaveBody>['slots']>;
 
-/**
- * Documents from the API are checked like an edit of the slot. Profiles on disk were written by hand, were in force, or
- * have passed this check.
- */
+/** Checks documents from the API like edits. Profiles on disk were written by hand, in force or have passed this. */
 async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots) {
   const documents = new Map<SlotName, Readonly<Record<string, unknown>>>();
   for (const [index, { name, spec }] of slots.entries()) {
     if (documents.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     const document = toCamelCase(spec);
     unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
-    documents.set(name, toTable(document));
+    documents.set(name, { ...Object(document) });
   }
   return documents;
-}
-
-function toTable(document: unknown): Readonly<Record<string, unknown>> {
-  return { ...Object(document) };
 }
 
 function storeOf({ profiles }: ManageDeps['manage']): ProfileStore {
@@ -198,7 +190,7 @@ async function existing(store: ProfileStore, name: ProfileName): Promise<Profile
 async function noSuchProfile(store: ProfileStore, name: ProfileName): Promise<ApiError> {
   const known = (await store.list()).profiles.map((profile) => `"${profile.name}"`).join(', ');
   const hint = known === '' ? 'none is saved' : `known profiles: ${known}`;
-  return new ApiError('profile.not_found', `There is no profile "${name}" (${hint})`, { param: 'name' });
+  return new ApiError('profile.not_found', `There is no profile "${name}" (${hint})`, NAME);
 }
 
 function changedMeanwhile(name: ProfileName): ApiError {
@@ -211,9 +203,7 @@ function invalid(action: string, name: ProfileName, problems: readonly SpecProbl
   return new ApiError('profile.invalid', `Cannot ${action} the profile "${name}", and nothing was changed: ${text}`);
 }
 
-function detailOf(profile: Profile) {
-  return { body: viewProfileDetail(profile), headers: { etag: `"${profile.resourceVersion}"` } };
-}
+const detailOf = (profile: Profile) => ({ body: viewProfileDetail(profile), headers: { etag: `"${profile.resourceVersion}"` } });
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 

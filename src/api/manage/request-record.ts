@@ -34,13 +34,13 @@ export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest 
   };
 }
 
-/** Selects the requests that people look for afterwards. Pure. */
 const LEAST_FAILED_STATUS = 400;
 /** Time to the first byte of a stream. https://www.nngroup.com/articles/response-times-3-important-limits/ */
 const SLOW_FIRST_SECONDS = 10;
 /** An answer in one piece takes as long as it is. */
 const SLOW_WHOLE_SECONDS = 60;
 
+/** Selects the requests that people look for afterwards. Pure. */
 export function judgeRequest({ status, seconds, ttftSeconds }: FinishedRequest): 'failed' | 'slow' | undefined {
   if (status >= LEAST_FAILED_STATUS) return 'failed';
   const isSlow = ttftSeconds === undefined ? seconds >= SLOW_WHOLE_SECONDS : ttftSeconds >= SLOW_FIRST_SECONDS;

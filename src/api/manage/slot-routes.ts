@@ -65,7 +65,8 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
       async handler({ params: { name }, headers, body }) {
-        if (headers['if-none-match'] === '*') await refuseExisting(deps, name);
+        if (headers['if-none-match'] === '*' && (await editor.read(name)) !== undefined)
+          throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
         const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(headers, body.resource_version)));
         return { status: done.created ? 201 : 200, ...(await readSlot(deps, name)) };
       },
@@ -140,11 +141,6 @@ async function requireDone(deps: ManageDeps, name: SlotName, result: EditResult)
 function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
   const document = toCamelCase(spec);
   return isTable(document) ? document : {};
-}
-
-async function refuseExisting(deps: ManageDeps, name: SlotName): Promise<void> {
-  if ((await deps.manage.editor.read(name)) === undefined) return;
-  throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
 }
 
 async function readSlot(deps: ManageDeps, name: SlotName) {

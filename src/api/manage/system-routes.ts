@@ -44,9 +44,16 @@ function health<const Declared extends Answers>(...route: Parameters<typeof open
   return { ...open(...route), anySite: true };
 }
 
-function hardwareSource({ manage, settings }: ManageDeps): 'machine' | 'recording' | 'none' {
-  if (manage.runtime === 'kube') return 'none';
-  return settings.SVC_HARDWARE_FILE === undefined ? 'machine' : 'recording';
+type Read<Schema extends z.ZodType> = (request: FastifyRequest) => Awaitable<Immutable<z.output<Schema>>>;
+
+/** An open route with a single answer. */
+function show<Schema extends z.ZodType>(
+  path: string,
+  summary: string,
+  answer: ReturnType<typeof json<Schema>>,
+  read: Read<Schema>,
+): DocumentedRoute {
+  return open(path, summary, { 200: answer }, async (request) => ({ status: 200, body: await read(request) }));
 }
 
 function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
@@ -84,23 +91,17 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { manage, settings, board, traffic, metrics } = deps;
+  const ofMachine = settings.SVC_HARDWARE_FILE === undefined ? ('machine' as const) : ('recording' as const);
+  const summary = 'Version and one line per slot; never waits for a load';
   return [
-    open(
-      '/api/status',
-      'Version and one line per slot; never waits for a load',
-      { 200: json('Version, runtime and one line per slot', Status) },
-      () => ({
-        status: 200,
-        body: {
-          version: manage.version,
-          runtime: manage.runtime,
-          auth_enabled: settings.SVC_AUTH_ENABLED,
-          uptime_seconds: uptimeSeconds(deps),
-          hardware_source: hardwareSource(deps),
-          slots: viewStatus(board.current(), traffic),
-        },
-      }),
-    ),
+    show('/api/status', summary, json('Version, runtime and one line per slot', Status), () => ({
+      version: manage.version,
+      runtime: manage.runtime,
+      auth_enabled: settings.SVC_AUTH_ENABLED,
+      uptime_seconds: uptimeSeconds(deps),
+      hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
+      slots: viewStatus(board.current(), traffic),
+    })),
     open(
       '/api/metrics',
       'Metrics in Prometheus’ text format',
@@ -110,76 +111,50 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   ];
 }
 
-function uptimeSeconds({ now, manage }: ManageDeps): number {
-  return Math.max(0, Math.round((now() - manage.startedAt) / 1000));
-}
+const uptimeSeconds = ({ now, manage }: ManageDeps): number => Math.max(0, Math.round((now() - manage.startedAt) / 1000));
 
 function discoveryRoutes({ settings, features, isProxy }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    open('/api/features', 'Features that this build and host support', { 200: json('Features by name', Features) }, () => ({
-      status: 200,
-      body: { features: features() },
+    show('/api/features', 'Features that this build and host support', json('Features by name', Features), () => ({
+      features: features(),
     })),
-    open(
-      '/api/config/urls',
-      'Addresses of the API and its companions, as seen by the caller',
-      { 200: json('Addresses', PublicUrls) },
-      (request) => {
-        const urls = publicUrls({
-          publicUrl: settings.SVC_PUBLIC_URL,
-          chatUrl: settings.SVC_CHAT_URL,
-          hostHeader: request.headers.host,
-          secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
-          authEnabled: settings.SVC_AUTH_ENABLED,
-        });
-        if (urls === undefined)
-          throw new ApiError('request.invalid', '"Host" is invalid: send a host name or an address', { param: 'Host' });
-        return { status: 200, body: urls };
-      },
-    ),
+    show('/api/config/urls', 'Addresses of the API and its companions, as seen by the caller', json('Addresses', PublicUrls), (request) => {
+      const urls = publicUrls({
+        publicUrl: settings.SVC_PUBLIC_URL,
+        chatUrl: settings.SVC_CHAT_URL,
+        hostHeader: request.headers.host,
+        secure: isProxy(request.socket.remoteAddress) && request.headers['x-forwarded-proto'] === 'https',
+        authEnabled: settings.SVC_AUTH_ENABLED,
+      });
+      if (urls === undefined) throw new ApiError('request.invalid', '"Host" is invalid: send a host name or an address', { param: 'Host' });
+      return urls;
+    }),
   ];
 }
 
 function installRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
-  const answers = { 200: json('The state of the installation', InstallState) };
-  const complete = open('/api/install/complete', 'Marks the installation as complete', answers, async () => {
+  const answer = json('The state of the installation', InstallState);
+  const complete = show('/api/install/complete', 'Marks the installation as complete', answer, async () => {
     await manage.completeInstall();
-    return { status: 200, body: await manage.installState() };
+    return await manage.installState();
   });
-  return [
-    open('/api/install/state', 'Whether the installation is complete, and the remaining steps', answers, async () => ({
-      status: 200,
-      body: await manage.installState(),
-    })),
-    { ...complete, method: 'POST' },
-  ];
+  const summary = 'Whether the installation is complete, and the remaining steps';
+  return [show('/api/install/state', summary, answer, () => manage.installState()), { ...complete, method: 'POST' }];
 }
 
 function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
-  const status = open(
-    '/api/auth/status',
-    'Accepted kinds of credentials; reveals none',
-    { 200: json('State of authentication', AuthStatus) },
-    () => ({
-      status: 200,
-      body: { auth_enabled: enabled, mode: enabled ? 'basic' : 'off', methods: enabled ? METHODS : [] },
-    }),
-  );
-  const login = open(
-    '/api/auth/login',
-    'Tells where to log in; the reverse proxy asks for name and password',
-    { 200: json('Where to log in', Login) },
-    () => ({
-      status: 200,
-      body: {
-        auth_enabled: enabled,
-        message: enabled
-          ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
-          : 'No login is needed: authentication is off',
-      },
-    }),
-  );
+  const summary = 'Accepted kinds of credentials; reveals none';
+  const status = show('/api/auth/status', summary, json('State of authentication', AuthStatus), () => ({
+    auth_enabled: enabled,
+    mode: enabled ? ('basic' as const) : ('off' as const),
+    methods: enabled ? METHODS : [],
+  }));
+  const message = enabled
+    ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
+    : 'No login is needed: authentication is off';
+  const where = 'Tells where to log in; the reverse proxy asks for name and password';
+  const login = show('/api/auth/login', where, json('Where to log in', Login), () => ({ auth_enabled: enabled, message }));
   return [
     { ...status, tag: 'auth' },
     { ...login, tag: 'auth', method: 'POST', input: LoginInput },

@@ -1,7 +1,4 @@
-/**
- * Creates, lists and revokes tokens, also with authentication off, so that programs can get theirs before it is turned
- * on.
- */
+/** Creates, lists and revokes tokens, also before authentication is turned on, so that programs can get theirs. */
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
@@ -36,19 +33,13 @@ function listRoute(tokens: TokenManager): DocumentedRoute {
     summary: 'Tokens without their secrets, oldest first',
     input: NoInput,
     answers: { 200: json('Tokens, oldest first', Tokens) },
-    handler: () => ({
-      status: 200,
-      body: {
-        tokens: tokens.list().map(({ id, label, scope, createdAt, lastUsedAt }) => ({
-          id,
-          label,
-          scope,
-          created_at: createdAt,
-          last_used_at: lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString(),
-        })),
-      },
-    }),
+    handler: () => ({ status: 200, body: { tokens: tokens.list().map(viewToken) } }),
   });
+}
+
+export function viewToken({ createdAt, lastUsedAt, ...token }: ReturnType<TokenManager['list']>[number]) {
+  const usedAt = lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString();
+  return { ...token, created_at: createdAt, last_used_at: usedAt };
 }
 
 function createRoute(tokens: TokenManager): DocumentedRoute {

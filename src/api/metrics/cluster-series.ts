@@ -1,6 +1,4 @@
-/**
- * Cluster metrics: requests to the API server, local copies of its objects, writes of statuses and Events, leadership.
- */
+/** Cluster metrics: requests to the API server, local copies of its objects, writes of status and Events, leader. */
 import type { MetricFactory } from './metric-factory.ts';
 
 interface Copy {
@@ -20,8 +18,7 @@ const WRITTEN = ['status', 'event'];
 const WRITE_RESULTS = ['done', 'conflict', 'failed'];
 
 /** Each method names its labels, because callers may pass objects with more fields. */
-export function createClusterSeries(factory: MetricFactory, sources: ClusterSources | undefined) {
-  const { counter, gauge, histogram } = factory;
+export function createClusterSeries({ counter, gauge, histogram, readCounter }: MetricFactory, sources: ClusterSources | undefined) {
   const requests = counter('svc_kube_requests_total');
   const requestSeconds = histogram('svc_kube_request_seconds');
   const lists = counter('svc_kube_copy_lists_total');
@@ -29,9 +26,14 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
   const writes = counter('svc_status_writes_total');
   /** Those that are kept up to date at present. */
   const copies = new Set<Copy>();
-  registerSources(factory, sources);
+  gauge('svc_status_writes_waiting', (add) => {
+    for (const [what, count] of Object.entries(sources?.waiting() ?? {})) add({ what }, count);
+  });
+  readCounter('svc_leader_transitions_total', () => sources?.leaderTransitions());
   gauge('svc_kube_copy_age_seconds', (add) => {
-    for (const [resource, ageMs] of oldestOf(copies)) add({ resource }, ageMs / 1000);
+    // A copy that ends and its successor overlap for a moment.
+    for (const [resource, same] of Map.groupBy(copies, (copy) => copy.resource))
+      add({ resource }, Math.max(...same.map(({ ageMs }) => ageMs())) / 1000);
   });
   // A counter that began with its first event would hide that event from `increase()`.
   if (sources !== undefined) for (const what of WRITTEN) for (const result of WRITE_RESULTS) writes.increment({ what, result }, 0);
@@ -50,18 +52,4 @@ export function createClusterSeries(factory: MetricFactory, sources: ClusterSour
     copyWatchEnded: ({ resource, result }: Readonly<Record<'resource' | 'result', string>>) => watches.increment({ resource, result }),
     publicationEnded: ({ what, result }: Readonly<Record<'what' | 'result', string>>) => writes.increment({ what, result }),
   };
-}
-
-function registerSources({ gauge, readCounter }: MetricFactory, sources: ClusterSources | undefined): void {
-  gauge('svc_status_writes_waiting', (add) => {
-    for (const [what, count] of Object.entries(sources?.waiting() ?? {})) add({ what }, count);
-  });
-  readCounter('svc_leader_transitions_total', () => sources?.leaderTransitions());
-}
-
-/** A copy that ends and its successor overlap for a moment. */
-function oldestOf(copies: ReadonlySet<Copy>): ReadonlyMap<string, number> {
-  const oldest = new Map<string, number>();
-  for (const { resource, ageMs } of copies) oldest.set(resource, Math.max(ageMs(), oldest.get(resource) ?? 0));
-  return oldest;
 }

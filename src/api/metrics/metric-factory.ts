@@ -1,7 +1,4 @@
-/**
- * Creates the metrics of `metric-table.ts`: plain numbers that become text at each scrape. Gauges are read at that
- * moment.
- */
+/** Creates the metrics of `metric-table.ts`: plain numbers that become text at each scrape, which also reads gauges. */
 import { createBreather, type Breather } from '../../platform/slices.ts';
 import { bucketOf, writeHead, writeHistogram, writeLabels, writeSample, type Labels, type MetricHead } from './decide/metric-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
@@ -15,15 +12,6 @@ type AddSample = (labels: Labels, value: number) => void;
 interface Series {
   text(name: string): string;
   remove(): void;
-}
-
-export interface CounterSeries extends Series {
-  increment(by?: number): void;
-}
-
-export interface HistogramSeries extends Series {
-  /** Ignores values that are negative or not finite: token counts come from an upstream that may send anything. */
-  observe(value: number): void;
 }
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -67,7 +55,12 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
     },
     /** Undefined: no sample, because a counter that began with 0 would make `increase()` count all of its past. */
     readCounter(name: MetricName<'counter'>, read: () => number | undefined): void {
-      writers.push(() => writeRead({ name, ...METRICS[name] }, (add) => addKnown(add, read())));
+      writers.push(() =>
+        writeRead({ name, ...METRICS[name] }, (add) => {
+          const value = read();
+          if (value !== undefined) add({}, value);
+        }),
+      );
     },
     gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
       writers.push(() => writeRead({ name, ...METRICS[name] }, read));
@@ -84,10 +77,6 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
   };
 }
 
-function addKnown(add: AddSample, value: number | undefined): void {
-  if (value !== undefined) add({}, value);
-}
-
 /** 2,000 slots have 60,000 such series, so each is text at once and never an object. */
 export function writeRead(head: MetricHead, read: (add: AddSample) => void): string {
   let text = writeHead(head);
@@ -98,7 +87,7 @@ export function writeRead(head: MetricHead, read: (add: AddSample) => void): str
 }
 
 /** A class for speed. Shown from its first event on. */
-class Counted implements CounterSeries {
+export class Counted implements Series {
   readonly #shown: Set<Series>;
   readonly #labels: string;
   #value = 0;
@@ -122,7 +111,7 @@ class Counted implements CounterSeries {
   }
 }
 
-class Observed implements HistogramSeries {
+export class Observed implements Series {
   readonly #shown: Set<Series>;
   readonly #labels: string;
   readonly #bounds: readonly number[];
@@ -137,6 +126,7 @@ class Observed implements HistogramSeries {
     this.#buckets = bounds.map(() => 0);
   }
 
+  /** Ignores values that are negative or not finite: token counts come from an upstream that may send anything. */
   observe(value: number): void {
     if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) return;
     if (this.#count === 0) this.show();

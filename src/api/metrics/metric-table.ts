@@ -1,7 +1,4 @@
-/**
- * All metrics: the source of the exporter and the reference page, and the names that alert rules and dashboards may
- * use.
- */
+/** All metrics: the source of the exporter, the reference page, and the names that alert rules and dashboards use. */
 
 interface MetricFacts {
   readonly type: 'counter' | 'gauge' | 'histogram';

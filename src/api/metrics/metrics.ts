@@ -4,6 +4,7 @@ import type { Breather } from '../../platform/slices.ts';
 import type { Board, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
 import { CONTENT_TYPE, createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import type { MetricName } from './metric-table.ts';
 import { createRequestSeries } from './request-series.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { SLOT_STATES, type StateMove, type TimelineEntry, type Condition } from '../../schema/status/slot-status.ts';
@@ -30,7 +31,7 @@ export function createMetrics(deps: MetricsDeps) {
   registerServiceSeries(factory, deps);
   registerSlotSeries(factory, deps);
   const workers = createWorkerSeries(factory);
-  const ofProcess = registerProcessSeries(factory);
+  const sampleProcess = registerProcessSeries(factory);
   deps.board.subscribe(({ slots }) => {
     requests.keepOnly(slots);
     reconcile.keepOnly(slots);
@@ -42,7 +43,7 @@ export function createMetrics(deps: MetricsDeps) {
     workers,
     contentType: CONTENT_TYPE,
     async text() {
-      ofProcess.sample();
+      sampleProcess();
       return await factory.text();
     },
   };
@@ -70,10 +71,8 @@ function registerProcessSeries({ gauge, readCounter }: MetricFactory) {
   gauge('nodejs_eventloop_delay_p99_seconds', (add) => add({}, eventLoop.last().p99));
   gauge('nodejs_eventloop_delay_max_seconds', (add) => add({}, eventLoop.last().max));
   gauge('nodejs_eventloop_utilization_ratio', (add) => add({}, eventLoop.last().utilization));
-  return {
-    /** Ends the window of the event-loop metrics. To be called before each scrape. */
-    sample: eventLoop.sample,
-  };
+  /** Ends the window of the event-loop metrics. To be called before each scrape. */
+  return eventLoop.sample;
 }
 
 function watchEventLoop() {
@@ -99,17 +98,11 @@ function watchEventLoop() {
 }
 
 /** Node measures the whole interval between two timers, in nanoseconds. Not a number: no timer has run yet. */
-function delaySeconds(interval: number): number {
-  return Number.isFinite(interval) ? Math.max(0, interval / 1e9 - RESOLUTION_MS / 1000) : 0;
-}
+const delaySeconds = (interval: number): number => (Number.isFinite(interval) ? Math.max(0, interval / 1e9 - RESOLUTION_MS / 1000) : 0);
 
-/** Worker processes. There are no samples without workers. */
-interface WorkerFacts {
-  readonly connections: number;
-  readonly cpuSeconds: number;
-  readonly memoryBytes: number;
-}
+type WorkerFacts = Readonly<{ connections: number; cpuSeconds: number; memoryBytes: number }>;
 
+/** There are no samples without workers. */
 function createWorkerSeries({ counter, gauge }: MetricFactory) {
   const starts = counter('svc_worker_starts_total');
   const requests = counter('svc_worker_requests_total');
@@ -137,12 +130,9 @@ function createWorkerSeries({ counter, gauge }: MetricFactory) {
   };
 }
 
-/**
- * Metrics that the reconciler reports. Methods are cheap and never throw. Each names its labels, because callers may
- * pass more fields.
- */
 type Transition = Omit<StateMove, 'slot'>;
 
+/** Methods are cheap and never throw. Each names its labels, because callers may pass more fields. */
 function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const transitions = counter('svc_slot_transitions_total');
   const passes = counter('svc_reconcile_passes_total');
@@ -197,8 +187,6 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
   };
 }
 
-/** The metrics of slots, read from the board whenever Prometheus scrapes. */
-
 const STATUSES = ['True', 'False', 'Unknown'] as const satisfies readonly Condition['status'][];
 /** The conditions of a slot whose text has never been valid. The controller has no status for it. */
 const REFUSED = [
@@ -233,22 +221,20 @@ function registerSlotSeries(factory: MetricFactory, sources: SlotSources): void 
     for (const [slot, entry] of view.slots) set(slot, entry.status.conditions);
     for (const slot of view.refused.keys()) if (!view.slots.has(slot)) set(slot, REFUSED);
   });
-  gauge('svc_inflight', (add) => {
-    for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).inFlight);
-  });
-  gauge('svc_request_progress_ratio', (add) => {
-    for (const slot of board.current().slots.keys()) {
-      const { progress } = traffic(slot);
-      if (progress !== undefined) add({ slot }, Math.min(1, progress.done / progress.total));
-    }
-  });
-  gauge('svc_parked', (add) => {
-    for (const slot of board.current().slots.keys()) add({ slot }, traffic(slot).parked);
-  });
+  const ofTraffic = (name: MetricName<'gauge'>, valueOf: (traffic: SlotTraffic) => number | undefined): void =>
+    gauge(name, (add) => {
+      for (const slot of board.current().slots.keys()) {
+        const value = valueOf(traffic(slot));
+        if (value !== undefined) add({ slot }, value);
+      }
+    });
+  ofTraffic('svc_inflight', ({ inFlight }) => inFlight);
+  ofTraffic('svc_request_progress_ratio', ({ progress }) => progress && Math.min(1, progress.done / progress.total));
+  ofTraffic('svc_parked', ({ parked }) => parked);
 }
 
 function registerReplicas({ gauge }: MetricFactory, { board, cluster }: SlotSources): void {
-  const read = (name: ReplicaMetric, valueOf: (entry: BoardSlot) => number): void =>
+  const read = (name: MetricName<'gauge'>, valueOf: (entry: BoardSlot) => number): void =>
     gauge(name, (add) => {
       if (cluster !== undefined) for (const [slot, entry] of board.current().slots) add({ slot }, valueOf(entry));
     });
@@ -256,8 +242,6 @@ function registerReplicas({ gauge }: MetricFactory, { board, cluster }: SlotSour
   read('svc_slot_replicas_present', ({ status }) => status.replicas?.present ?? 0);
   read('svc_slot_replicas_ready', ({ status }) => status.replicas?.ready ?? 0);
 }
-
-type ReplicaMetric = 'svc_slot_replicas_desired' | 'svc_slot_replicas_present' | 'svc_slot_replicas_ready';
 
 /** A slot that is at rest, because it is disabled, idle or not asked for, needs no replicas. */
 function desiredReplicas({ spec, status }: BoardSlot): number {

@@ -1,24 +1,21 @@
-/**
- * Request metrics. Series are bound once per slot, route and status, so a request costs a few map lookups and
- * additions.
- */
+/** Request metrics. Series are bound once per slot, route and status: a request costs a few lookups and additions. */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { CounterSeries, HistogramSeries, MetricFactory } from './metric-factory.ts';
+import type { Counted, MetricFactory, Observed } from './metric-factory.ts';
 
 interface OfRoute {
-  readonly seconds: HistogramSeries;
-  readonly firstToken: HistogramSeries;
-  readonly perToken: HistogramSeries;
-  readonly codes: Map<number, CounterSeries>;
+  readonly seconds: Observed;
+  readonly firstToken: Observed;
+  readonly perToken: Observed;
+  readonly codes: Map<number, Counted>;
 }
 
 interface OfSlot {
   readonly routes: Map<string, OfRoute>;
-  readonly parked: HistogramSeries;
-  readonly input: HistogramSeries;
-  readonly output: HistogramSeries;
-  readonly tokensPerSecond: HistogramSeries;
+  readonly parked: Observed;
+  readonly input: Observed;
+  readonly output: Observed;
+  readonly tokensPerSecond: Observed;
 }
 
 type Where = Pick<FinishedRequest, 'slot' | 'route'>;
@@ -62,7 +59,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     return entry;
   }
 
-  function bindCode({ codes }: OfRoute, { slot, route }: Where, code: number): CounterSeries {
+  function bindCode({ codes }: OfRoute, { slot, route }: Where, code: number): Counted {
     const requests = total.series({ slot: slot ?? '', route, code: String(code) });
     codes.set(code, requests);
     return requests;
@@ -74,9 +71,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     ofSlot.input.observe(input);
     ofSlot.output.observe(output);
     if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)));
-    if (output > 1 && request.ttftSeconds !== undefined) {
-      ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
-    }
+    if (output > 1 && request.ttftSeconds !== undefined) ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
   }
 
   function remove(name: SlotName, { routes, parked, input, output, tokensPerSecond: perSecond }: OfSlot): void {

@@ -121,19 +121,13 @@ function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, 
   );
 }
 
-function bareType(mediaType: string): string {
-  return mediaType.split(';', 1)[0] ?? mediaType;
-}
+const bareType = (mediaType: string): string => mediaType.split(';', 1)[0] ?? mediaType;
 
 /** `if-match` → `If-Match` */
-function headerName(key: string): string {
-  return key.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
-}
+const headerName = (key: string): string => key.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 
 /** `getApiSlotsByName`. Unique, because method and path are. */
-function operationId(method: RouteMethod, path: string): string {
-  return method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
-}
+const operationId = (method: RouteMethod, path: string): string => method.toLowerCase() + pascalCase(path.replace(/\{([^}]+)\}/g, 'by-$1'));
 
 /** The named schemas of the OpenAPI document: every schema of an answer that has a name in the program keeps it. */
 
@@ -143,18 +137,12 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = { ...system, ...manage, ...
 const REQUESTS: Readonly<Record<string, z.ZodType>> = inference.REQUESTS;
 const HERE = '#/components/schemas/';
 
-function namedSchemas(): Readonly<Record<string, JsonSchema>> {
-  return { ...convert(ANSWERS, 'output'), ...convert(REQUESTS, 'input') };
-}
+const namedSchemas = (): Readonly<Record<string, JsonSchema>> => ({ ...convert(ANSWERS, 'output'), ...convert(REQUESTS, 'input') });
 
-function answerSchema(schema: z.ZodType): JsonSchema {
-  return reference(ANSWERS, schema) ?? inline(schema, 'output');
-}
+const answerSchema = (schema: z.ZodType): JsonSchema => reference(ANSWERS, schema) ?? inline(schema, 'output');
 
 /** Like `answerSchema`, for requests: fields with a default are optional. */
-function requestSchema(schema: z.ZodType): JsonSchema {
-  return reference(REQUESTS, schema) ?? inline(schema, 'input');
-}
+const requestSchema = (schema: z.ZodType): JsonSchema => reference(REQUESTS, schema) ?? inline(schema, 'input');
 
 function reference(named: Readonly<Record<string, z.ZodType>>, schema: z.ZodType): JsonSchema | undefined {
   const found = Object.entries(named).find(([, known]) => known === schema);
@@ -170,9 +158,7 @@ function convert(named: Readonly<Record<string, z.ZodType>>, io: Direction): Rea
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, bare(schema)]));
 }
 
-function inline(schema: z.ZodType, io: Direction): JsonSchema {
-  return bare(z.toJSONSchema(schema, optionsOf(io)));
-}
+const inline = (schema: z.ZodType, io: Direction): JsonSchema => bare(z.toJSONSchema(schema, optionsOf(io)));
 
 /** Answers may get more fields later, so no object of an answer is closed. */
 function optionsOf(io: Direction) {

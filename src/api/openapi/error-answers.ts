@@ -43,9 +43,7 @@ function groupsOf(route: DocumentedRoute): readonly ErrorGroup[] {
   return [...byStatus].map(([status, codes]) => ({ status, codes, upstream: isPassed(route), dialect: dialectOf(route.path) }));
 }
 
-function isPassed({ answers }: DocumentedRoute): boolean {
-  return Object.values(answers).some(({ kind }) => kind === 'passed');
-}
+const isPassed = ({ answers }: DocumentedRoute): boolean => Object.values(answers).some(({ kind }) => kind === 'passed');
 
 /** `AuthRequiredOrAuthInvalid` */
 function nameOf({ codes, upstream, dialect }: ErrorGroup): string {
@@ -82,9 +80,7 @@ function withOrigin(dialect: Dialect, origin: 'gateway' | 'upstream', properties
   };
 }
 
-function contentOf(schema: object): object {
-  return { content: { 'application/json': { schema } } };
-}
+const contentOf = (schema: object): object => ({ content: { 'application/json': { schema } } });
 
 const FAULTS: ReadonlySet<string> = new Set<ErrorCode>(['server.internal', 'server.overloaded']);
 
@@ -101,9 +97,7 @@ function isCommon(code: ErrorCode, { method, access }: DocumentedRoute): boolean
   return code.startsWith('request.') || FAULTS.has(code);
 }
 
-function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, code);
-}
+const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);
 
 /** Headers with their meanings, and the one that every answer has. */
 export function headersOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, object>> {

@@ -3,10 +3,12 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
+type Headers = Readonly<Record<string, string>>;
+
 interface AnswerFacts {
   readonly description: string;
   /** Headers besides `x-request-id`, with their meanings. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Headers;
 }
 
 interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
@@ -42,7 +44,7 @@ export type ReplyTo<Declared extends Answers> = {
   readonly [Status in keyof Declared]: {
     readonly status: Status;
     readonly body: BodyOf<Declared[Status]>;
-    readonly headers?: Readonly<Record<string, string>>;
+    readonly headers?: Headers;
   };
 }[keyof Declared];
 
@@ -56,33 +58,36 @@ export type Immutable<T> = unknown extends T
       ? readonly Immutable<Item>[]
       : { readonly [Key in keyof T]: Immutable<T[Key]> };
 
-export function json<Schema extends z.ZodType>(
-  description: string,
-  schema: Schema,
-  headers: Readonly<Record<string, string>> = {},
-): JsonAnswer<Schema> {
+type Camel<Key> = Key extends `${infer Head}_${infer Rest}` ? `${Head}${Capitalize<Camel<Rest>>}` : Key;
+
+/** The fields of a body in the program's form: keys in camelCase, undefined for null. */
+export type Facts<Body> = {
+  readonly [Key in keyof Body as null extends Body[Key] ? never : Camel<Key>]: Immutable<Body[Key]>;
+} & {
+  readonly [Key in keyof Body as null extends Body[Key] ? Camel<Key> : never]?: Immutable<Body[Key]> | undefined;
+};
+
+export function json<Schema extends z.ZodType>(description: string, schema: Schema, headers: Headers = {}): JsonAnswer<Schema> {
   return { kind: 'json', description, schema, headers };
 }
 
-export function text(description: string, mediaType: string, headers: Readonly<Record<string, string>> = {}): TextAnswer {
+export function text(description: string, mediaType: string, headers: Headers = {}): TextAnswer {
   return { kind: 'text', description, mediaType, headers };
 }
 
-export function empty(description: string, headers: Readonly<Record<string, string>> = {}): EmptyAnswer {
-  return { kind: 'empty', description, headers };
-}
+export const empty = (description: string, headers: Headers = {}): EmptyAnswer => ({ kind: 'empty', description, headers });
 
-/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export interface ApiErrorOptions {
   /** The field, header or path parameter at fault. */
   readonly param?: string | null;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Headers;
 }
 
+/** Ends a request with an error in the documented shape. Handlers throw it, the error handler renders it. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Headers;
 
   constructor(code: ErrorCode, message: string, { param = null, headers = {} }: ApiErrorOptions = {}) {
     super(message);

@@ -71,21 +71,16 @@ export function answerClientError(
   { socket, isAnswered }: BrokenRequest,
   limits: Pick<Settings, 'SVC_HEADER_LIMIT'>,
 ): void {
-  if (code === 'ECONNRESET' || !socket.writable || isAnswered) {
-    socket.destroy();
-    return;
-  }
+  if (code === 'ECONNRESET' || !socket.writable || isAnswered) return void socket.destroy();
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      writeError(
+      return writeError(
         socket,
         'request.headers_too_large',
         `The headers exceed ${limits.SVC_HEADER_LIMIT} bytes ("SVC_HEADER_LIMIT"): send smaller ones`,
       );
-      return;
     case REQUEST_TIMEOUT:
-      writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
-      return;
+      return writeError(socket, 'request.timeout', 'The request was not complete in time: send it faster');
     default:
       writeError(socket, 'request.invalid', 'The request is malformed: send valid HTTP/1.1');
   }
@@ -99,9 +94,7 @@ export function refuseConnection(socket: Duplex, { SVC_MAX_CONNECTIONS: most }: 
 export const HEADERS_MS = 30_000;
 /** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */
 export const REQUEST_MS = 300_000;
-/**
- * Longer than common proxies keep idle connections, so the proxy closes them, and no request is sent on a closing one.
- */
+/** Longer than common proxies keep idle connections, so the proxy closes them and sends nothing on a closing one. */
 export const KEEP_ALIVE_MS = 75_000;
 /** Time for the rest of a body after the answer: a mebibyte at a slow rate. */
 export const REST_MS = 30_000;

@@ -8,7 +8,6 @@ import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { ApiError, type Answers, type ReplyTo } from './answer.ts';
 import type { Access } from '../../schema/words/access.ts';
 import { showTo, type Caller } from '../../auth/decide/decide-access.ts';
-import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import type { BodyLimit } from '../../gateway/route/decide/request-limits.ts';
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -33,10 +32,7 @@ export interface Route {
   /** Fastify's pattern: `/v1/models/:id`, `/v1/models/*`. */
   readonly path: string;
   readonly access: Access;
-  /**
-   * Answers requests from pages of any site and under any name, because the route reveals and changes nothing. Default:
-   * false.
-   */
+  /** Answers requests from pages of any site and under any name: it reveals and changes nothing. Default: false. */
   readonly anySite?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
@@ -114,11 +110,7 @@ export function defineRoute<Input extends z.ZodObject, const Declared extends An
   };
 }
 
-interface Result {
-  readonly status: PropertyKey;
-  readonly body: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+type Result = Readonly<{ status: PropertyKey; body: unknown; headers?: Readonly<Record<string, string>> }>;
 
 function send(reply: FastifyReply, answers: Answers, { status, body, headers = {} }: Result): FastifyReply {
   const answer = answers[Number(status)];
@@ -137,11 +129,6 @@ function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, h
   const path = [...inPart, ...(issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].map(String).join('.');
   const param = path === '' ? (PARTS[String(part)] ?? 'request') : path;
   throw new ApiError('request.invalid', `Invalid "${param}": ${issue.message}`, { param });
-}
-
-/** The client's own request id if it is well-formed, otherwise a new one. */
-export function requestIdOf(req: IncomingMessage): string {
-  return parseRequestHead(req.rawHeaders).requestId ?? newRequestId();
 }
 
 const ID_BYTES = 16;

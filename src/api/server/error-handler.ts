@@ -59,9 +59,7 @@ function frameworkError(error: unknown): AnsweredError | undefined {
   return { code: 'request.invalid', message: `Invalid request: ${error.message.slice(0, 500)}` };
 }
 
-/**
- * Lists the methods of a path, for `Allow` and to tell a wrong method from a wrong path. Used only if no route matched.
- */
+/** Lists the methods of a path, for `Allow` and to tell a wrong method from a wrong path, if no route matched. */
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
   const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }));
   return (url) => {
@@ -87,16 +85,12 @@ function pathOf(url: string): string {
   }
 }
 
-interface ErrorOptions {
-  readonly requestId?: string;
-  readonly param?: string | null;
-}
+type ErrorOptions = Partial<Parameters<typeof errorAnswer>[2]>;
 
 /** The answer on a connection without a response object. Does nothing after another such answer. */
 export function writeError(socket: Duplex, code: ErrorCode, message: string, options: ErrorOptions = {}): void {
   if (!socket.writable) return;
-  const { requestId = newRequestId(), param = null } = options;
-  const { status, headers, body } = errorAnswer(code, message, { requestId, param });
+  const { status, headers, body } = errorAnswer(code, message, { requestId: newRequestId(), ...options });
   const allow = code === 'route.method' ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {};
   const own = { 'content-length': Buffer.byteLength(body), connection: 'close', date: new Date().toUTCString() };
   const lines = Object.entries({ ...headers, ...allow, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,7 +1,4 @@
-/**
- * Reads the bodies of the framework's routes into memory, and parses small forms (`multipart/form-data`). Bodies of
- * inference requests go through the gateway instead.
- */
+/** Reads bodies of the framework's routes into memory, and parses small forms. The gateway reads those of inference. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BodyProblem } from '../../gateway/body/body-scan.ts';
 import { boundaryOf } from '../../gateway/body/decide/multipart-head.ts';

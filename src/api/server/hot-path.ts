@@ -1,7 +1,6 @@
 /**
  * Serves raw routes without Fastify, whose routing, hooks and reply cost more than the gateway's work. `server.ts`
- * calls `tryHandle` first; encoded paths, which only Fastify's router recognises, come back through `enter`. Both end
- * in `enter`, so neither can miss the checks of site and access.
+ * calls `tryHandle` first; encoded paths, which only Fastify's router recognises, come back through `enter`.
  */
 import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
@@ -10,7 +9,7 @@ import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { bodySettingOf } from '../../gateway/route/decide/request-limits.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
-import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
@@ -25,7 +24,8 @@ export type HotPath = ReturnType<typeof createHotPath>;
 
 type RawRoute = Route & Required<Pick<Route, 'raw'>>;
 
-interface HotPathDeps {
+/** Dependencies of routes that bypass the framework, and so check site and access themselves. */
+export interface BypassDeps {
   readonly routes: readonly Route[];
   readonly site: SiteGuard;
   readonly authorize: Authorize;
@@ -33,11 +33,9 @@ interface HotPathDeps {
   readonly onFault: OnFault;
 }
 
-export function isRawRoute(route: Route): route is RawRoute {
-  return route.raw !== undefined;
-}
+export const isRawRoute = (route: Route): route is RawRoute => route.raw !== undefined;
 
-export function createHotPath({ routes, site, authorize, report, onFault }: HotPathDeps) {
+export function createHotPath({ routes, site, authorize, report, onFault }: BypassDeps) {
   const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
@@ -65,17 +63,11 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
     const head = parseRequestHead(req.rawHeaders);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
     const from = site.check(req, head, route);
-    if (from.kind === 'refuse') {
-      refuse(entry, from.code, from.message, from.param);
-      return;
-    }
+    if (from.kind === 'refuse') return refuse(entry, from.code, from.message, from.param);
     if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
     try {
       const decision = authorize(route.access, req);
-      if (!(decision instanceof Promise)) {
-        proceed(entry, decision);
-        return;
-      }
+      if (!(decision instanceof Promise)) return proceed(entry, decision);
       decision.then(
         (late) => (res.destroyed ? undefined : proceed(entry, late)),
         (error: unknown) => fault(entry, error),
@@ -101,13 +93,10 @@ export function createHotPath({ routes, site, authorize, report, onFault }: HotP
   };
 }
 
-function acceptsType({ route, head }: Entry): boolean {
-  return route.multipart === true ? isMultipartType(head.contentType) : isJsonType(head.contentType) && !isUntyped(head);
-}
-
-/** A body without a media type: pages of other sites can send one without asking. */
-function isUntyped({ contentType, contentLength = 0, chunked }: RequestHead): boolean {
-  return contentType === undefined && (chunked || contentLength > 0);
+/** A body without a media type is refused: pages of other sites can send one without asking. */
+function acceptsType({ route, head: { contentType, contentLength = 0, chunked } }: Entry): boolean {
+  if (route.multipart === true) return isMultipartType(contentType);
+  return isJsonType(contentType) && !(contentType === undefined && (chunked || contentLength > 0));
 }
 
 interface Entry extends RawRequest {
@@ -115,7 +104,6 @@ interface Entry extends RawRequest {
 }
 
 /** The route of an inference path as requests use it: what its documentation adds is in `v1-routes.ts`. */
-
 export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'handle'>) {
   return {
     method: 'POST',

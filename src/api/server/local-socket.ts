@@ -2,28 +2,24 @@
  * The socket in the state directory, through which root and the user of the service manage it without a token (ADR
  * 0078). Only these two can open its file, so the kernel has authenticated each client.
  */
+import { once } from 'node:events';
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
-export interface LocalSocket {
-  isLocal(socket: Socket): boolean;
-  /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
-  listen(path: string, server: HttpServer): Promise<void>;
-  /** Removes the file, and resolves once the last connection is closed. The HTTP server closes connections. */
-  close(): Promise<void>;
-}
+export type LocalSocket = ReturnType<typeof createLocalSocket>;
 
 /** `sun_path` of Linux, without the zero at its end. */
 const LONGEST_PATH_BYTES = 107;
 
-export function createLocalSocket(): LocalSocket {
+export function createLocalSocket() {
   const local = new WeakSet<Socket>();
   let listening: { readonly listener: Server; readonly path: string } | undefined;
   return {
-    isLocal: (socket) => local.has(socket),
-    async listen(path, server) {
+    isLocal: (socket: Socket): boolean => local.has(socket),
+    /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
+    async listen(path: string, server: HttpServer): Promise<void> {
       // The HTTP server's own sockets can be half open as well.
       const listener = createServer({ allowHalfOpen: true }, (socket) => {
         local.add(socket);
@@ -32,7 +28,8 @@ export function createLocalSocket(): LocalSocket {
       await bind(listener, path);
       listening = { listener, path };
     },
-    async close() {
+    /** Removes the file, and resolves once the last connection is closed. The HTTP server closes connections. */
+    async close(): Promise<void> {
       if (listening === undefined) return;
       const { listener, path } = listening;
       listening = undefined;
@@ -48,10 +45,7 @@ async function bind(listener: Server, path: string): Promise<void> {
   try {
     const first = join(directory, 's');
     if (Buffer.byteLength(first) > LONGEST_PATH_BYTES) throw new Error(`its path is longer than ${LONGEST_PATH_BYTES} bytes`);
-    await new Promise<void>((resolve, reject) => {
-      listener.once('error', reject);
-      listener.listen(first, resolve);
-    });
+    await once(listener.listen(first), 'listening');
     await chmod(first, 0o600);
     await rename(first, path);
   } catch (error) {

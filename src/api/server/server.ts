@@ -1,6 +1,6 @@
 /** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
+import { promisify } from 'node:util';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { dialectOf, nearestPath } from '../../gateway/route/decide/inference-paths.ts';
@@ -16,7 +16,7 @@ import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
-import { defaultBodyLimit, requestIdOf, type Route } from './define-route.ts';
+import { defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 
@@ -35,18 +35,7 @@ export interface ServerDeps {
   readonly accelerator?: Accelerator;
 }
 
-export interface HttpApi {
-  readonly app: FastifyInstance;
-  readonly server: Server;
-  listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number>;
-  /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
-  leave(): void;
-  /**
-   * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Parked requests are
-   * refused after `parkedMs` (default: at once). `others`: until it resolves, other processes may pass connections on.
-   */
-  close(graceMs: number, parkedMs?: number, others?: Promise<void>): Promise<void>;
-}
+export type HttpApi = ReturnType<typeof buildServer>;
 
 const workAlone: ActAs = (_request, work) => work();
 
@@ -57,7 +46,7 @@ const noSchemas = (): never => {
 /** A model id has at most 200 characters; percent-encoded ones are longer. */
 const MAX_PARAM_LENGTH = 1024;
 
-export function buildServer(deps: ServerDeps): HttpApi {
+export function buildServer(deps: ServerDeps) {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, site, authorize, report, onFault });
   let framework: FastifyServerFactoryHandler | undefined;
@@ -68,7 +57,10 @@ export function buildServer(deps: ServerDeps): HttpApi {
   };
   const { server, connections } = createHttpServer(settings, {
     listener(req, res) {
-      if (!tryHandle(req, res) && framework !== undefined) enterFramework(req, res, framework);
+      if (tryHandle(req, res)) return;
+      // The client may hold its body back for good, and its next request must not be read as one.
+      if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
+      framework?.(req, res);
     },
     fastListener: tryHandle,
     serves: hotPath.serves,
@@ -76,12 +68,13 @@ export function buildServer(deps: ServerDeps): HttpApi {
     connectionsElsewhere: deps.connectionsElsewhere,
     accelerator: deps.accelerator,
   });
-  const app = fastify({
+  const app: FastifyInstance = fastify({
     serverFactory(handler) {
       framework = handler;
       return server;
     },
-    genReqId: requestIdOf,
+    // The client's own id if it is well-formed.
+    genReqId: (req) => parseRequestHead(req.rawHeaders).requestId ?? newRequestId(),
     // The server answers broken requests itself; the framework would write a second answer.
     clientErrorHandler: () => undefined,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
@@ -100,30 +93,26 @@ export function buildServer(deps: ServerDeps): HttpApi {
   return {
     app,
     server,
-    async listen(address) {
+    /** Returns the port. */
+    async listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number> {
       await app.listen(address);
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
-    leave: () => void (leaving = true),
-    async close(graceMs, parkedMs = 0, others) {
+    /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
+    leave: (): void => void (leaving = true),
+    /**
+     * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Refuses parked
+     * requests after `parkedMs` (default: at once). Until `others` resolves, processes may pass connections on.
+     */
+    async close(graceMs: number, parkedMs = 0, others?: Promise<void>): Promise<void> {
       leaving = true;
-      const closed = server.listening ? closeListener(server) : Promise.resolve();
+      // The HTTP server's own `close` would cut idle connections now.
+      const closed = server.listening ? promisify(NetServer.prototype.close).call(server) : undefined;
       await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));
       await app.close();
     },
   };
-}
-
-/** Resolves when the last connection is closed. The HTTP server's own `close` would cut idle connections now. */
-async function closeListener(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
-}
-
-function enterFramework(req: IncomingMessage, res: ServerResponse, handler: (req: IncomingMessage, res: ServerResponse) => void): void {
-  // The client may hold its body back for good, and its next request must not be read as one.
-  if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
-  handler(req, res);
 }
 
 function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
@@ -176,9 +165,7 @@ function addHooks(app: FastifyInstance, { routes, site }: ServerDeps, report: Re
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none';
     const seconds = reply.elapsedTime / 1000;
-    if (reply.sent && !request.routeOptions.config.raw) {
-      report({ slot: undefined, route, status: reply.statusCode, seconds });
-    }
+    if (reply.sent && !request.routeOptions.config.raw) report({ slot: undefined, route, status: reply.statusCode, seconds });
     done();
   });
 }
@@ -208,10 +195,7 @@ interface OptionsFacts {
 /** Lists the methods of a path. A preflight is answered only for an origin that may use the path. */
 function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, cors, site }: OptionsFacts): void {
   const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), cors.length > 0 ? { cors: true } : {});
-  if (from.kind === 'refuse') {
-    sendError(reply, from);
-    return;
-  }
+  if (from.kind === 'refuse') return sendError(reply, from);
   void reply.code(204).header('allow', methods.join(', '));
   if (from.kind === 'cors') void reply.headers(preflightHeaders(from.origin, cors, request.headers['access-control-request-headers']));
   void reply.send();
@@ -227,8 +211,7 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
     onRequest: async (request, reply) => {
       if (isRawRoute(route)) {
         reply.hijack();
-        hotPath.enter(route, request.raw, reply.raw);
-        return;
+        return hotPath.enter(route, request.raw, reply.raw);
       }
       const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), route);
       if (from.kind === 'refuse') throw new ApiError(from.code, from.message, { param: from.param });
@@ -248,11 +231,10 @@ function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, 
 
 function refuseOtherTypes(route: Route, request: FastifyRequest): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
-  if (encoding.toLowerCase() !== 'identity') {
+  if (encoding.toLowerCase() !== 'identity')
     throw new ApiError('request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', {
       param: 'Content-Encoding',
     });
-  }
   if (type === undefined || request.method === 'GET' || request.method === 'HEAD') return;
   const bare = type.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const types = route.multipart === true ? ['multipart/form-data'] : ['application/json', ...(route.consumes ?? [])];

@@ -9,18 +9,14 @@ import type { Route } from './define-route.ts';
 
 type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
 
-export interface SiteGuard {
-  /** Pages of some other origin may use routes under `/v1`. */
-  readonly allowsOrigins: boolean;
-  check(req: SiteFacts, head: RequestHead, route: Pick<Route, 'anySite' | 'cors'>): SiteDecision;
-}
+export type SiteGuard = ReturnType<typeof createSiteGuard>;
 
 /** More different values of `Host` than a service has addresses, names and ports. */
 const MAX_HOSTS = 256;
 /** A name has at most 253 characters, and a port five. */
 const MAX_HOST_LENGTH = 260;
 
-export function createSiteGuard(policy: SitePolicy): SiteGuard {
+export function createSiteGuard(policy: SitePolicy) {
   const accepted = new Set<string>();
 
   function remember(host: string | undefined): void {
@@ -30,12 +26,13 @@ export function createSiteGuard(policy: SitePolicy): SiteGuard {
   }
 
   return {
+    /** Pages of some other origin may use routes under `/v1`. */
     allowsOrigins: policy.corsOrigins.size > 0,
-    check(req, head, { anySite = false, cors = false }) {
-      if (anySite) return OWN;
+    check(req: SiteFacts, head: RequestHead, { anySite, cors }: Pick<Route, 'anySite' | 'cors'>): SiteDecision {
+      if (anySite === true) return OWN;
       const isPlain = head.origin === undefined && head.fetchSite === undefined && head.hosts === 1 && isPath(req.url);
       if (isPlain && head.host !== undefined && accepted.has(head.host)) return OWN;
-      const decision = decideSite(siteRequest(req, head), policy, cors);
+      const decision = decideSite(siteRequest(req, head), policy, cors === true);
       if (decision.kind === 'own' && isPlain && !head.isProgram) remember(head.host);
       return decision;
     },
@@ -49,6 +46,4 @@ function siteRequest(req: SiteFacts, head: RequestHead) {
   return { method: req.method ?? '', isHttp10, target, host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram };
 }
 
-function isPath(url: string | undefined): boolean {
-  return url?.startsWith('/') === true;
-}
+const isPath = (url: string | undefined): boolean => url?.startsWith('/') === true;

@@ -3,30 +3,20 @@
  * and the route that takes the connection decides the rest.
  */
 import type { IncomingMessage } from 'node:http';
-import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
-import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
-import type { Authorize } from '../../auth/check-token.ts';
+import { ERROR_CODES } from '../../schema/words/error-codes.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
-import { writeError, type OnFault } from './error-handler.ts';
+import { writeError } from './error-handler.ts';
 import { newRequestId, type Route, type UpgradeRequest } from './define-route.ts';
-import type { SiteGuard } from './site-guard.ts';
+import type { BypassDeps } from './hot-path.ts';
 
 export type UpgradePath = ReturnType<typeof createUpgradePath>;
 
 type UpgradeRoute = Route & Required<Pick<Route, 'upgrade'>>;
 
-interface UpgradeDeps {
-  readonly routes: readonly Route[];
-  readonly site: SiteGuard;
-  readonly authorize: Authorize;
-  readonly report: ReportRequest;
-  readonly onFault: OnFault;
-}
-
 const SWITCHED = 101;
 
-export function createUpgradePath({ routes, site, authorize, report, onFault }: UpgradeDeps) {
+export function createUpgradePath({ routes, site, authorize, report, onFault }: BypassDeps) {
   const known = new Map(routes.filter(isUpgradeRoute).map((route) => [route.path, route]));
   const routeOf = ({ url = '' }: IncomingMessage): UpgradeRoute | undefined => known.get(url.split('?', 1)[0] ?? '');
 
@@ -75,22 +65,18 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
       };
       decide()
         .then(proceed)
-        .catch((error: unknown) => fault(error, requestId, refuse));
+        .catch((error: unknown) => {
+          onFault(error, requestId);
+          refuse('server.internal', `The gateway failed: report this with the request id "${requestId}"`);
+        });
     },
   };
-
-  function fault(error: unknown, requestId: string, refuse: (code: ErrorCode, message: string) => void): void {
-    onFault(error, requestId);
-    refuse('server.internal', `The gateway failed: report this with the request id "${requestId}"`);
-  }
 }
 
 /** `auth.busy`, and everything that is no fault of the client. */
 const BUSY_STATUS = 429;
 
-function isUpgradeRoute(route: Route): route is UpgradeRoute {
-  return route.upgrade !== undefined;
-}
+const isUpgradeRoute = (route: Route): route is UpgradeRoute => route.upgrade !== undefined;
 
 const KEY_PREFIX = 'openai-insecure-api-key.';
 const HEADER = 'sec-websocket-protocol';

@@ -5,8 +5,7 @@ import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/
 import { json, ApiError, type Immutable } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { rawInferenceRoute } from '../server/hot-path.ts';
-import { inferenceAnswers, inferenceErrors, inferenceInput } from './inference-shapes.ts';
-import { Model, ModelList } from './inference-schemas.ts';
+import { inferenceAnswers, inferenceErrors, inferenceInput, Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
@@ -43,13 +42,11 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       errors: ['model.not_found'],
       handler({ params }) {
         const id = params['*'];
-        const model = retrieveModel(board.current(), id, deps);
-        if (model === undefined) {
-          throw new ApiError('model.not_found', `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`, {
-            param: 'model',
-          });
-        }
-        return { status: 200, body: model };
+        const { names, slots } = board.current();
+        const slot = names.get(id)?.flatMap((name) => slots.get(name) ?? [])[0];
+        if (slot !== undefined) return { status: 200, body: entryOf(id, slot, deps) };
+        const problem = `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`;
+        throw new ApiError('model.not_found', problem, { param: 'model' });
       },
     }),
   ];
@@ -77,12 +74,6 @@ function listModels(view: BoardView, deps: ModelDeps): Immutable<z.output<typeof
     }
   }
   return { object: 'list', data: [...entries.values()] };
-}
-
-/** Returns undefined if no slot has this model id, alias or name. */
-function retrieveModel(view: BoardView, id: string, deps: ModelDeps): ModelBody | undefined {
-  const [slot] = view.names.get(id)?.flatMap((name) => view.slots.get(name) ?? []) ?? [];
-  return slot && entryOf(id, slot, deps);
 }
 
 function entryOf(id: string, slot: BoardSlot, { startedAt, abilities }: ModelDeps): ModelBody {

@@ -10,14 +10,13 @@ export interface Caller {
   readonly scope: Scope;
 }
 
+type DenialCode = 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting';
+
 export type AccessDecision =
   /** The caller is not known where a route is open. */
-  | { readonly ok: true; readonly caller?: Caller }
-  | {
-      readonly ok: false;
-      readonly code: 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting';
-      readonly message: string;
-    };
+  { readonly ok: true; readonly caller?: Caller } | { readonly ok: false; readonly code: DenialCode; readonly message: string };
+
+const denied = (code: DenialCode, message: string): AccessDecision => ({ ok: false, code, message });
 
 /** Root, or the user of the service, who could change the tokens as well. */
 export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
@@ -26,39 +25,19 @@ export const ALLOWED: AccessDecision = { ok: true };
 /** The caller of a service without authentication. */
 export const ANYONE: AccessDecision = { ok: true, caller: { identity: 'anyone', scope: 'admin' } };
 
-export const REQUIRED: AccessDecision = {
-  ok: false,
-  code: 'auth.required',
-  message: 'The request has no credential: send a token as "Authorization: Bearer svc_…"',
-};
-export const INVALID: AccessDecision = {
-  ok: false,
-  code: 'auth.invalid',
-  message: 'The token is unknown, revoked or incomplete: use another one',
-};
-export const AMBIGUOUS: AccessDecision = {
-  ok: false,
-  code: 'auth.invalid',
-  message: 'The request has several tokens in "Authorization", "x-api-key" and "api-key": send one',
-};
-export const BUSY: AccessDecision = {
-  ok: false,
-  code: 'auth.busy',
-  message: 'Too many new tokens are being checked: try again in a moment',
-};
+export const REQUIRED = denied('auth.required', 'The request has no credential: send a token as "Authorization: Bearer svc_…"');
+export const INVALID = denied('auth.invalid', 'The token is unknown, revoked or incomplete: use another one');
+export const AMBIGUOUS = denied('auth.invalid', 'The request has several tokens in "Authorization", "x-api-key" and "api-key": send one');
+export const BUSY = denied('auth.busy', 'Too many new tokens are being checked: try again in a moment');
 /** Not `INVALID`, which clients take for final. */
-export const NOT_READY: AccessDecision = {
-  ok: false,
-  code: 'server.starting',
-  message: 'The service has not read its tokens yet: try again in a moment',
-};
+export const NOT_READY = denied('server.starting', 'The service has not read its tokens yet: try again in a moment');
 
 /** A class that no scope is granted is denied to everyone. */
 export function decideScope(access: Access, caller: Caller): AccessDecision {
   const { scope } = caller;
   if (GRANTS[scope].includes(access)) return { ok: true, caller };
   const able = SCOPES.filter((other) => GRANTS[other].includes(access)).map((other) => `"${other}"`);
-  return { ok: false, code: 'auth.scope', message: `The token has the scope "${scope}": use one with ${able.join(' or ')}` };
+  return denied('auth.scope', `The token has the scope "${scope}": use one with ${able.join(' or ')}`);
 }
 
 type Credential =
@@ -158,10 +137,7 @@ const mayUse = (access: Access, caller: Caller | undefined): boolean => caller !
 /** The name of a flag, and that it has a value behind "=". Longer words behind one dash may be values. */
 const FLAG = /^(--[a-z][\w-]*|-[a-z]{1,4})(=.*)?$/is;
 
-/**
- * Hides the values of environment variables and arguments in a slot's document, at any depth: `env` as a table or as a
- * list of `name` and `value`, `args` and `command` as lists.
- */
+/** Hides values of variables and arguments in a slot's document, at any depth: in `env`, `args` and `command`. */
 export function hideValues(document: unknown): unknown {
   if (Array.isArray(document)) return document.map(hideValues);
   if (!isTable(document)) return document;

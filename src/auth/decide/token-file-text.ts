@@ -1,7 +1,4 @@
-/**
- * The text of `tokens.toml`, a file or a key of a Secret: one table per token, under its id. Edits keep comments and
- * order. Pure.
- */
+/** The text of `tokens.toml`, a file or a key of a Secret: a table per token. Edits keep comments and order. Pure. */
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { editToml } from '../../files/toml/decide/edit-toml.ts';
@@ -28,9 +25,7 @@ export function parseToken(text: string): TokenParts | undefined {
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }
 
-export function formatToken({ id, secret }: TokenParts): string {
-  return `svc_${id}.${secret}`;
-}
+export const formatToken = ({ id, secret }: TokenParts): string => `svc_${id}.${secret}`;
 
 export interface TokenRow {
   readonly label: string;
@@ -54,7 +49,6 @@ type TokenText =
 export const HEADER =
   '# Tokens for the API. Create them with "svcctl token create", revoke them with "svcctl token revoke"; secrets are not in this file.\n';
 
-/** Labels are for people, in lists and logs. */
 const LABEL_LIMIT = 100;
 
 /** Also what the API and `svcctl` accept. */

@@ -82,16 +82,14 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
     return fail('service', `${NOT_INSTALLED} in namespace "${namespace}"`, hint);
   }
   const parsed = LeaseSpec.safeParse(isTable(answer.body) ? answer.body['spec'] : undefined);
-  if (answer.status !== 200 || !parsed.success) {
+  if (answer.status !== 200 || !parsed.success)
     return warn('service', `Could not read its Lease: ${answer.problem}`, 'Get the right to "get" "leases" of "coordination.k8s.io"');
-  }
   const { holderIdentity, leaseDurationSeconds, renewTime } = parsed.data;
   const ageSeconds = Math.round((answer.serverTime - Date.parse(renewTime ?? '')) / 1000);
   const hint = `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`;
   if (!holderIdentity) return fail('service', 'No leader', hint);
-  if (ageSeconds > STALE_AFTER * (leaseDurationSeconds ?? 10)) {
+  if (ageSeconds > STALE_AFTER * (leaseDurationSeconds ?? 10))
     return fail('service', `The leader "${holderIdentity}" renewed its Lease ${ageSeconds} s ago`, hint);
-  }
   return ok('service', `The leader is "${holderIdentity}"`);
 }
 
@@ -173,9 +171,8 @@ async function checkImages(client: Client): Promise<Check> {
     .filter(({ kind, available }) => used.has(kind) && !available)
     .map(({ kind, reason }) => `${kind}: ${reason}`);
   const problems = [...ofSlots, ...ofProviders];
-  if (problems.length > 0) {
+  if (problems.length > 0)
     return fail('images', problems.join('; '), 'Set the images in the chart value "toolboxes", by provider and backend');
-  }
   const pairs = [...new Set(slots.map(({ status }) => [status.provider ?? 'unknown', status.backend].filter((part) => part).join('/')))];
   return ok('images', pairs.length === 0 ? 'None needed' : `Known for ${pairs.toSorted().join(', ')}`);
 }
@@ -206,9 +203,8 @@ const Review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) }
 /** https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access */
 export async function checkRights(cluster: ClusterAccess): Promise<Check> {
   const reviews = await Promise.all(RIGHTS.map(async (right) => ({ right, allowed: await isAllowed(cluster, right) })));
-  if (reviews.every(({ allowed }) => allowed === undefined)) {
+  if (reviews.every(({ allowed }) => allowed === undefined))
     return warn('rights', 'The API server did not answer', 'Check that "kubectl auth can-i --list" works with this context');
-  }
   const denied = reviews.filter(({ allowed }) => allowed === false).map(({ right }) => right);
   const missing = (use: Right['use']): string =>
     denied

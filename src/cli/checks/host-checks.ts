@@ -84,17 +84,15 @@ async function checkDescriptors({ SVC_MAX_CONNECTIONS: wanted, SVC_WORKERS: work
 
 async function checkConfigDir({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const slots = path.join(dir, 'slots');
-  if (!(await isUsable(dir, constants.R_OK))) {
+  if (!(await isUsable(dir, constants.R_OK)))
     return fail('configuration', `"${dir}" is not readable`, 'Create it, or set SVC_CONFIG_DIR to another directory');
-  }
   if (await isUsable(slots, constants.W_OK)) return ok('configuration', slots);
-  if (await isUsable(slots, constants.R_OK)) {
+  if (await isUsable(slots, constants.R_OK))
     return warn(
       'configuration',
       `"${slots}" is not writable`,
       'Make it writable to allow edits through svcctl and the API, or edit the files by hand',
     );
-  }
   return fail('configuration', `"${slots}" is not readable`, 'Create the directory with a file for each slot');
 }
 
@@ -183,9 +181,8 @@ async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
 function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
   const total = totalmem();
   const found = `${sizeText(freemem())} free of ${sizeText(total)}`;
-  if (budget !== undefined && budget > total) {
+  if (budget !== undefined && budget > total)
     return warn('memory', `${found}; the budget of ${sizeText(budget)} exceeds it`, 'Lower SVC_MEMORY_BUDGET');
-  }
   if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free memory; models that do not fit are not started');
   return ok('memory', found);
 }

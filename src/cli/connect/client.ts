@@ -128,17 +128,11 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the path of a slot in the API. Throws a `CliFailure` for an invalid name, as all functions below. */
-export function slotPath(name: string): string {
-  return `/api/slots/${checked(name, 'slot name', slotNameProblem)}`;
-}
+export const slotPath = (name: string): string => `/api/slots/${checked(name, 'slot name', slotNameProblem)}`;
 
-export function profilePath(name: string): string {
-  return `/api/profiles/${checked(name, 'profile name', profileNameProblem)}`;
-}
+export const profilePath = (name: string): string => `/api/profiles/${checked(name, 'profile name', profileNameProblem)}`;
 
-export function checkedModelId(id: string): string {
-  return checked(id, 'model id', modelIdProblem);
-}
+export const checkedModelId = (id: string): string => checked(id, 'model id', modelIdProblem);
 
 function checked(name: string, what: string, problemOf: (name: string) => string | undefined): string {
   const problem = problemOf(name);

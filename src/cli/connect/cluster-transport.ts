@@ -69,9 +69,7 @@ function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'hea
   };
 }
 
-function nonEmpty(value: string | undefined): string | undefined {
-  return value === '' ? undefined : value;
-}
+const nonEmpty = (value: string | undefined): string | undefined => (value === '' ? undefined : value);
 
 /** Used if no container port is named `PORT_NAME`. */
 const DEFAULT_PORT = 8080;
@@ -146,8 +144,8 @@ export function createClusterTransport(options: ClusterTransportOptions): Transp
       if (!canRetry(first, request)) throw failureOf(first, cluster, request.method);
       leader = await waitForLeader(options, leader);
       const second = await sendToPod(cluster, leader, request);
-      if (!('reason' in second)) return second;
-      throw failureOf(second, cluster, request.method);
+      if ('reason' in second) throw failureOf(second, cluster, request.method);
+      return second;
     },
   };
 }
@@ -161,13 +159,17 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
     const holder = spec?.holderIdentity ?? '';
     const renewed = spec?.renewTime ?? '';
     if (holder !== '' && (gone === undefined || holder !== gone.pod || renewed !== gone.renewed)) {
-      if (badName(holder) !== undefined) {
+      if (badName(holder) !== undefined)
         throw new CliFailure(`The Lease "${CONTROLLER_LEASE}" in namespace "${namespace}" does not name a pod`);
-      }
       const port = await readPort(cluster, holder);
       if (port !== undefined) return { pod: holder, port, renewed };
     }
-    if (now() >= deadline) throw noLeader(namespace, holder);
+    if (now() >= deadline) {
+      const reason = holder === '' ? 'there is no leader' : `the leader "${holder}" does not answer`;
+      throw new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
+        hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
+      });
+    }
     if (first) onWait('Waiting for a replica of the service to become the leader');
     await sleep(LEASE_POLL_MS);
   }
@@ -187,11 +189,10 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${CONTROLLER_LEASE}`;
   const response = await cluster.send({ method: 'GET', path });
   const body = await response.text();
-  if (response.status === 404) {
+  if (response.status === 404)
     throw new CliFailure(`svc is not installed in namespace "${namespace}" of "${server}"`, {
       hint: `Choose the namespace with -n, or install it: helm install svc helm/svc --namespace ${namespace} --create-namespace`,
     });
-  }
   const status = parseStatus(body);
   if (status !== undefined) throw failureOf(status, cluster, 'GET');
   const parsed = Lease.safeParse(parseJson(body));
@@ -218,17 +219,8 @@ function canRetry(status: ApiStatus, { method }: ServiceRequest): boolean {
   return neverSent || (method === 'GET' && isUnreachable(status));
 }
 
-function noLeader(namespace: string, holder: string): CliFailure {
-  const reason = holder === '' ? 'there is no leader' : `the leader "${holder}" does not answer`;
-  return new CliFailure(`Could not reach any replica of the service in namespace "${namespace}": ${reason}`, {
-    hint: `Check its pods: kubectl --namespace ${namespace} get pods --selector app.kubernetes.io/name=svc`,
-  });
-}
-
 /** Returns undefined if the text is not an error of an API server. */
-function parseStatus(text: string): ApiStatus | undefined {
-  return Status.safeParse(parseJson(text)).data;
-}
+const parseStatus = (text: string): ApiStatus | undefined => Status.safeParse(parseJson(text)).data;
 
 /** Whether the API server did not reach the pod. */
 function isUnreachable({ code, message }: ApiStatus): boolean {
@@ -237,21 +229,19 @@ function isUnreachable({ code, message }: ApiStatus): boolean {
 
 function failureOf(status: ApiStatus, { server, namespace }: ClusterAccess, method: string): CliFailure {
   const { code, message } = status;
-  if (code === 401) {
+  if (code === 401)
     return new CliFailure(`The API server at "${server}" does not accept the credentials of this context`, {
       hint: 'Sign in again; "kubectl auth whoami" shows the current user',
     });
-  }
   if (code === 403) {
     const verb = PROXY_VERBS[method] ?? 'get';
     return new CliFailure(`The API server denies access: ${message}`, {
       hint: `Ask for the right to "get" "leases" of group "coordination.k8s.io" and to "${verb}" "pods/proxy" in namespace "${namespace}"`,
     });
   }
-  if (isUnreachable(status)) {
+  if (isUnreachable(status))
     return new CliFailure(`The API server cannot reach the pod of the service in namespace "${namespace}": ${message}`, {
       hint: `Check the pods and their NetworkPolicies: kubectl --namespace ${namespace} get pods,networkpolicies`,
     });
-  }
   return new CliFailure(`The API server at "${server}" answered with status ${code}: ${message}`);
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { LOCAL_SOCKET } from '../../schema/words/access.ts';
 import { stateDirOf, type Environment } from '../installation.ts';
 import { openRegularFile, readRegularFile, UnsuitableFile } from '../../files/regular-file.ts';
+import { succeeds } from '../../files/write-file.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 
 /** The global options. */
@@ -29,12 +30,11 @@ export function targetsCluster(options: ServiceOptions, env: Environment): boole
     if (byOption) throw usageFailure('--server cannot be combined with --context, -n or --kubeconfig: these choose a service in a cluster');
     return false;
   }
-  if (!byOption && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '') {
+  if (!byOption && byEnvironment && (env['SVCCTL_SERVER'] ?? '') !== '')
     throw usageFailure(
       'SVCCTL_SERVER and SVCCTL_CONTEXT name two different services',
       'Unset one of them, or choose a service with --server or --context',
     );
-  }
   return byOption || byEnvironment;
 }
 
@@ -43,12 +43,10 @@ export async function serviceUrl(options: ServiceOptions, env: Environment): Pro
   const given = options.server ?? env['SVCCTL_SERVER'];
   if (given === undefined || given === '') return await listenUrl(env);
   const url = URL.canParse(given) ? new URL(given) : undefined;
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol))
     throw usageFailure(`Invalid server "${given}": not a URL`, 'Use a URL such as http://127.0.0.1:8080');
-  }
-  if (url.username !== '' || url.password !== '') {
+  if (url.username !== '' || url.password !== '')
     throw usageFailure('The URL of the server contains credentials', 'Remove them, and set SVCCTL_TOKEN or --token-file instead');
-  }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }
 
@@ -94,10 +92,7 @@ export async function findLocalSocket({ server }: ServiceOptions, env: Environme
   const isSet = (key: string): boolean => (env[key] ?? '') !== '';
   if (server !== undefined || isSet('SVCCTL_SERVER') || (isSet('SVC_LISTEN') && !isSet('SVC_STATE_DIR'))) return undefined;
   const file = path.join(stateDirOf(env), LOCAL_SOCKET);
-  return access(file, constants.R_OK | constants.W_OK).then(
-    () => file,
-    () => undefined,
-  );
+  return (await succeeds(access(file, constants.R_OK | constants.W_OK))) ? file : undefined;
 }
 
 function parseToken(text: string | undefined): string | undefined {
@@ -113,18 +108,11 @@ async function defaultToken(env: Environment): Promise<string | undefined> {
   const config = env['XDG_CONFIG_HOME'] ?? (env['HOME'] === undefined ? undefined : path.join(env['HOME'], '.config'));
   if (config === undefined || !path.isAbsolute(config)) return undefined;
   const file = path.join(config, 'svc', 'token');
-  const handle = await openRegularFile(file).catch(refuseUnsuitable);
+  await using handle = await openRegularFile(file).catch(refuseUnsuitable);
   if (handle === undefined) return undefined;
-  try {
-    if (((await handle.stat()).mode & 0o077) !== 0) {
-      throw new CliFailure(`Other users can read or replace the token in "${file}"`, {
-        hint: `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`,
-      });
-    }
-    return (await handle.readFile('utf8')).split('\n')[0];
-  } finally {
-    await handle.close();
-  }
+  if (((await handle.stat()).mode & 0o077) === 0) return (await handle.readFile('utf8')).split('\n')[0];
+  const hint = `Run "chmod 600 ${file}"; if the token may have leaked, revoke it with "svcctl token revoke" and create another one`;
+  throw new CliFailure(`Other users can read or replace the token in "${file}"`, { hint });
 }
 
 function refuseUnsuitable(error: unknown): undefined {

@@ -57,10 +57,10 @@ export async function sendHttp(
   { server, agent, socketPath, failure }: HttpTarget,
   { method, path, headers, body, stream }: ServiceRequest,
 ): Promise<ServiceResponse> {
-  const fail = (cause: unknown): CliFailure => failure(reasonOf(cause), cause);
+  const fail = (cause: unknown): CliFailure => failure(REASONS[codeOf(cause) ?? ''] ?? messageOf(cause), cause);
+  const { request } = process.getBuiltinModule(server.startsWith('https:') ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
-    const url = `${server}${path}`;
-    const sent = requestOf(url)(url, {
+    const sent = request(`${server}${path}`, {
       method,
       headers: { accept: 'application/json', 'user-agent': 'svcctl', ...headers },
       ...(agent === undefined ? {} : { agent }),
@@ -87,10 +87,6 @@ export async function sendHttp(
   });
 }
 
-function requestOf(url: string) {
-  return url.startsWith('https:') ? process.getBuiltinModule('node:https').request : process.getBuiltinModule('node:http').request;
-}
-
 async function* partsOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
   try {
     for await (const part of response) yield String(part);
@@ -106,7 +102,3 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNRESET: 'connection reset',
   EPIPE: 'connection reset',
 };
-
-function reasonOf(cause: unknown): string {
-  return REASONS[codeOf(cause) ?? ''] ?? messageOf(cause);
-}

@@ -46,12 +46,8 @@ export async function waitForSlot(cli: Cli, client: Client, options: WaitOptions
         failIfHopeless(slot, options);
         if (isReached(slot, goal)) return slot;
       }
-      if (cli.now() >= deadline) {
-        throw new CliFailure(`Timed out: ${progressLine(slot)}`, {
-          exitCode: EXIT.timedOut,
-          hint: `See why with "svcctl explain ${name}", or wait longer with --timeout`,
-        });
-      }
+      const hint = `See why with "svcctl explain ${name}", or wait longer with --timeout`;
+      if (cli.now() >= deadline) throw new CliFailure(`Timed out: ${progressLine(slot)}`, { exitCode: EXIT.timedOut, hint });
       cli.terminal.progress(progressOf(slot));
       await sleep(Math.min(client.pollMs, Math.max(1, deadline - cli.now())));
     }
@@ -93,9 +89,8 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   const hint = `See why with "svcctl explain ${name}"`;
   const { stalled, message } = readinessOf(slot);
   if (stalled) throw new CliFailure(`Slot "${name}" is stalled: ${withoutControls(message)}`, { hint });
-  if (statusIn(status, 'UpToDate') === 'False' && statusIn(status, 'Reconciling') === 'False') {
+  if (statusIn(status, 'UpToDate') === 'False' && statusIn(status, 'Reconciling') === 'False')
     throw new CliFailure(`Slot "${name}" cannot be loaded: ${withoutControls(noticeOf(slot))}`, { hint });
-  }
   if (model !== undefined && isUpToDate(slot) && status.model !== model) {
     const now = status.model ?? 'none';
     throw new CliFailure(`Another client has edited slot "${name}": its model is "${withoutControls(now)}", not "${model}"`, { hint });

@@ -43,9 +43,7 @@ export function buildCommand(
 }
 
 /** Returns the 64 digits of an image id, printed with or without its algorithm; undefined for other text. */
-export function parseImageId(text: string): string | undefined {
-  return /^(?:sha256:)?([0-9a-f]{64})$/.exec(text.trim())?.[1];
-}
+export const parseImageId = (text: string): string | undefined => /^(?:sha256:)?([0-9a-f]{64})$/.exec(text.trim())?.[1];
 
 export interface PinnedImage {
   readonly image: string;

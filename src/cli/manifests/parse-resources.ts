@@ -84,9 +84,8 @@ function parseResource(value: unknown, file: string, report: Report): Manifest |
   const parsed = parseSlot(name, document, 'camelCase');
   if (!parsed.ok) {
     const unknown = new Set(unknownKeys(SlotDocument, document).map((key) => JSON.stringify(key)));
-    for (const problem of parsed.problems) {
+    for (const problem of parsed.problems)
       report(problem.message + (unknown.has(JSON.stringify(problem.path)) ? PRUNED : ''), ['spec', ...problem.path]);
-    }
   }
   return isTable(document) ? { name, document, file, ...metadataOf(value) } : undefined;
 }
@@ -179,9 +178,7 @@ export function parseYaml(text: string, lineCounter: LineCounter): readonly Docu
 }
 
 /** Quotes every string that YAML 1.1 or 1.2 could read as another type: "on", "12:30", "0o17". */
-export function writeYaml(value: unknown): string {
-  return stringify(value, { version: '1.1', customTags: (tags) => [...tags, OCTAL] });
-}
+export const writeYaml = (value: unknown): string => stringify(value, { version: '1.1', customTags: (tags) => [...tags, OCTAL] });
 
 function isUnknownToKubernetes(tag: Tags[number]): boolean {
   return typeof tag !== 'string' && (tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME'));

@@ -26,9 +26,8 @@ export async function readManifests(cli: Cli, file: string): Promise<Pick<Manife
   for (const slot of slots) {
     const key = `${slot.metadata.namespace ?? ''}/${slot.name}`;
     const first = seen.get(key);
-    if (first !== undefined) {
+    if (first !== undefined)
       problems.push({ path: [], message: `Slot "${slot.name}" is defined twice: remove it here or in "${first}"`, file: slot.file });
-    }
     seen.set(key, slot.file);
   }
   if (slots.length === 0 && problems.length === 0)
@@ -55,16 +54,14 @@ export async function readSlotsFor(cli: Cli, options: FileOptions) {
 function checkNamespaces(slots: Manifests['slots'], namespace: string | undefined): void {
   const names = new Set<string>();
   for (const { name, file, metadata } of slots) {
-    if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace) {
+    if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace)
       throw new CliFailure(`Slot "${name}" in "${file}" belongs to namespace "${metadata.namespace}", not to "${namespace}"`, {
         hint: `Use -n ${metadata.namespace}, or remove the namespace from the file`,
       });
-    }
-    if (names.has(name)) {
+    if (names.has(name))
       throw new CliFailure(`Slot "${name}" is defined in several namespaces`, {
         hint: 'Use files for one namespace only, or use kubectl',
       });
-    }
     names.add(name);
   }
 }
@@ -72,9 +69,8 @@ function checkNamespaces(slots: Manifests['slots'], namespace: string | undefine
 async function readFiles(file: string): Promise<readonly { readonly file: string; readonly text: string }[]> {
   try {
     const isDirectory = (await stat(file)).isDirectory();
-    if (!isDirectory && !hasKnownEnding(file)) {
+    if (!isDirectory && !hasKnownEnding(file))
       throw usageFailure(`Unknown file type "${file}"`, `Use a file that ends in ${ENDINGS.join(', ')}, or standard input with -f -`);
-    }
     const entries = isDirectory ? (await readdir(file)).filter((name) => hasKnownEnding(name) && !name.startsWith('.')).toSorted() : [];
     const files = isDirectory ? entries.map((name) => path.join(file, name)) : [file];
     return await Promise.all(
@@ -99,6 +95,4 @@ export function parseToml(file: string, text: string): Manifests {
   return { slots, problems: parsed.ok ? [] : parsed.problems, skipped: [] };
 }
 
-function hasKnownEnding(file: string): boolean {
-  return ENDINGS.some((ending) => file.endsWith(ending));
-}
+const hasKnownEnding = (file: string): boolean => ENDINGS.some((ending) => file.endsWith(ending));

@@ -30,6 +30,4 @@ export class CliFailure extends Error {
   }
 }
 
-export function usageFailure(message: string, hint?: string): CliFailure {
-  return new CliFailure(message, { exitCode: EXIT.usage, hint });
-}
+export const usageFailure = (message: string, hint?: string): CliFailure => new CliFailure(message, { exitCode: EXIT.usage, hint });

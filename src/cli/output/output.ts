@@ -81,15 +81,9 @@ export async function rowsText(terminal: Terminal, output: Output, rows: Rows): 
 }
 
 /** Returns the name with its kind: `slot/primary` for the key `slots`. */
-export function fullName(key: string, name: string): string {
-  return `${key.replace(/s$/, '')}/${name}`;
-}
+export const fullName = (key: string, name: string): string => `${key.replace(/s$/, '')}/${name}`;
 
-export function tableOf(
-  terminal: Terminal,
-  output: Output,
-  { columns, items }: Rows,
-): { readonly head: string; readonly lines: readonly string[] } {
+export function tableOf(terminal: Terminal, output: Output, { columns, items }: Rows) {
   const shown = columns.flatMap((column, index) => (output === 'wide' || column.wide !== true ? [index] : []));
   const [head = '', ...lines] = tableLines(
     shown.map((index) => columns[index]?.title ?? ''),
@@ -130,24 +124,17 @@ export function tableLines(
   return [paintHead(lineOf(head)), ...rows.map(lineOf)];
 }
 
-function width(text: string): number {
-  return stripVTControlCharacters(text).length;
-}
+const width = (text: string): number => stripVTControlCharacters(text).length;
 
-function cut(text: string, room: number): string {
-  return width(text) <= room ? text : `${stripVTControlCharacters(text).slice(0, room - 1)}…`;
-}
+const cut = (text: string, room: number): string => (width(text) <= room ? text : `${stripVTControlCharacters(text).slice(0, room - 1)}…`);
 
 /** `6.1 GiB`; `-` if unknown. */
-export function sizeText(bytes: number | null | undefined): string {
-  return bytes === null || bytes === undefined ? '-' : formatSize(bytes);
-}
+export const sizeText = (bytes: number | null | undefined): string => (bytes === null || bytes === undefined ? '-' : formatSize(bytes));
 
 /** `42s`, `5m`, `3h` or `12d` since an ISO time; `-` if unknown. `now`: Unix milliseconds. */
 export function ageText(since: string | null | undefined, now: number): string {
   const at = Date.parse(since ?? '');
-  if (Number.isNaN(at)) return '-';
-  return secondsText(Math.max(0, Math.round((now - at) / 1000)));
+  return Number.isNaN(at) ? '-' : secondsText(Math.max(0, Math.round((now - at) / 1000)));
 }
 
 /** `42s`, `5m`, `3h` or `12d`. */

@@ -15,9 +15,7 @@ export function readinessOf(slot: SlotAnswer) {
 }
 
 /** Message of the condition that matters most to a user. Empty if the slot is ready and nothing is in progress. */
-export function noticeOf(slot: SlotAnswer): string {
-  return textOf(findNotice(slot));
-}
+export const noticeOf = (slot: SlotAnswer): string => textOf(findNotice(slot));
 
 /** The same with its reason first, which still fits a narrow column: `CrashLoop: …`. */
 export function reasonedNoticeOf(slot: SlotAnswer): string {
@@ -39,9 +37,7 @@ function conditionOf({ status }: SlotAnswer, type: string): Condition | undefine
   return status.conditions.find((condition) => condition.type === type);
 }
 
-function textOf(condition: Condition | undefined): string {
-  return condition === undefined ? '' : condition.message || condition.reason;
-}
+const textOf = (condition: Condition | undefined): string => (condition === undefined ? '' : condition.message || condition.reason);
 
 /** `Pulling m.gguf, 1.2 GiB of 6.1 GiB (20 %), 40 MiB/s, 3m left`. Undefined while the slot pulls nothing. */
 export function pullText({ status: { progress } }: SlotAnswer): string | undefined {

@@ -158,9 +158,8 @@ export async function runConvert(cli: Cli, { file, to, namespace, outputDir }: C
     }
     return;
   }
-  if (to === 'toml' && texts.length > 1) {
+  if (to === 'toml' && texts.length > 1)
     throw usageFailure('A TOML file contains one slot and is named after it: set a directory with --output-dir');
-  }
   await cli.terminal.write(texts.map(({ text }) => text).join('---\n'));
 }
 

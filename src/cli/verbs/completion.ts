@@ -37,10 +37,7 @@ function positions(entries: readonly (Verb | VerbGroup)[], shared: readonly Verb
   return [here, ...below];
 }
 
-interface Suggestions {
-  readonly texts: readonly string[];
-  readonly live: readonly LiveList[];
-}
+type Suggestions = Readonly<{ texts: readonly string[]; live: readonly LiveList[] }>;
 
 function suggestionsFor({ choices = [], suggestions = choices }: Pick<VerbArgument & VerbOption, 'choices' | 'suggestions'>): Suggestions {
   return typeof suggestions === 'string' ? { texts: [], live: [suggestions] } : { texts: suggestions, live: [] };
@@ -52,9 +49,7 @@ function flagsOf({ flags }: VerbOption): readonly string[] {
   return [short, long].filter((flag) => flag !== undefined && flag !== null);
 }
 
-function takesValue({ flags }: VerbOption): boolean {
-  return flags.includes('<');
-}
+const takesValue = ({ flags }: VerbOption): boolean => flags.includes('<');
 
 /** Completions without a service. */
 const FALLBACK: Readonly<Record<LiveList, readonly string[]>> = {
@@ -178,6 +173,4 @@ function fishCondition({ path }: Position, all: readonly Position[]): string {
   return [...seen, ...(below.length === 0 ? [] : [`not __fish_seen_subcommand_from ${below.join(' ')}`])].join('; and ');
 }
 
-function quote(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-}
+const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;

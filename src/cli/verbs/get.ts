@@ -18,10 +18,7 @@ export async function runGet(cli: Cli, options: OutputOptions & { readonly watch
   const first = await listing.read(cli, client);
   checkNames(listing, first, names);
   if (first.items.length === 0) terminal.note(listing.empty);
-  if (options.watch !== true) {
-    await terminal.write(await rowsText(terminal, output, select(first, names)));
-    return;
-  }
+  if (options.watch !== true) return await terminal.write(await rowsText(terminal, output, select(first, names)));
   const watch = createWatch(terminal, output);
   for (let rows = first; ; rows = await listing.read(cli, client)) {
     await watch(select(rows, names));
@@ -29,10 +26,7 @@ export async function runGet(cli: Cli, options: OutputOptions & { readonly watch
   }
 }
 
-interface Targets {
-  readonly listing: Listing;
-  readonly names: readonly string[];
-}
+type Targets = Readonly<{ listing: Listing; names: readonly string[] }>;
 
 /** `slots`, `slot primary embed`, or `slot/primary slot/embed`. */
 function parseTargets(words: readonly string[]): Targets {
@@ -90,7 +84,6 @@ export function createWatch(terminal: Terminal, output: Output): (rows: Rows) =>
 function fingerprint({ columns }: Rows, { value, marks }: Row, output: Output): string {
   if (output === 'name') return '';
   if (output === 'json' || output === 'yaml') return JSON.stringify(value);
-  return JSON.stringify(
-    marks.filter((_mark, index) => columns[index]?.moves !== true && (output === 'wide' || columns[index]?.wide !== true)),
-  );
+  const counts = columns.map(({ moves, wide }) => moves !== true && (output === 'wide' || wide !== true));
+  return JSON.stringify(marks.filter((_mark, index) => counts[index]));
 }

@@ -4,7 +4,7 @@ import type { Client } from '../connect/client.ts';
 import { ageText, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
 import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 import type { Cli } from '../verb.ts';
-import { modelRows } from './model-catalogue.ts';
+import { isKnown, modelRows } from './model-catalogue.ts';
 
 export interface Listing {
   /** Singular: `slot`. */
@@ -27,7 +27,9 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
         client.request('GET', '/api/status', 'status'),
       ]);
       const traffic = new Map(status.slots.map((slot) => [slot.name, slot]));
-      const columns = slotColumns(cli, traffic).filter(({ title }) => title !== REPLICAS || slots.some(hasReplicas));
+      const columns = slotColumns(cli, traffic).filter(
+        ({ title }) => title !== REPLICAS || slots.some(({ status }) => isKnown(status.replicas)),
+      );
       return toRows({ key: 'slots', items: slots, columns, nameOf: ({ name }) => name });
     },
   },
@@ -103,9 +105,7 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
   },
 };
 
-function messageCell(message: string): string {
-  return message === '' ? '' : cellText(message);
-}
+const messageCell = (message: string): string => (message === '' ? '' : cellText(message));
 
 /** An older service does not report which backends the machine can run. */
 function usableBackends({ available, backends, availability }: Answer<'providers'>['providers'][number]): string {
@@ -113,21 +113,12 @@ function usableBackends({ available, backends, availability }: Answer<'providers
   return available ? availability.flatMap((each) => (each.available ? [each.backend] : [])).join(',') : '-';
 }
 
-function isKnown(value: number | null | undefined): value is number {
-  return typeof value === 'number';
-}
-
 /** Shown only if the service reports replicas, as it does in a cluster. */
 const REPLICAS = 'REPLICAS';
 
-function hasReplicas({ status }: SlotAnswer): boolean {
-  return status.replicas !== null && status.replicas !== undefined;
-}
-
 /** `1/3`: ready and wanted replicas. */
-function replicasText({ status, spec }: SlotAnswer): string {
-  const { replicas } = status;
-  if (replicas === null || replicas === undefined) return '-';
+function replicasText({ status: { replicas }, spec }: SlotAnswer): string {
+  if (!isKnown(replicas)) return '-';
   const wanted = spec?.['replicas'];
   return `${replicas.ready}/${typeof wanted === 'number' ? wanted : replicas.present}`;
 }
@@ -136,15 +127,13 @@ type SlotTraffic = Answer<'status'>['slots'][number];
 type Traffic = ReadonlyMap<string, SlotTraffic>;
 
 /** `1`, or `1 (3/20)`: one request in flight, of which 3 of 20 steps are done. */
-function busyText(traffic: SlotTraffic | undefined): string {
-  const { in_flight: busy = 0, progress } = traffic ?? {};
-  return progress === null || progress === undefined ? String(busy) : `${busy} (${progress.done}/${progress.total})`;
+function busyText({ in_flight: busy = 0, progress }: Partial<SlotTraffic> = {}): string {
+  return isKnown(progress) ? `${busy} (${progress.done}/${progress.total})` : String(busy);
 }
 
 /** Changes with each tenth of an image, not with each step, for `--watch`. */
-function busyStep(traffic: SlotTraffic | undefined): string {
-  const { in_flight: busy = 0, progress } = traffic ?? {};
-  return progress === null || progress === undefined ? String(busy) : `${busy} ${Math.floor((10 * progress.done) / progress.total)}`;
+function busyStep({ in_flight: busy = 0, progress }: Partial<SlotTraffic> = {}): string {
+  return isKnown(progress) ? `${busy} ${Math.floor((10 * progress.done) / progress.total)}` : String(busy);
 }
 
 function slotColumns({ terminal, now }: Cli, traffic: Traffic): readonly Column<SlotAnswer>[] {

@@ -16,9 +16,9 @@ export interface ModelListOptions extends OutputOptions {
 export async function runModelList(cli: Cli, options: ModelListOptions): Promise<void> {
   const client = await cli.connect(options);
   const { models } = await client.request('GET', '/api/models', 'models');
-  const asked = models
-    .filter((model) => options.kind === undefined || model.kind === options.kind)
-    .filter((model) => options.present !== true || model.present);
+  const asked = models.filter(
+    ({ kind, present }) => (options.kind === undefined || kind === options.kind) && (options.present !== true || present),
+  );
   const shown = asked.filter((model) => options.all === true || model.selectable || model.present || model.kind === null);
   if (shown.length === 0) cli.terminal.note('No models found');
   await cli.terminal.write(await rowsText(cli.terminal, options.output, modelRows(shown)));
@@ -98,11 +98,8 @@ function presenceText({ id, present, selectable, size_bytes: size }: Detail): st
 }
 
 function needsText({ min_memory_bytes: memory, min_vram_bytes: vram }: Detail): string {
-  const parts = [
-    ...(isKnown(memory) ? [`at least ${sizeText(memory)} of memory`] : []),
-    ...(isKnown(vram) && vram > 0 ? [`${sizeText(vram)} of a GPU`] : []),
-  ];
-  return parts.join(', ');
+  const host = isKnown(memory) ? `at least ${sizeText(memory)} of memory` : undefined;
+  return [host, isKnown(vram) && vram > 0 ? `${sizeText(vram)} of a GPU` : undefined].filter(isKnown).join(', ');
 }
 
 /** `30.5 B; 128 experts, 8 for each token; stored as Q4_K_M`. */
@@ -135,10 +132,6 @@ function checkedText({ verified, files }: Detail): string | undefined {
   return `no: the catalogue was published without downloading it. A download must match ${hashes}`;
 }
 
-function countText(count: number | null | undefined): string {
-  return isKnown(count) ? String(count) : '-';
-}
+const countText = (count: number | null | undefined): string => (isKnown(count) ? String(count) : '-');
 
-function isKnown<T>(value: T | null | undefined): value is T {
-  return value !== null && value !== undefined;
-}
+export const isKnown = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;

@@ -10,7 +10,7 @@ import { mountsOf } from '../../models/decide/workflows-mount.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
 import { createModelSources } from '../../models/model-sources.ts';
 import { createDiskRoom } from '../../models/download/disk-room.ts';
-import { fetchModel, type FetchedModel } from '../../models/download/fetch-model.ts';
+import { fetchModel } from '../../models/download/fetch-model.ts';
 import { UNLIMITED } from '../../platform/throttle.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
@@ -70,11 +70,18 @@ async function fetchIntoStore({ terminal, env }: Cli, { store }: ModelFetchOptio
   const limits = { connections: CONNECTIONS, throttle: UNLIMITED, room: createDiskRoom() };
   const onProgress = (progress: Progress): void => terminal.progress(progressOf(progress));
   const mounts = mountsOf(env['SVC_WORKFLOWS_CONFIG_MAP']);
-  const source = { root, formats: MODEL_FORMATS, mounts, id, catalogue, sources, writer: writerName(), onProgress, limits };
-  const result = await fetchModel(source, stopOnSignal());
+  // The host name is the pod's name in a cluster, and survives a restart; the process id distinguishes runs.
+  const writer = `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
+  const source = { root, formats: MODEL_FORMATS, mounts, id, catalogue, sources, writer, onProgress, limits };
+  const stop = new AbortController();
+  // PID 1 of a container ignores signals that it does not handle.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
+  const result = await fetchModel(source, stop.signal);
   terminal.endProgress();
   if (!result.ok) throw new FetchFailure(result.failure);
-  terminal.line(`model/${id} ${describe(result.value)}`);
+  const { file, sizeBytes, fetched, verified } = result.value;
+  const check = verified === 'content' ? 'its checksum matches the catalogue' : 'it is complete and readable';
+  terminal.line(`model/${id} ${fetched ? 'fetched' : 'present'}: "${file}", ${sizeText(sizeBytes)}; ${check}`);
 }
 
 /** Throws for an invalid pin: a fallback could start the wrong model. */
@@ -85,28 +92,11 @@ function readGivenPin(text: string | undefined): Pin | undefined {
   throw new CliFailure(`Invalid pin in the variable "${PIN_VARIABLE}": correct or unset it`);
 }
 
-function describe({ file, sizeBytes, fetched, verified }: FetchedModel): string {
-  const check = verified === 'content' ? 'its checksum matches the catalogue' : 'it is complete and readable';
-  return `${fetched ? 'fetched' : 'present'}: "${file}", ${sizeText(sizeBytes)}; ${check}`;
-}
-
 /** A pipe gets a line per ten percent, or per gibibyte if the size is unknown. */
 function progressOf({ what, doneBytes, totalBytes }: Progress) {
   const share = shareOf(doneBytes, totalBytes);
   const step = Math.floor(share === undefined ? doneBytes / 2 ** 30 : 10 * share);
   return { text: `${what}: ${transferText(doneBytes, totalBytes)}`, step: `${what} ${step}`, share };
-}
-
-/** The host name is the pod's name in a cluster, and survives a restart; the process id distinguishes runs. */
-function writerName(): string {
-  return `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9-]/g, '-');
-}
-
-/** PID 1 of a container ignores signals that it does not handle. */
-function stopOnSignal(): AbortSignal {
-  const stop = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
-  return stop.signal;
 }
 
 async function writeTerminationMessage(message: string, named: string | undefined): Promise<void> {

@@ -22,10 +22,7 @@ export async function runModelPull(cli: Cli, options: PullOptions, name: string)
   const { id, body } = requestOf(options, name);
   const client = await cli.connect(options);
   await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, 'anything', { body });
-  if (!options.wait) {
-    cli.terminal.line(`model/${id} pulling; watch it with "svcctl get pulls"`);
-    return;
-  }
+  if (!options.wait) return cli.terminal.line(`model/${id} pulling; watch it with "svcctl get pulls"`);
   await untilPulled(cli, client, id);
   cli.terminal.line(`model/${id} present`);
 }

@@ -31,7 +31,8 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
-  ignoreOutputErrors();
+  // Errors of the output end other verbs; a service whose terminal was closed still has to stop its slots.
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
   const stop = stopSignal();
   const started = await createService({
     settings,
@@ -47,7 +48,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const inCluster = service.runtime === 'kube';
   const exposure = describeExposure({ isLocal: service.isLocal, authEnabled: settings.SVC_AUTH_ENABLED, inCluster });
   // The chart of a cluster trusts no proxy without a secret.
-  const ofHost = inCluster ? [] : [forgeryText(settings), describeRecording(settings)];
+  const ofHost = inCluster ? [] : warningsOf(settings);
   const warnings = [exposure, ...ofHost].filter((warning) => warning !== undefined);
   if (checkout) process.stdout.write(welcome(service, settings, version, warnings));
   else {
@@ -86,19 +87,11 @@ function stopSignal(): Promise<void> {
   });
 }
 
-/** Errors of the output end other verbs; a service whose terminal was closed still has to stop its slots. */
-function ignoreOutputErrors(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
-}
-
-function forgeryText(settings: Settings): string | undefined {
+function warningsOf(settings: Settings): readonly (string | undefined)[] {
   const forgery = describeForgery(settings);
-  return forgery === undefined ? undefined : `${forgery.found}. ${forgery.fix}`;
-}
-
-function describeRecording({ SVC_HARDWARE_FILE: file }: Settings): string | undefined {
-  if (file === undefined) return undefined;
-  return `SVC_HARDWARE_FILE is set: the service uses the hardware in "${file}", not the hardware of this machine`;
+  const file = settings.SVC_HARDWARE_FILE;
+  const recording = `SVC_HARDWARE_FILE is set: the service uses the hardware in "${file}", not the hardware of this machine`;
+  return [forgery && `${forgery.found}. ${forgery.fix}`, file === undefined ? undefined : recording];
 }
 
 function welcome(service: Service, settings: Settings, version: string, warnings: readonly string[]): string {

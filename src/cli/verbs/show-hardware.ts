@@ -4,7 +4,6 @@ import { viewHardware } from '../../api/manage/decide/inventory-view.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
 import type { Answer } from '../connect/api-answers.ts';
-import type { ServiceOptions } from '../connect/service-options.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, sizeText, type Column, type Output, type OutputOptions } from '../output/output.ts';
 import type { Cli } from '../verb.ts';
@@ -18,13 +17,12 @@ export async function runHardware(cli: Cli, options: OutputOptions & { readonly 
     await cli.terminal.write(`${JSON.stringify(recording, undefined, 1)}\n`);
     return EXIT.done;
   }
-  const answer = options.file === undefined ? await askService(cli, options) : await readFile(path.resolve(options.file));
+  const answer =
+    options.file === undefined
+      ? await (await cli.connect(options)).request('GET', '/api/hardware', 'hardware')
+      : await readFile(path.resolve(options.file));
   await cli.terminal.write((await dataText(options.output, answer)) ?? (await hardwareText(cli, options.output, answer)));
   return EXIT.done;
-}
-
-async function askService(cli: Cli, options: ServiceOptions): Promise<HardwareAnswer> {
-  return (await cli.connect(options)).request('GET', '/api/hardware', 'hardware');
 }
 
 async function readFile(file: string): Promise<HardwareAnswer> {
@@ -38,12 +36,7 @@ async function readFile(file: string): Promise<HardwareAnswer> {
 async function hardwareText({ terminal }: Cli, output: Output, answer: HardwareAnswer): Promise<string> {
   const { recording, devices, devices_hidden: hidden, programs } = answer;
   const lines = [
-    ...(!recording
-      ? []
-      : [
-          ['recording', cellText(recording.file)],
-          ['about', cellText(recording.about)],
-        ]),
+    ...Object.entries(recording ? { recording: recording.file, about: recording.about } : {}).map(([name, text]) => [name, cellText(text)]),
     ['cpu', cpuText(answer)],
     ['memory', `${sizeText(answer.memory_total_bytes)}, ${sizeText(answer.memory_available_bytes)} available`],
     ...programs.map(({ provider, name, backends }) => [provider, `${cellText(name)}: ${backends.map(cellText).join(', ')}`]),

@@ -1,7 +1,4 @@
-/**
- * The verbs for slots: edits, logs, wait, explain and timeline. Edits change the desired state; `--wait` waits for the
- * controller.
- */
+/** The verbs for slots: edits of the desired state, logs, wait, explain and timeline. */
 import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 import type { SlotAnswer } from '../connect/api-answers.ts';
 import { slotPath } from '../connect/client.ts';
@@ -78,9 +75,8 @@ export async function runDelete(cli: Cli, options: EditOptions, ...names: string
     cli.terminal.line(`slot/${name} deleted`);
   }
   if (options.wait !== true) return;
-  for (const { name } of slots) {
+  for (const { name } of slots)
     await waitForSlot(cli, client, { name, goal: { kind: 'deleted' }, deadline: deadlineOf(cli, options.timeout) });
-  }
 }
 
 interface Edit {

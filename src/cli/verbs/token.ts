@@ -6,6 +6,7 @@
 import path from 'node:path';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
+import { viewToken } from '../../api/manage/token-routes.ts';
 import type { SharedText, SharedTokenText } from '../../auth/ports.ts';
 import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
 import { createTokenStore, readTokenUse } from '../../auth/token-store.ts';
@@ -46,13 +47,12 @@ export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<
 export async function runTokenList(cli: Cli, options: TokenSecretOptions & OutputOptions): Promise<void> {
   const items = (await asksService(options, cli.env))
     ? (await (await cli.connect(options)).request('GET', '/api/auth/tokens', 'tokens')).tokens
-    : await listItself(cli, options);
+    : (await open(cli, options)).tokens.list().map(viewToken);
   await cli.terminal.write(
     await listText(cli.terminal, options.output, { key: 'tokens', items, columns: COLUMNS, nameOf: ({ id }) => id }),
   );
-  if (items.length === 0 && options.output === 'table') {
+  if (items.length === 0 && options.output === 'table')
     cli.terminal.note('No tokens found; create one with "svcctl token create --label NAME"');
-  }
 }
 
 export async function runTokenRevoke(cli: Cli, options: TokenSecretOptions, ...ids: string[]): Promise<void> {
@@ -81,13 +81,8 @@ async function asksService(options: ServiceOptions, env: Cli['env']): Promise<bo
   return options.server !== undefined || (env['SVCCTL_SERVER'] ?? '') !== '';
 }
 
-interface Opened {
-  readonly tokens: TokenManager;
-  /** Hint of failures. */
-  readonly hint: string;
-}
-
-async function open(cli: Cli, options: TokenSecretOptions): Promise<Opened> {
+/** `hint`: of failures. */
+async function open(cli: Cli, options: TokenSecretOptions): Promise<{ readonly tokens: TokenManager; readonly hint: string }> {
   const { env, now, terminal } = cli;
   const log = { warn: (_fields: unknown, message: string) => void terminal.note(message) };
   if (targetsCluster(options, env)) {
@@ -107,15 +102,6 @@ async function createItself(cli: Cli, options: CreateOptions): Promise<Answer<'c
   if (!created.ok) throw new CliFailure(created.message, { hint });
   const { createdAt, ...rest } = created.value;
   return { ...rest, created_at: createdAt };
-}
-
-async function listItself(cli: Cli, options: TokenSecretOptions): Promise<readonly Listed[]> {
-  const { tokens } = await open(cli, options);
-  return tokens.list().map(({ createdAt, lastUsedAt, ...rest }) => ({
-    ...rest,
-    created_at: createdAt,
-    last_used_at: lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString(),
-  }));
 }
 
 async function revokeItself(cli: Cli, options: TokenSecretOptions, id: string): Promise<void> {

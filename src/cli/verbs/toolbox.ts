@@ -1,11 +1,12 @@
 /** `svcctl toolbox list|build|pull|verify`. Uses the files and the podman of this machine, not the service. */
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { readRegularFile } from '../../files/regular-file.ts';
 import { checkToolboxFile, createToolboxSource, referenceOf } from '../../files/toolbox-manifest.ts';
-import { writeFileAtomically } from '../../files/write-file.ts';
+import { ifThere, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
@@ -75,11 +76,8 @@ export async function runToolboxBuild(
   provider: string,
   backend?: string,
 ): Promise<void> {
-  const plan = planBuild(
-    PROVIDERS,
-    kindOf(provider),
-    BACKENDS.find((each) => each === backend),
-  );
+  const chosen = BACKENDS.find((each) => each === backend);
+  const plan = planBuild(PROVIDERS, kindOf(provider), chosen);
   if (typeof plan === 'string') throw new CliFailure(plan, { exitCode: EXIT.usage });
   const file = ownFile(cli, options);
   const problems = (await checkToolboxFile(file)) ?? [];
@@ -92,10 +90,7 @@ export async function runToolboxBuild(
     await runPodman(cli, buildCommand(plan, { own: options.buildArg ?? [], context, idFile }));
     const id = parseImageId(await readFile(idFile, 'utf8'));
     if (id === undefined) throw new CliFailure('podman did not report the id of the image');
-    const before = await readRegularFile(file).catch((error: unknown) => {
-      if (codeOf(error) === 'ENOENT') return '';
-      throw error;
-    });
+    const before = (await ifThere(readRegularFile(file))) ?? '';
     const text = plan.entries.reduce((all, [kind, each]) => withPin(all, kind, each, { image: plan.image, by: 'id', sha256: id }), before);
     await writeFileAtomically(file, text, { mode: FILE_MODE });
     await cli.terminal.write(`Built "${plan.image}" and pinned it in "${file}"\n`);
@@ -141,16 +136,11 @@ async function imageIdOf({ env }: Cli, reference: string): Promise<string | unde
 
 /** The output of podman goes to the terminal. */
 async function runPodman({ env }: Cli, args: readonly string[]): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const child = spawn('podman', args, { env, stdio: ['ignore', 'inherit', 'inherit'] });
-    child.once('error', (error) => reject(codeOf(error) === 'ENOENT' ? noPodman() : error));
-    child.once('close', (code) => {
-      if (code === 0) resolve();
-      else reject(new CliFailure(`"podman ${args[0]}" failed with exit code ${code}`));
-    });
+  const child = spawn('podman', args, { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const [code] = await once(child, 'close').catch((error: unknown) => {
+    throw codeOf(error) === 'ENOENT' ? noPodman() : error;
   });
+  if (code !== 0) throw new CliFailure(`"podman ${args[0]}" failed with exit code ${code}`);
 }
 
-function noPodman(): CliFailure {
-  return new CliFailure('"podman" not found on the PATH', { hint: 'Install podman' });
-}
+const noPodman = (): CliFailure => new CliFailure('"podman" not found on the PATH', { hint: 'Install podman' });

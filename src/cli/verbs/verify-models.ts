@@ -5,16 +5,9 @@ import type { Catalogue } from '../../models/catalogue/catalogue.ts';
 import { namedModel } from '../../models/decide/foreign-models.ts';
 import { FOREIGN_TOOLS, type ForeignTool } from '../../models/decide/parse-model-name.ts';
 import { readHubAccess } from '../../models/hub/hub-access.ts';
-import {
-  findForeignModels,
-  foreignDirectories,
-  importModel,
-  type FoundModel,
-  type ImportedModel,
-} from '../../models/import/import-model.ts';
-import { filesOf, verifyModelFiles } from '../../models/model-files.ts';
+import { findForeignModels, foreignDirectories, importModel, type FoundModel } from '../../models/import/import-model.ts';
+import { filesOf, findLeftovers, forgetLostModels, removeLeftovers, verifyModelFiles } from '../../models/model-files.ts';
 import { createModelSources, createPins } from '../../models/model-sources.ts';
-import { findLeftovers, forgetLostModels, removeLeftovers } from '../../models/prune-store.ts';
 import { createModelStore } from '../../models/store.ts';
 import { MODEL_FORMATS } from '../../providers/registry.ts';
 import { ModelId } from '../../schema/words/names.ts';
@@ -34,9 +27,7 @@ export function storeRoot({ env }: Pick<Cli, 'env'>, { store }: StoreOptions): s
   return path.resolve(store ?? env['SVC_MODELS_DIR'] ?? path.join(stateDirOf(env), 'models'));
 }
 
-export function parseModelId(name: string): ModelId {
-  return ModelId.parse(checkedModelId(name));
-}
+export const parseModelId = (name: string): ModelId => ModelId.parse(checkedModelId(name));
 
 /** Invalid entries of "models.toml" are reported and skipped. */
 export async function catalogueOf({ env, terminal }: Pick<Cli, 'env' | 'terminal'>): Promise<Catalogue> {
@@ -101,10 +92,8 @@ export interface ImportVerbOptions extends StoreOptions {
 export async function runImport(cli: Cli, options: ImportVerbOptions, ...files: string[]): Promise<void> {
   const root = storeRoot(cli, options);
   const found = files.length > 0 ? await Promise.all(files.map(findNamed)) : await findAll(cli, options);
-  if (found.length === 0)
-    throw new CliFailure('No models of other tools found', {
-      hint: 'Name GGUF files, or the model directory of a tool with --from TOOL --directory PATH',
-    });
+  const hint = 'Name GGUF files, or the model directory of a tool with --from TOOL --directory PATH';
+  if (found.length === 0) throw new CliFailure('No models of other tools found', { hint });
   const pins = createPins(root);
   const { signal } = new AbortController();
   let failures = 0;
@@ -117,7 +106,8 @@ export async function runImport(cli: Cli, options: ImportVerbOptions, ...files: 
     const imported = await importModel({ root, pins, formats: MODEL_FORMATS, onFile }, model, signal);
     cli.terminal.endProgress();
     if (imported.ok) {
-      cli.terminal.line(describe(imported.value));
+      const { id, how, sizeBytes } = imported.value;
+      cli.terminal.line(`model/${id} ${how === 'present' ? 'already present' : `imported by ${how}`}, ${sizeText(sizeBytes)}`);
       continue;
     }
     failures += 1;
@@ -126,17 +116,9 @@ export async function runImport(cli: Cli, options: ImportVerbOptions, ...files: 
   if (failures > 0) throw new CliFailure(`${failures} of ${found.length} models could not be imported`);
 }
 
-function describe({ id, how, sizeBytes }: ImportedModel): string {
-  return `model/${id} ${how === 'present' ? 'already present' : `imported by ${how}`}, ${sizeText(sizeBytes)}`;
-}
-
 async function findNamed(file: string): Promise<FoundModel> {
   const full = path.resolve(file);
-  const isFile = await stat(full).then(
-    (facts) => facts.isFile(),
-    () => false,
-  );
-  if (!isFile) throw usageFailure(`"${full}" is not a file`);
+  if ((await stat(full).catch(() => undefined))?.isFile() !== true) throw usageFailure(`"${full}" is not a file`);
   const root = path.dirname(full);
   const model = namedModel(path.basename(full), await readdir(root));
   if (model === undefined)

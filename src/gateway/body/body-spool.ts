@@ -143,8 +143,7 @@ function startFlow(spool: Pick<BodySpool, 'read'>, sink: SpoolFlowSink) {
       if (isStopped || bytes === undefined) return;
       if (bytes.length === 0) {
         isDone = true;
-        sink.end();
-        return;
+        return sink.end();
       }
       at += bytes.length;
       if (!sink.write(bytes)) await new Promise<void>((resolve) => (resume = resolve));

@@ -18,11 +18,7 @@ export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRoutin
   readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
-interface FoundString {
-  readonly tag: Exclude<JsonTag, 'model'>;
-  readonly from: number;
-  readonly to: number;
-}
+type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model'>; from: number; to: number }>;
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
@@ -80,8 +76,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   onString(tag: JsonTag, from: number, to: number): void {
     if (tag === 'model') {
       const bytes = to - from - 2;
-      this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
-      return;
+      return this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
     }
     const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);

@@ -53,10 +53,7 @@ export class MultipartScanner implements BodyScan {
       const joined = Math.min(chunk.length, this.#place === 'head' ? HEAD_LIMIT : this.#delimiter.length);
       const bytes = Buffer.concat([pending, chunk.subarray(0, joined)]);
       const used = this.#run(bytes);
-      if (joined === chunk.length) {
-        this.#keep(bytes, used);
-        return;
-      }
+      if (joined === chunk.length) return this.#keep(bytes, used);
       this.#offset += used;
       this.#pending = EMPTY;
       rest = chunk.subarray(used - pending.length);
@@ -101,9 +98,8 @@ export class MultipartScanner implements BodyScan {
   #start(bytes: Buffer, at: number): number {
     const first = this.#delimiter.subarray(2);
     const seen = bytes.subarray(at, at + first.length);
-    if (!first.subarray(0, seen.length).equals(seen)) {
+    if (!first.subarray(0, seen.length).equals(seen))
       return this.#fail('The multipart body does not begin with the boundary of the header "Content-Type"', at);
-    }
     if (seen.length < first.length) return at;
     this.#place = 'after-boundary';
     return at + first.length;
@@ -190,6 +186,4 @@ export class MultipartScanner implements BodyScan {
   }
 }
 
-function isInvalid({ status }: BodyScan): boolean {
-  return status === 'invalid';
-}
+const isInvalid = ({ status }: BodyScan): boolean => status === 'invalid';

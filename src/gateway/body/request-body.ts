@@ -112,18 +112,13 @@ export class RequestBody implements EditableBody {
   /** Sends what was read and lets the rest flow. From here on, only a body that is kept can be sent again. */
   flowTo(connection: UpstreamConnection): void {
     const writer = new BodyWriter(connection, this.#chunked, this.#memory);
-    if (this.#kept.isOnDisk) {
-      this.#kept.flowTo(
+    if (this.#kept.isOnDisk)
+      return this.#kept.flowTo(
         (bytes) => this.#passOn(writer, bytes),
         () => writer.end(),
       );
-      return;
-    }
     for (const chunk of this.chunks) writer.write(chunk);
-    if (this.whole) {
-      writer.end();
-      return;
-    }
+    if (this.whole) return writer.end();
     this.#writer = writer;
     this.#kept.clearMemory();
     writer.freeWritten();
@@ -192,8 +187,7 @@ export class RequestBody implements EditableBody {
       if (readsAll && !(this.#feed(chunk) && (!this.#isAll() || this.#checkEnd()))) return;
       this.#memory.add(chunk);
       if (!this.#passOn(this.#writer, chunk)) this.#request.req.pause();
-      this.#writer.freeWritten();
-      return;
+      return this.#writer.freeWritten();
     }
     if (!this.#kept.add(chunk)) return;
     this.#events.onProgress();

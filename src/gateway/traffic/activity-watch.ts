@@ -1,7 +1,4 @@
-/**
- * Asks for a pass when the first or last request of a workload changed `idle` or `serving`. This happens hundreds of
- * times per second under load, so it is judged after a while.
- */
+/** Asks for a pass when `idle` or `serving` has changed, after a while: under load that happens very often. */
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -15,12 +12,7 @@ interface ActivityWatchDeps {
   readonly wakeWithin: (ms: number) => void;
 }
 
-/**
- * - `shown`: the board shows it already.
- * - `wait`: the board shows a slot as serving whose requests are so short that none may be in flight at the moment.
- *   Judge again.
- * - `news`: a pass is needed.
- */
+/** `shown`: by the board. `wait`: requests of a serving slot may be so short that none is in flight; judge again. */
 export type ActivityVerdict = 'shown' | 'wait' | 'news';
 
 interface SlotActivity {

@@ -78,10 +78,7 @@ export class ParkedRequest implements Waiter {
     const before = this.#failed.find(({ target }) => isSameTarget(target, hold))?.tries ?? 0;
     const tries = accepted ? before + 1 : before;
     if (accepted && before === 0) this.#deaths += 1;
-    if (this.#deaths > RESENDS || tries > RESENDS) {
-      this.#events.fail('upstream.failed', message);
-      return;
-    }
+    if (this.#deaths > RESENDS || tries > RESENDS) return this.#events.fail('upstream.failed', message);
     this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, tries }];
     this.#deps.traffic.noteFailure();
     if (!this.park(hold.slot)) return;

@@ -95,9 +95,8 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
       const leftMs = deadline - now();
       if (leftMs <= 0) return refusal('slot.loading', lateness(key, timeoutMs, board.current()));
       const queue = queues.get(key) ?? new Set<Parked>();
-      if (!again && queue.size >= limit) {
+      if (!again && queue.size >= limit)
         return refusal('slot.queue_full', `${describe(key)} has ${limit} waiting requests already ("SVC_PARK_LIMIT"): try again later`);
-      }
       queues.set(key, queue);
       const expire = (): void => {
         if (dequeue(key, queue, parked)) waiter.fail('slot.loading', lateness(key, timeoutMs, board.current()));
@@ -157,10 +156,6 @@ function lateness(key: QueueKey, timeoutMs: number, { slots }: RoutedView): stri
   return `${describe(key)} did not become ready within ${timeoutMs / 1000} s ("SVC_PARK_TIMEOUT"): ${because}try again later`;
 }
 
-function refusal(code: ErrorCode, message: string): Refusal {
-  return { kind: 'refuse', code, message };
-}
+const refusal = (code: ErrorCode, message: string): Refusal => ({ kind: 'refuse', code, message });
 
-function describe(key: QueueKey): string {
-  return key === undefined ? 'The service' : `Slot "${key}"`;
-}
+const describe = (key: QueueKey): string => (key === undefined ? 'The service' : `Slot "${key}"`);

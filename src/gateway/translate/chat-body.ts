@@ -104,10 +104,7 @@ async function insertImages(body: EditableBody, { urls, fetchImage, events, sett
   const pieces = await inlineImages(Buffer.concat(body.chunks), urls, (url) => fetchImage(url, { signal: fetching.signal, onBytes }));
   fetching.abort();
   if (body.isReleased) return;
-  if ('message' in pieces) {
-    events.fail('request.invalid', pieces.message, pieces.param);
-    return;
-  }
+  if ('message' in pieces) return events.fail('request.invalid', pieces.message, pieces.param);
   body.replace(pieces);
   const limit = bodyLimitOf({}, settings);
   if (body.received > limit.wholeBytes) events.fail(...bodyTooLarge(limit));

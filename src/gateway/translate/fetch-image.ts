@@ -39,9 +39,9 @@ const SPECIAL_V4 = [
   ...'0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24'.split(' '),
   ...'192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'.split(' '),
 ];
-/** Only this is global unicast (RFC 4291), */
+/** Only this is global unicast (RFC 4291), except protocols, tunnels to IPv4, and documentation. */
 const GLOBAL_V6 = ['2000::/3'];
-/** Except protocols, tunnels to IPv4, documentation: https://www.iana.org/assignments/iana-ipv6-special-registry. */
+/** https://www.iana.org/assignments/iana-ipv6-special-registry */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
 const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
@@ -106,10 +106,8 @@ export function createImageFetcher(options: ImageFetcherOptions): FetchImage {
       return type === undefined ? { ok: false, why: 'it is no PNG, JPEG, GIF, WebP or BMP image' } : { ok: true, type, bytes };
     } catch (error) {
       if (error instanceof Refused) return { ok: false, why: messageOf(error) };
-      return {
-        ok: false,
-        why: limited.aborted ? `it takes more than ${FETCH_MS / 1000} s` : `the connection failed (${codeOf(error) || 'no reason'})`,
-      };
+      if (limited.aborted) return { ok: false, why: `it takes more than ${FETCH_MS / 1000} s` };
+      return { ok: false, why: `the connection failed (${codeOf(error) || 'no reason'})` };
     }
   };
 }
@@ -128,10 +126,7 @@ async function collect(answer: IncomingMessage, limitBytes: number, onBytes: (by
   return Buffer.concat(pieces);
 }
 
-async function addressesOf(name: string): Promise<readonly string[]> {
-  const found = await lookup(name, { all: true });
-  return found.map(({ address }) => address);
-}
+const addressesOf = async (name: string): Promise<readonly string[]> => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /** Returns whether an address is public. Addresses of this machine are not: its own services may trust them. */
 export function createAddressCheck(ownAddresses: () => readonly string[] = addressesOfInterfaces): IsPublicAddress {

@@ -53,10 +53,8 @@ export class SpeechBody extends JsonBody {
     if (this.#isChecked || this.status === 'invalid') return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#limit * LONGEST_CHARACTER_BYTES + OTHER_FIELDS_BYTES) {
-      this.#check({
-        problem: { message: `"input" is too long: send at most ${this.#limit} characters ("SVC_SPEECH_LIMIT")`, param: 'input' },
-      });
-      return;
+      const message = `"input" is too long: send at most ${this.#limit} characters ("SVC_SPEECH_LIMIT")`;
+      return this.#check({ problem: { message, param: 'input' } });
     }
     this.#chunks.push(chunk);
     if (this.status === 'done') this.#check(checkSpeech(Buffer.concat(this.#chunks).toString('utf8'), this.#limit));
@@ -100,9 +98,8 @@ export class SpeechBody extends JsonBody {
     // Without a recording, the server says itself that it needs one. The client may have left meanwhile.
     if (voice === undefined || body.isReleased) return undefined;
     const pieces = insertRecording(Buffer.concat(body.chunks), voice);
-    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received)) {
+    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received))
       return refuse('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
-    }
     body.replace(pieces);
     this.#isInserted = true;
     return undefined;

@@ -68,13 +68,8 @@ export async function readTranslatableBody(
 ): Promise<TranslatableBody | BodyRefusal | undefined> {
   const read: ReadBody = (from, bytes) => body.read(from, bytes);
   if (body.parts !== undefined) return await readForm(read, body.parts);
-  if (body.received > maxJsonBytes) {
-    return {
-      kind: 'refuse',
-      code: 'request.too_large',
-      message: `The body has more than ${maxJsonBytes} bytes, the limit of this path: send a smaller one`,
-    };
-  }
+  const large = `The body has more than ${maxJsonBytes} bytes, the limit of this path: send a smaller one`;
+  if (body.received > maxJsonBytes) return { kind: 'refuse', code: 'request.too_large', message: large };
   const bytes = await readRange(read, 0, body.received);
   if (bytes === undefined) return undefined;
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');

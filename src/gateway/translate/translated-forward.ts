@@ -121,15 +121,12 @@ export class TranslatedForward implements Attempt {
       case 'answer': {
         const bytes = bufferOf(end.body);
         this.#answer.begin(end, bytes.length);
-        this.#complete(bytes);
-        return;
+        return this.#complete(bytes);
       }
       case 'written':
-        this.#complete(EMPTY);
-        return;
+        return this.#complete(EMPTY);
       case 'upstream-error':
-        this.#upstreamError(end.answer);
-        return;
+        return this.#upstreamError(end.answer);
       case 'refuse':
       case 'failed':
         // The translation itself has ended, so nothing is left to be cleaned up.
@@ -245,38 +242,26 @@ function leaveUpstream(deps: UpstreamCallDeps, { call, requests, settings, signa
   if (mustFinish === undefined) call?.destroy();
   if (mustFinish === undefined && requests.length === 0) return undefined;
   const withinMs = mustFinish === undefined ? LEAVE_MS : settings.SVC_FIRST_BYTE_TIMEOUT;
-  return finish(
-    mustFinish,
-    requests.values().map((request) => new UpstreamCall(request, deps)),
-    { signal, withinMs },
-  );
+  const others = requests.values().map((request) => new UpstreamCall(request, deps));
+  return finish(mustFinish, others, AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
 }
 
-async function finish(
-  mustFinish: UpstreamCall | undefined,
-  others: Iterable<UpstreamCall>,
-  { signal, withinMs }: { readonly signal: AbortSignal; readonly withinMs: number },
-): Promise<void> {
+async function finish(mustFinish: UpstreamCall | undefined, others: Iterable<UpstreamCall>, stop: AbortSignal): Promise<void> {
   let current = mustFinish;
-  let stop: (() => void) | undefined;
-  let isOver = false;
-  const stopped = new Promise<void>((resolve) => (stop = resolve));
+  const stopped = Promise.withResolvers<void>();
   const end = (): void => {
-    isOver = true;
     current?.destroy();
-    stop?.();
+    stopped.resolve();
   };
-  const timer = setTimeout(end, withinMs).unref();
-  signal.addEventListener('abort', end, { once: true });
-  if (signal.aborted) end();
-  if (current !== undefined) await Promise.race([stopped, readAll(current)]);
+  stop.addEventListener('abort', end, { once: true });
+  if (stop.aborted) end();
+  if (current !== undefined) await Promise.race([stopped.promise, readAll(current)]);
   for (const call of others) {
-    if (isOver) break;
+    if (stop.aborted) break;
     current = call;
-    await Promise.race([stopped, readAll(call, true)]);
+    await Promise.race([stopped.promise, readAll(call, true)]);
   }
-  clearTimeout(timer);
-  signal.removeEventListener('abort', end);
+  stop.removeEventListener('abort', end);
 }
 
 /** Never rejects: if the server is gone, or the request is malformed, nothing is left to be cancelled. */

@@ -61,10 +61,7 @@ export class Forward implements UpstreamEvents, Attempt {
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
     const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
-    if (requestBody.inMemory) {
-      connection.send(head, requestBody.chunks, requestBody.received);
-      return;
-    }
+    if (requestBody.inMemory) return connection.send(head, requestBody.chunks, requestBody.received);
     this.#flows = true;
     connection.write(head);
     if (connection.connected) requestBody.flowTo(connection);
@@ -125,10 +122,7 @@ export class Forward implements UpstreamEvents, Attempt {
     this.noteProgress();
     this.#request.hold.heard();
     this.#tail.add(bytes);
-    if (this.#collected !== undefined) {
-      this.#collect(this.#collected, bytes, last);
-      return;
-    }
+    if (this.#collected !== undefined) return this.#collect(this.#collected, bytes, last);
     if (bytes.length === 0 && !last) return;
     this.#begin();
     const { answer } = this.#request;

@@ -104,8 +104,7 @@ export class ResponseParser {
   #passCounted(chunk: Buffer, events: ResponseEvents): void {
     if (chunk.length < this.#left) {
       this.#left -= chunk.length;
-      events.onBody(chunk, false);
-      return;
+      return events.onBody(chunk, false);
     }
     const hasExtra = chunk.length > this.#left;
     this.state = 'done';
@@ -166,10 +165,7 @@ export class ResponseParser {
       return;
     }
     const size = /^([0-9a-fA-F]{1,12})[\t ]*(?:;.*)?$/.exec(line);
-    if (size === null) {
-      this.#break('a chunk has no size');
-      return;
-    }
+    if (size === null) return this.#break('a chunk has no size');
     this.#left = Number.parseInt(size[1] ?? '', 16);
     this.#chunkPlace = this.#left === 0 ? 'trailer' : 'data';
   }

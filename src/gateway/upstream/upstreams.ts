@@ -14,10 +14,7 @@ const SWEEP_MS = 500;
 /** Idle connections per endpoint, which bounds file descriptors on both sides. */
 const IDLE_LIMIT = 256;
 
-interface Pool {
-  readonly idle: UpstreamConnection[];
-  readonly events: PoolEvents;
-}
+type Pool = Readonly<{ idle: UpstreamConnection[]; events: PoolEvents }>;
 
 export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
@@ -35,10 +32,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
     const idle: UpstreamConnection[] = [];
     const events: PoolEvents = {
       onIdle(connection) {
-        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) {
-          connection.destroy();
-          return;
-        }
+        if (pools.get(key)?.idle !== idle || idle.length >= IDLE_LIMIT || idleMsOf(connection) <= 0) return connection.destroy();
         connection.idleSince = tick;
         idle.push(connection);
       },
@@ -87,14 +81,10 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   };
 }
 
-function closeStale(pool: Pool, now: number): void {
+function closeStale({ idle }: Pool, now: number): void {
   // Connections are reused last in, first out, so the stale ones are at the front.
-  let stale = 0;
-  for (const connection of pool.idle) {
-    if (now - connection.idleSince < idleMsOf(connection)) break;
-    stale += 1;
-  }
-  for (const connection of pool.idle.splice(0, stale)) connection.destroy();
+  const fresh = idle.findIndex((connection) => now - connection.idleSince < idleMsOf(connection));
+  for (const connection of idle.splice(0, fresh === -1 ? idle.length : fresh)) connection.destroy();
 }
 
 function idleMsOf(connection: UpstreamConnection): number {
@@ -108,6 +98,4 @@ function endpointKeys(view: RoutedView): ReadonlySet<string> {
   return keys;
 }
 
-function keyOf(endpoint: Endpoint): string {
-  return `${endpoint.host}:${endpoint.port}`;
-}
+const keyOf = (endpoint: Endpoint): string => `${endpoint.host}:${endpoint.port}`;

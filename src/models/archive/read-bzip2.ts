@@ -1,5 +1,5 @@
 /** Reads a bzip2 file piece by piece. Another thread decompresses it, no faster than it is read. */
-import { once } from 'node:events';
+import { on } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 /** One block of bzip2 takes less than 10 MB. */
@@ -14,33 +14,11 @@ export async function* readBzip2(file: string, maxBytes: number, signal: AbortSi
     workerData: task,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: HEAP_MB },
   });
-  const pieces: Uint8Array[] = [];
-  const news = new EventTarget();
-  let ended: { readonly error?: Error } | undefined;
-  const wake = (): boolean => news.dispatchEvent(new Event('news'));
-  worker.on('message', (piece: unknown) => {
-    if (piece instanceof Uint8Array) pieces.push(piece);
-    wake();
-  });
-  worker.on('error', (error) => {
-    ended ??= { error: error instanceof Error ? error : new Error(String(error)) };
-    wake();
-  });
-  worker.on('exit', () => {
-    ended ??= {};
-    wake();
-  });
   try {
-    for (;;) {
-      signal.throwIfAborted();
-      const piece = pieces.shift();
-      if (piece !== undefined) {
-        yield piece;
-        Atomics.sub(pending, PENDING, 1);
-        Atomics.notify(pending, PENDING, MAX_PENDING);
-      } else if (ended === undefined) await once(news, 'news', { signal });
-      else if (ended.error === undefined) return;
-      else throw ended.error;
+    for await (const [piece] of on(worker, 'message', { signal, close: ['exit'] })) {
+      if (piece instanceof Uint8Array) yield piece;
+      Atomics.sub(pending, PENDING, 1);
+      Atomics.notify(pending, PENDING, MAX_PENDING);
     }
   } finally {
     await worker.terminate();

@@ -72,8 +72,9 @@ async function unpackMembers(unpacking: Unpacking, signal: AbortSignal): Promise
   }
 }
 
-async function unpackMember(unpacking: Unpacking, { header, body }: ParsedTarEntry, signal: AbortSignal): Promise<void> {
+async function unpackMember(unpacking: Unpacking, entry: ParsedTarEntry, signal: AbortSignal): Promise<void> {
   const { links, into, limits } = unpacking;
+  const { header } = entry;
   signal.throwIfAborted();
   const member = { name: header.name, type: header.type, sizeBytes: header.size, linkName: header.linkname };
   const verdict = judgeMember(member, unpacking, limits);
@@ -82,8 +83,7 @@ async function unpackMember(unpacking: Unpacking, { header, body }: ParsedTarEnt
     case 'refuse':
       throw new Refused(verdict.message);
     case 'file':
-      await unpackFile(unpacking, { path: verdict.path, sizeBytes: header.size, body });
-      return;
+      return await unpackFile(unpacking, verdict.path, entry);
     case 'directory':
       await makeDirectory(into, verdict.path);
       break;
@@ -95,27 +95,21 @@ async function unpackMember(unpacking: Unpacking, { header, body }: ParsedTarEnt
     default:
       verdict satisfies never;
   }
-  await body.cancel();
+  await entry.body.cancel();
 }
 
-interface FileMember {
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly body: ParsedTarEntry['body'];
-}
-
-async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<void> {
+async function unpackFile(unpacking: Unpacking, name: string, { header, body }: ParsedTarEntry): Promise<void> {
   const { into, room, files, onBytes } = unpacking;
-  const reserved = await room.reserve(into, () => member.sizeBytes);
+  const reserved = await room.reserve(into, () => header.size);
   if (!reserved.ok) throw new Failed(reserved.failure);
   try {
-    const parent = path.posix.dirname(member.path);
+    const parent = path.posix.dirname(name);
     if (parent !== '.') await makeDirectory(into, parent);
     // Fails if it exists, even as a link.
-    const handle = await open(path.join(into, member.path), 'wx').catch(explainTwice(member.path));
+    const handle = await open(path.join(into, name), 'wx').catch(explainTwice(name));
     const hash = createHash('sha256');
     try {
-      for await (const chunk of member.body) {
+      for await (const chunk of body) {
         hash.update(chunk);
         for (let written = 0; written < chunk.length;) written += (await handle.write(chunk, written)).bytesWritten;
         unpacking.bytes += chunk.length;
@@ -125,7 +119,7 @@ async function unpackFile(unpacking: Unpacking, member: FileMember): Promise<voi
     } finally {
       await handle.close();
     }
-    files.set(member.path, { path: member.path, sizeBytes: member.sizeBytes, sha256: hash.digest('hex') });
+    files.set(name, { path: name, sizeBytes: header.size, sha256: hash.digest('hex') });
   } finally {
     reserved.value();
   }

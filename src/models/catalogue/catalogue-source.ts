@@ -19,24 +19,10 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { CatalogueRecord } from './decide/catalogue-document.ts';
-import {
-  entryOf,
-  parseCatalogue,
-  unreadable,
-  type EntryContext,
-  type CatalogueRecords,
-  type ParsedCatalogue,
-} from './decide/parse-catalogue.ts';
+import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
-export interface CatalogueSource {
-  /** Models of the last read. */
-  readonly catalogue: Catalogue;
-  /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
-  read(): Promise<readonly SpecProblem[]>;
-  /** Wakes when `models.toml` changes. */
-  changes(wake: Wake, signal: AbortSignal): void;
-}
+export type CatalogueSource = Awaited<ReturnType<typeof createCatalogueSource>>;
 
 export interface CatalogueSourceOptions {
   /** Absolute path of `models.toml`; it need not exist. */
@@ -54,14 +40,16 @@ const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
 /** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 
-export async function createCatalogueSource(options: CatalogueSourceOptions): Promise<CatalogueSource> {
+export async function createCatalogueSource(options: CatalogueSourceOptions) {
   const { local, log, hub, lastGoodFile } = options;
   const context = {
     hubUrl: (repo: string, commit: string, file: string) => fileUrl(hub.endpoint, repo, commit, file),
     providers: new Set(options.providers),
   };
   const shipped = parseCatalogue(await readFile(SHIPPED, 'utf8'), SHIPPED);
-  const shippedEntries = entriesOf(shipped.records, { ...context, isOwn: false });
+  const entriesOf = (records: CatalogueRecords, isOwn: boolean): readonly (readonly [string, CatalogueEntry])[] =>
+    [...records.values()].map((record) => [record.id, entryOf(record, { ...context, isOwn })]);
+  const others = [...DEMO_CATALOGUE, ...entriesOf(shipped.records, false)];
   let lastGood = lastGoodFile === undefined ? new Map() : await readLastGood(lastGoodFile);
   let entries: ReadonlyMap<string, CatalogueEntry>;
   let logged = '';
@@ -71,17 +59,20 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
 
   function accept(own: CatalogueRecords): void {
     lastGood = own;
-    entries = new Map([...DEMO_CATALOGUE, ...shippedEntries, ...entriesOf(own, { ...context, isOwn: true })]);
+    entries = new Map([...others, ...entriesOf(own, true)]);
   }
 
+  /** Models of the last read. */
+  const catalogue: Catalogue = {
+    get: (id) => entries.get(id),
+    has: (id) => entries.has(id),
+    keys: () => entries.keys(),
+    values: () => entries.values(),
+  };
   return {
-    catalogue: {
-      get: (id) => entries.get(id),
-      has: (id) => entries.has(id),
-      keys: () => entries.keys(),
-      values: () => entries.values(),
-    },
-    async read() {
+    catalogue,
+    /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
+    async read(): Promise<readonly SpecProblem[]> {
       const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
       // Every pass reads the file, which hardly ever changes.
       const parsed = isSameValue(file, last?.file) && last !== undefined ? last.parsed : parseFile(file, local, taken);
@@ -97,16 +88,13 @@ export async function createCatalogueSource(options: CatalogueSourceOptions): Pr
       logged = text;
       return problems;
     },
-    changes(wake, signal) {
+    /** Wakes when `models.toml` changes. */
+    changes(wake: Wake, signal: AbortSignal): void {
       const directory = path.dirname(local);
       const names = [path.basename(local)];
       watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
     },
   };
-}
-
-function entriesOf(records: CatalogueRecords, context: EntryContext): ReadonlyMap<string, CatalogueEntry> {
-  return new Map([...records.values()].map((record) => [record.id, entryOf(record, context)]));
 }
 
 /** Reserves the ids of the demo models. */
@@ -150,11 +138,8 @@ async function readLastGood(file: string): Promise<CatalogueRecords> {
 }
 
 /** Reads the catalogue for a short-lived program. */
-export async function readCatalogueOnce(
-  options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>,
-): Promise<{ readonly catalogue: Catalogue; readonly problems: readonly SpecProblem[] }> {
+export async function readCatalogueOnce(options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>) {
   const ignored = (): void => undefined;
   const source = await createCatalogueSource({ ...options, quietPeriodMs: 0, log: { info: ignored, warn: ignored } });
-  const problems = await source.read();
-  return { catalogue: source.catalogue, problems };
+  return { problems: await source.read(), catalogue: source.catalogue };
 }

@@ -108,9 +108,7 @@ function demoEntry(id: string, kind: ModelKind, [first, ...more]: readonly [stri
 }
 
 /** Returns the file or directory that the server loads, relative to the store. */
-export function loadedPath({ directory, files }: CatalogueEntry): string {
-  return directory ?? files[0].path;
-}
+export const loadedPath = ({ directory, files }: CatalogueEntry): string => directory ?? files[0].path;
 
 /** Size of all files; undefined if they are not downloaded. */
 export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number | undefined {

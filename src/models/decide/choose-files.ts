@@ -1,7 +1,4 @@
-/**
- * Chooses the files of a model in a repository like llama.cpp (`common/download.cpp`), so that a name means the same as
- * for `llama-server -hf`. Pure.
- */
+/** Chooses the files of a model in a repository as `llama-server -hf` does (llama.cpp, `common/download.cpp`). Pure. */
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import type { HubName } from './parse-model-name.ts';
 

@@ -13,10 +13,7 @@ interface Refusal {
   readonly hub?: { readonly page: string; readonly repo: string; readonly sentToken: boolean };
 }
 
-interface RefusalReason {
-  readonly failure: Failure;
-  readonly waitMs?: number;
-}
+type RefusalReason = Readonly<{ failure: Failure; waitMs?: number }>;
 
 const MAX_QUOTED = 200;
 /** After a longer wait, the pull fails and its own back-off takes over. */

@@ -1,7 +1,4 @@
-/**
- * Decides what to do with a member of an archive. Paths outside the directory, devices, and more than any model needs
- * are refused, because archives come from others. Pure.
- */
+/** Decides what to do with a member of an archive, which comes from others: outside paths are refused. Pure. */
 import { shorten } from '../../schema/words/nearest-word.ts';
 
 const LONGEST_QUOTE = 100;

@@ -53,11 +53,7 @@ export const PIN_KEY = 'pin';
 
 export const PINS_DIRECTORY = '.svc/pins';
 
-interface HubFiles {
-  readonly repo: string;
-  readonly commit: string;
-  readonly chosen: ChosenFiles;
-}
+type HubFiles = Readonly<{ repo: string; commit: string; chosen: ChosenFiles }>;
 
 /** One directory per model, because a projector belongs to the model in its directory. */
 export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly files: readonly PinnedFile[] } | { readonly problem: string } {

@@ -16,22 +16,17 @@ export class Failed extends Error {
   }
 }
 
-export interface DiskRoom {
-  /** Reserves space until the returned function is called. `missing` returns the bytes that are still to be written. */
-  reserve(directory: string, missing: () => number): Promise<Result<() => void>>;
-}
+export type DiskRoom = ReturnType<typeof createDiskRoom>;
 
 const MARGIN_BYTES = 256 * 2 ** 20;
 
-interface Reservation {
-  readonly device: number;
-  readonly missing: () => number;
-}
+type Reservation = Readonly<{ device: number; missing: () => number }>;
 
-export function createDiskRoom(): DiskRoom {
+export function createDiskRoom() {
   const reservations = new Set<Reservation>();
   return {
-    async reserve(directory, missing) {
+    /** Reserves space until the returned function is called. `missing` returns the bytes still to be written. */
+    async reserve(directory: string, missing: () => number): Promise<Result<() => void>> {
       const { dev: device } = await stat(directory);
       const disk = await statfs(directory);
       const freeBytes = disk.bavail * disk.bsize;
@@ -39,26 +34,16 @@ export function createDiskRoom(): DiskRoom {
       const others = [...reservations].filter((other) => other.device === device);
       const othersBytes = others.reduce((sum, other) => sum + other.missing(), 0);
       const neededBytes = missing() + MARGIN_BYTES;
-      if (freeBytes - othersBytes < neededBytes)
-        return fail('stalled', 'DiskFull', diskFull({ directory, freeBytes, othersBytes, neededBytes }));
+      if (freeBytes - othersBytes < neededBytes) {
+        const taken = othersBytes === 0 ? '' : `, of which other downloads need ${othersBytes}`;
+        const problem = `The disk of "${directory}" has ${freeBytes} free bytes${taken}, but ${neededBytes} are needed`;
+        return fail('stalled', 'DiskFull', `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`);
+      }
       const own: Reservation = { device, missing };
       reservations.add(own);
       return ok(() => void reservations.delete(own));
     },
   };
-}
-
-interface Shortage {
-  readonly directory: string;
-  readonly freeBytes: number;
-  readonly othersBytes: number;
-  readonly neededBytes: number;
-}
-
-function diskFull({ directory, freeBytes, othersBytes, neededBytes }: Shortage): string {
-  const others = othersBytes === 0 ? '' : `, of which other downloads need ${othersBytes}`;
-  const problem = `The disk of "${directory}" has ${freeBytes} free bytes${others}, but ${neededBytes} are needed`;
-  return `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`;
 }
 
 /** Looks at the closest existing parent, since `mkdir` fails with ENOENT on a read-only volume. */

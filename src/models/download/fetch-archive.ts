@@ -5,9 +5,8 @@ import { ok, type Result } from '../../schema/words/failure.ts';
 import type { ArchiveFormat, CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { leastUnpackedBytes } from '../decide/judge-member.ts';
 import { failUnlessWritable, createDiskRoom, type DiskRoom } from './disk-room.ts';
-import { fetchFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
+import { fetchFile, verifyFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
 import { hiddenPath, placeDirectory } from './place-file.ts';
-import { verifyFile } from './verify-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
 interface ArchiveJob {
@@ -24,11 +23,7 @@ const PROGRESS_EVERY_MS = 250;
 export const archivePath = (target: string, format: ArchiveFormat): string => `${target}.${format}`;
 
 /** `target`: the directory for the files. */
-export async function fetchArchive(
-  options: FetchOptions,
-  { file, target }: Pick<FileToFetch, 'file' | 'target'>,
-  signal: AbortSignal,
-): Promise<Result<void>> {
+export async function fetchArchive(options: FetchOptions, { file, target }: FileToFetch, signal: AbortSignal): Promise<Result<void>> {
   const { from, archive } = file;
   if (from.kind !== 'url' || archive === undefined) throw new Error(`The file "${file.path}" is no archive`);
   const room = options.limits?.room ?? createDiskRoom();
@@ -60,8 +55,7 @@ async function ensureArchive(options: FetchOptions, job: ArchiveJob, signal: Abo
   const reserved = await room.reserve(directory, () => leastUnpackedBytes({ ...job, sizeBytes: from.sizeBytes }));
   if (!reserved.ok) return reserved;
   try {
-    const plain = { file: { path: file.path, from }, target: archive };
-    return await fetchFile(options, { ...plain, unpacked: { file, target } }, signal);
+    return await fetchFile(options, { file: { path: file.path, from }, target: archive, unpacked: { file, target } }, signal);
   } finally {
     reserved.value();
   }

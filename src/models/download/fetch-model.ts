@@ -6,24 +6,16 @@ import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
-import {
-  DEMO_CATALOGUE,
-  loadedPath,
-  whyNotSelectable,
-  type Catalogue,
-  type CatalogueEntry,
-  type CatalogueFile,
-  type Download,
-} from '../catalogue/catalogue.ts';
+import { DEMO_CATALOGUE, loadedPath, whyNotSelectable } from '../catalogue/catalogue.ts';
+import type { Catalogue, CatalogueEntry, CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { ModelSources } from '../model-sources.ts';
 import type { MountedModels } from '../decide/workflows-mount.ts';
 import { fetchArchive } from './fetch-archive.ts';
-import { fetchFile, targetOf, type FetchOptions } from './fetch-file.ts';
+import { fetchFile, targetOf, verifyFile, type FetchOptions } from './fetch-file.ts';
 import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure, failUnlessWritable } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
-import { verifyFile } from './verify-file.ts';
 import { takeBytes } from './place-file.ts';
 import { isFileWith } from './verify-hash.ts';
 

@@ -46,9 +46,8 @@ export async function openUrl({ url: from, dispatcher, headers = {}, bearer }: O
     firstHeaders ??= response.headers;
     const { location } = response.headers;
     const status = response.statusCode;
-    if (!REDIRECTS.has(status) || typeof location !== 'string') {
+    if (!REDIRECTS.has(status) || typeof location !== 'string')
       return ok({ status, headers: response.headers, firstHeaders, url: withoutQuery(url), sentToken, body: response.body });
-    }
     void response.body.dump({ limit: 65_536 }).catch(() => undefined);
     const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
     const problem = redirects === MAX_REDIRECTS ? 'is redirected too often' : redirectProblem(url, next);

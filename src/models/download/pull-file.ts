@@ -37,12 +37,11 @@ type Pull = PullFile & Required<Pick<PullFile, 'part' | 'limits' | 'patience' | 
 const SILENCE_MS = 60_000;
 const PROGRESS_EVERY_MS = 250;
 
-const NO_LIMITS = (): PullLimits => ({ connections: 1, throttle: UNLIMITED, room: createDiskRoom() });
-
 /** A broken connection or an aborted signal leaves the part in place; the next call resumes it. */
 export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Result<void>> {
-  const { part = `${file.target}.part`, silenceMs = SILENCE_MS, limits = NO_LIMITS(), patience = { attempts: 1, pauseMs: 0 } } = file;
-  const pull: Pull = { ...file, part, limits, patience, silenceMs };
+  const limits = file.limits ?? { connections: 1, throttle: UNLIMITED, room: createDiskRoom() };
+  const defaults = { part: `${file.target}.part`, silenceMs: SILENCE_MS, patience: { attempts: 1, pauseMs: 0 } };
+  const pull: Pull = { ...defaults, ...file, limits };
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
     const resumed = await attempt(pull, 'resume', signal);
@@ -95,14 +94,13 @@ function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Tra
     onProgress({ what, doneBytes: blocks.doneBytes(), totalBytes, ...(rate === undefined ? {} : { bytesPerSecond: rate }) });
   };
   return {
+    fastBytesPerSecond: FAST_BYTES_PER_SECOND,
+    ...limits,
+    silenceMs: pull.silenceMs,
+    patience: pull.patience,
     source: pull,
     blocks,
     hash,
-    silenceMs: pull.silenceMs,
-    throttle: limits.throttle,
-    connections: limits.connections,
-    fastBytesPerSecond: limits.fastBytesPerSecond ?? FAST_BYTES_PER_SECOND,
-    patience: pull.patience,
     directory: path.dirname(target),
     onBytes() {
       const now = performance.now();

@@ -136,7 +136,6 @@ async function writeAll(handle: FileHandle, buffers: readonly Buffer[], position
   const { bytesWritten } = await handle.writev([...buffers], position);
   if (bytesWritten === expected) return;
   const rest = Buffer.concat(buffers).subarray(bytesWritten);
-  for (let done = 0; done < rest.length;) {
+  for (let done = 0; done < rest.length;)
     done += (await handle.write(rest, done, rest.length - done, position + bytesWritten + done)).bytesWritten;
-  }
 }

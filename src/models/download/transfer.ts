@@ -59,11 +59,7 @@ interface Shared {
   end: (end: Ended) => void;
 }
 
-interface Connection {
-  readonly shared: Shared;
-  readonly dispatcher: Dispatcher;
-  readonly memory: ReadMemory;
-}
+type Connection = Readonly<{ shared: Shared; dispatcher: Dispatcher; memory: ReadMemory }>;
 
 const LOOK_EVERY_MS = 250;
 
@@ -150,10 +146,9 @@ async function fetchStretch(connection: Connection, stretch: Stretch): Promise<E
   for (let fruitless = 0; ;) {
     const from = firstMissing(blocks, stretch, source.sizeBytes);
     if (from === undefined) return undefined;
-    const got = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => ({
-      kind: 'broken',
-      message: broke(source, error),
-    }));
+    const got = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => {
+      return { kind: 'broken', message: `The download of "${source.url}" failed: ${messageOf(error)}; ${RESUMES}` };
+    });
     if (shared.signal.aborted) return undefined;
     if (got === undefined) continue;
     if (got.kind !== 'broken') return got;
@@ -246,5 +241,3 @@ function takenOver({ url }: TransferSource): Failure {
   const problem = `The download of "${url}" is continued by another program, or its files were removed`;
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
-
-const broke = ({ url }: TransferSource, error: unknown): string => `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;

@@ -28,10 +28,7 @@ export function createOrderedHash(blocks: PartBlocks, sizeBytes: number) {
       const { bytesRead } = await blocks.handle.read(buffer, 0, buffer.length, position);
       const isDamaged =
         bytesRead < buffer.length || (blocks.isInherited(block) && from === 0 && crc !== undefined && crc32(buffer) !== crc);
-      if (isDamaged && from === 0) {
-        blocks.forget(block);
-        return;
-      }
+      if (isDamaged && from === 0) return blocks.forget(block);
       hash.update(buffer);
       position += buffer.length;
     }

@@ -41,15 +41,8 @@ const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
 /** Pages have 1000 files. */
 const MAX_PAGES = 20;
 
-interface Asked<T> {
-  readonly repo: string;
-  readonly schema: z.ZodType<T>;
-}
-
-interface Page<T> {
-  readonly value: T;
-  readonly next: string | undefined;
-}
+type Asked<T> = Readonly<{ repo: string; schema: z.ZodType<T> }>;
+type Page<T> = Readonly<{ value: T; next: string | undefined }>;
 
 async function ask<T>(hub: HubAccess, url: string, { repo, schema }: Asked<T>, signal: AbortSignal): Promise<Result<Page<T>>> {
   const dispatcher = connectTo(url, SILENCE_MS);

@@ -72,18 +72,13 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
   };
 }
 
-interface Part {
-  readonly file: Download;
-  readonly from: number;
-  readonly end: number;
-  readonly hub: HubAccess;
-}
+type Part = Readonly<{ file: Download; from: number; end: number; hub: HubAccess }>;
 
 async function readPart(opened: OpenedUrl, { file, from, end, hub }: Part): Promise<Buffer> {
   const { status, body } = opened;
   // A server without ranges sends the whole file.
   const begins = status === 200 ? 0 : from;
-  const verdict = judgeResponse(opened, { url: file.url, sha256: file.sha256, sizeBytes: file.sizeBytes, from: begins });
+  const verdict = judgeResponse(opened, { ...file, from: begins });
   if (verdict.kind === 'accept') {
     const bytes = await readBeginning(body, end - begins);
     if (bytes.length === end - begins) return bytes.subarray(from - begins);

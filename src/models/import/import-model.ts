@@ -51,7 +51,7 @@ export async function importModel(
   const id = ModelId.safeParse(`${model.directory}/${first.name}`);
   if (!id.success) return fail('stalled', 'ModelUnusable', `The name of "${first.path}" is too long for the model store; rename it`);
   const taken: Pin['files'] = [];
-  let how: TakeMethod | 'present' = 'present';
+  let how: ImportedModel['how'] = 'present';
   try {
     for (const file of model.files) {
       onFile(file.name);
@@ -75,12 +75,7 @@ export async function importModel(
   }
 }
 
-interface TakenFile {
-  readonly how: TakeMethod | 'present';
-  /** Hexadecimal. */
-  readonly sha256: string;
-  readonly sizeBytes: number;
-}
+type TakenFile = Pick<ImportedModel, 'how' | 'sizeBytes'> & { readonly sha256: string };
 
 async function takeFile(from: string, target: string, { sha256: expected }: ForeignFile, signal: AbortSignal): Promise<Result<TakenFile>> {
   // Tools link to their blobs, and a link would break with the directory of another user.
@@ -99,9 +94,8 @@ async function takeFile(from: string, target: string, { sha256: expected }: Fore
       const message = `The SHA-256 of "${from}" is "${sha256}", not "${expected}"; download it again with its own tool`;
       return fail('stalled', 'ModelHashMismatch', message);
     }
-    if (there !== undefined && !isSame && (await hashFile(target, signal)).digest('hex') === sha256) {
+    if (there !== undefined && !isSame && (await hashFile(target, signal)).digest('hex') === sha256)
       return ok({ how: 'present', sha256, sizeBytes: size });
-    }
     if (!isSame) await rename(part, target);
     return ok({ how, sha256, sizeBytes: size });
   } finally {
@@ -133,9 +127,8 @@ export function foreignDirectories(env: Environment): Readonly<Record<ForeignToo
   };
 }
 
-/** Finds the models that another tool keeps on this machine. Only reads. */
+/** Finds the models that another tool keeps on this machine. Only reads. None if there is no such directory. */
 export async function findForeignModels(tool: ForeignTool, root: string): Promise<readonly FoundModel[]> {
-  if (!(await isDirectory(root))) return [];
   return (await modelsOf(tool, root)).map((model) => ({ ...model, root }));
 }
 
@@ -173,14 +166,6 @@ async function listFiles(root: string): Promise<readonly string[]> {
   return found;
 }
 
-async function readText(file: string): Promise<string> {
-  return readRegularFile(file).catch(() => '');
-}
+const readText = async (file: string): Promise<string> => await readRegularFile(file).catch(() => '');
 
-async function isDirectory(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => undefined))?.isDirectory() === true;
-}
-
-async function isFile(file: string): Promise<boolean> {
-  return (await stat(file).catch(() => undefined))?.isFile() === true;
-}
+const isFile = async (file: string): Promise<boolean> => (await stat(file).catch(() => undefined))?.isFile() === true;

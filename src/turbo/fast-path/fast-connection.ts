@@ -82,10 +82,7 @@ export class FastConnection {
   #begin(bytes: Buffer, isShared: boolean): void {
     const { rules, listener, date, keepAliveSeconds } = this.#deps;
     const scanned = scanRequest(bytes, rules);
-    if (scanned.kind !== 'request') {
-      this.#handOver(bytes);
-      return;
-    }
+    if (scanned.kind !== 'request') return this.#handOver(bytes);
     const socket = this.#socket;
     const request = new FastRequest(scanned, socket);
     const response = new FastResponse({ socket, date, keepAliveSeconds, onSent: (last) => this.#sent(last) });

@@ -1,7 +1,4 @@
-/**
- * Reads ordinary inference requests without Node's HTTP server, whose parser, objects and streams cost more than the
- * gateway's work (docs/speed.md).
- */
+/** Reads ordinary requests without Node's HTTP server, which costs more than the gateway's work (docs/speed.md). */
 import { IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerClientError, KEEP_ALIVE_MS, REQUEST_MS, REQUEST_TIMEOUT, REST_MS } from '../../api/server/connections.ts';

@@ -1,7 +1,4 @@
-/**
- * Returns memory to the system while the service is idle: V8 collects garbage only when it needs room, so 60 to 100 MB
- * of a burst would stay with 2,000 slots.
- */
+/** Returns memory to the system while the service is idle: V8 would keep 60 to 100 MB of a burst with 2,000 slots. */
 import { getHeapStatistics } from 'node:v8';
 import type { Traffic } from '../../reconciler/ports.ts';
 import { messageOf } from '../../platform/error-text.ts';
@@ -74,10 +71,7 @@ export interface IdleSample {
   readonly heapBytes: number;
 }
 
-interface IdleState {
-  readonly idleChecks: number;
-  readonly leftBytes: number | undefined;
-}
+type IdleState = Readonly<{ idleChecks: number; leftBytes: number | undefined }>;
 
 export const NEVER_COLLECTED: IdleState = { idleChecks: 0, leftBytes: undefined };
 
@@ -87,10 +81,7 @@ const IDLE_CHECKS = 2;
 /** A collection takes 10 to 200 ms, so it must free a noticeable amount. */
 const WORTHWHILE_GROWTH = 1.2;
 
-export function timeToCollect(
-  state: IdleState,
-  { cpuShare, hadRequests: busy, heapBytes }: IdleSample,
-): { readonly collect: boolean; readonly state: IdleState } {
+export function timeToCollect(state: IdleState, { cpuShare, hadRequests: busy, heapBytes }: IdleSample) {
   const idleChecks = busy || cpuShare > IDLE_CPU_SHARE ? 0 : state.idleChecks + 1;
   const grown = state.leftBytes === undefined || heapBytes > state.leftBytes * WORTHWHILE_GROWTH;
   return { collect: idleChecks >= IDLE_CHECKS && grown, state: { ...state, idleChecks } };

@@ -1,7 +1,4 @@
-/**
- * The traffic of the controller's gateway and its workers. `settle` asks the workers: one may have sent a request
- * before it got the new board.
- */
+/** The traffic of the controller's gateway and its workers. `settle` asks workers, which may have an older board. */
 import { createActivityWatch, createSoonestWake } from '../../gateway/traffic/activity-watch.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import { sumTraffic, type TrafficFacts } from '../../platform/decide/sum-traffic.ts';
@@ -20,12 +17,6 @@ export interface SharedTrafficDeps {
   readonly sync: () => Promise<void>;
 }
 
-export interface SharedTraffic extends GatewayTraffic {
-  take(worker: number, rows: TrafficRows, isUrgent: boolean): void;
-  /** A worker has ended: nothing is in flight there, or waits. When it was used remains known. */
-  forget(worker: number): void;
-}
-
 interface Reported {
   readonly workloads: Map<WorkloadId, WorkloadActivity>;
   readonly demand: Map<SlotName, Demand>;
@@ -36,7 +27,7 @@ interface Reported {
 const REMEMBERED = 4096;
 const NOTHING: TrafficFacts = { workloads: new Map(), demand: new Map() };
 
-export function createSharedTraffic({ local, board, now, abort, sync }: SharedTrafficDeps): SharedTraffic {
+export function createSharedTraffic({ local, board, now, abort, sync }: SharedTrafficDeps) {
   const workers = new Map<number, Reported>();
   const { wakeWithin, looked, changes } = createSoonestWake();
   let known: TrafficFacts = NOTHING;
@@ -51,11 +42,9 @@ export function createSharedTraffic({ local, board, now, abort, sync }: SharedTr
     }
   });
 
-  function look(): TrafficFacts {
-    return sumTraffic([local.read(), ...workers.values()]);
-  }
+  const look = (): TrafficFacts => sumTraffic([local.read(), ...workers.values()]);
 
-  return {
+  const shared: GatewayTraffic = {
     ...local,
     read() {
       looked();
@@ -80,14 +69,19 @@ export function createSharedTraffic({ local, board, now, abort, sync }: SharedTr
       local.changes(wake, signal);
       changes(wake, signal);
     },
-    take(worker, rows, isUrgent) {
+  };
+
+  return {
+    ...shared,
+    take(worker: number, rows: TrafficRows, isUrgent: boolean): void {
       const reported = workers.get(worker) ?? { workloads: new Map(), demand: new Map(), inFlight: new Map() };
       workers.set(worker, reported);
       const changed = takeRows(reported, rows, now());
       for (const slot of changed) noteActivity(slot);
       if (isUrgent) wakeWithin(0);
     },
-    forget(worker) {
+    /** A worker has ended: nothing is in flight there, or waits. When it was used remains known. */
+    forget(worker: number): void {
       const reported = workers.get(worker);
       if (reported === undefined) return;
       for (const [id, activity] of reported.workloads) reported.workloads.set(id, { ...activity, inFlight: 0 });

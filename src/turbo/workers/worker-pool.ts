@@ -1,7 +1,4 @@
-/**
- * Processes that forward requests on the same port as the controller (docs/speed.md). They decide nothing, so one that
- * dies takes only its connections along.
- */
+/** Processes that forward requests on the controller's port (docs/speed.md). One that dies loses only connections. */
 import type { Socket } from 'node:net';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
@@ -162,10 +159,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
       timer = setInterval(endThoseThatHang, SYNC_MS).unref();
       const settled = Promise.all(members.values().map(({ process }) => process.settled));
       await Promise.race([settled, sleep(START_MS, AbortSignal.timeout(START_MS))]);
-      const up = members
-        .values()
-        .filter(({ process }) => process.listens)
-        .toArray().length;
+      const up = [...members.values()].filter(({ process }) => process.listens).length;
       if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
       else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },

@@ -85,8 +85,7 @@ export class WorkerProcess {
     switch (message.kind) {
       case 'listening':
         this.#listens = true;
-        this.#settled.resolve();
-        return;
+        return this.#settled.resolve();
       case 'report':
         return onReport(message);
       case 'connection':
@@ -109,10 +108,7 @@ export class WorkerProcess {
     this.#listens = false;
     this.#settled.resolve();
     onGone();
-    if (this.#isRetired) {
-      this.#ended.resolve();
-      return;
-    }
+    if (this.#isRetired) return this.#ended.resolve();
     const { delayMs, earlier } = restartDelay(this.#earlierEnds, livedMs);
     this.#earlierEnds = earlier;
     const message = `Worker ${number} has ended (${how}), with the connections that it had; it is started again in ${delayMs} ms`;

@@ -1,4 +1,5 @@
 /** A worker's server: the fast path alone. Other connections go to the controller. */
+import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import type { Server } from 'node:http';
 import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
@@ -35,13 +36,7 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
   return {
     connections: () => connections.size,
     async listen(address: { readonly host: string; readonly port: number }) {
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ ...address, reusePort: true }, () => {
-          server.off('error', reject);
-          resolve();
-        });
-      });
+      await once(server.listen({ ...address, reusePort: true }), 'listening');
     },
     /** Stops listening, closes idle connections until `finished` resolves, and all of them after `graceMs`. */
     async close(graceMs: number, finished: Promise<void>) {
@@ -52,25 +47,19 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
   };
 }
 
-/**
- * Node keeps reading a socket that it passes on, and discards the bytes. So reading is stopped first, which only the
- * internal handle of a socket can do.
- */
 type SendSocket = (message: FromWorker, socket: Socket, callback: (error: Error | null) => void) => void;
 
-interface Handle {
-  readStop(): number;
-}
-
-/** Calls `onDone` once the connection is the controller's, or closed. Nothing may listen to the socket any more. */
+/**
+ * Calls `onDone` once the connection is the controller's, or closed. Nothing may listen to the socket any more. Node
+ * keeps reading a socket that it passes on, and discards the bytes, so its internal handle is stopped first.
+ */
 export function handOver(socket: Socket, send: SendSocket, onDone: () => void): void {
   socket.pause();
   const bytes: unknown = socket.read();
   const handle: unknown = Reflect.get(socket, '_handle');
   if (socket.destroyed || !isHandle(handle)) {
     socket.destroy();
-    onDone();
-    return;
+    return onDone();
   }
   handle.readStop();
   send({ kind: 'connection', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array() }, socket, onDone);
@@ -83,6 +72,6 @@ export function takeOver(server: Server, socket: Socket, bytes: Uint8Array): voi
   server.emit('connection', socket);
 }
 
-function isHandle(value: unknown): value is Handle {
+function isHandle(value: unknown): value is { readStop(): number } {
   return typeof value === 'object' && value !== null && 'readStop' in value && typeof value.readStop === 'function';
 }

@@ -21,11 +21,7 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
   let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
   const facts = (): TrafficFacts => ({ workloads: holds.activity(), demand: parking.demand() });
 
-  function workloadRow(
-    workload: WorkloadId,
-    { inFlight, lastUsedAt, lastHeardAt }: WorkloadActivity,
-    at: number,
-  ): TrafficRows['workloads'][number] {
+  function workloadRow(workload: WorkloadId, { inFlight, lastUsedAt, lastHeardAt }: WorkloadActivity, at: number) {
     return { workload, inFlight, usedAgoMs: at - (lastUsedAt ?? at), heardAgoMs: lastHeardAt === undefined ? undefined : at - lastHeardAt };
   }
 

@@ -79,18 +79,11 @@ export async function startWorker(deps: WorkerDeps) {
   };
 }
 
-interface RequestParts {
-  readonly board: BoardCopy;
-  readonly traffic: WorkerTraffic;
-  readonly reports: WorkerReports;
-  readonly now: () => number;
-}
+type RequestParts = Readonly<{ board: RoutedBoard; traffic: WorkerTraffic; reports: WorkerReports; now: () => number }>;
 
-function serveRequests(
-  { start, providers, site, authorizeWith, onRequest, send }: WorkerDeps,
-  { board, traffic, reports, now }: RequestParts,
-) {
-  const { settings, mostBodyBytes } = start;
+function serveRequests(deps: WorkerDeps, { board, traffic, reports, now }: RequestParts) {
+  const { providers, site, authorizeWith, onRequest, send } = deps;
+  const { settings, mostBodyBytes } = deps.start;
   let leaving = false;
   function onFault(fault: unknown, requestId: string): void {
     send({ kind: 'fault', requestId, message: String(fault), stack: fault instanceof Error ? fault.stack : undefined });
@@ -126,30 +119,23 @@ function serveRequests(
   return { gateway, server, leave: () => void (leaving = true) };
 }
 
-interface BoardCopy extends RoutedBoard {
-  change(change: BoardChange): void;
-}
-
-function createBoardCopy(first: BoardChange | undefined): BoardCopy {
+function createBoardCopy(first: BoardChange | undefined) {
   let view = first === undefined ? NO_BOARD : applyBoardChange(NO_BOARD, first);
   const listeners = new Set<(view: RoutedView) => void>();
   return {
-    current: () => view,
-    change(change) {
+    current: (): RoutedView => view,
+    change(change: BoardChange): void {
       view = applyBoardChange(view, change);
       for (const listener of listeners) listener(view);
     },
-    subscribe(listener) {
+    subscribe(listener: (view: RoutedView) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
 }
 
-/**
- * The inference paths of workers: text only. Recordings, speech and images need the state directory, and take too long
- * to gain from another process.
- */
+/** Only texts: recordings, speech and images need the state directory, and gain little from another process. */
 const OF_TEXTS: ReadonlySet<Capability> = new Set(['chat', 'completion', 'embedding', 'rerank']);
 
 export const isForWorkers = ({ capability }: Pick<InferencePath, 'capability'>): boolean => OF_TEXTS.has(capability);

@@ -12,7 +12,7 @@ import { Pin } from '../../../src/models/decide/pin.ts';
 import { readHubAccess } from '../../../src/models/hub/hub-access.ts';
 import { filesOf, removeModel, verifyModelFiles } from '../../../src/models/model-files.ts';
 import { createModelSources } from '../../../src/models/model-sources.ts';
-import { findLeftovers, removeLeftovers } from '../../../src/models/prune-store.ts';
+import { findLeftovers, removeLeftovers } from '../../../src/models/model-files.ts';
 import { createDiskRoom, type DiskRoom } from '../../../src/models/download/disk-room.ts';
 import { fetchModel } from '../../../src/models/download/fetch-model.ts';
 import { UNLIMITED } from '../../../src/platform/throttle.ts';

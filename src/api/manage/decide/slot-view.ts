@@ -9,17 +9,8 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import { parseSlot } from '../../../schema/slot/slot-spec.ts';
 import { formatProblem, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import type { Condition, SlotStatus, TimelineEntry } from '../../../schema/status/slot-status.ts';
-import type { Immutable } from '../../server/answer.ts';
-import type {
-  Condition as ConditionBody,
-  Problem,
-  Progress,
-  Slot,
-  SlotStatus as SlotStatusBody,
-  TimelineEntry as TimelineEntryBody,
-  FitAnswer,
-  MemoryShare,
-} from '../../../schema/status/answers.ts';
+import type { Facts, Immutable } from '../../server/answer.ts';
+import * as answers from '../../../schema/status/answers.ts';
 import type { FitListing } from '../../ports.ts';
 
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
@@ -33,7 +24,7 @@ type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration
   };
 
 /** Undefined if there is neither a document nor a workload of that name. Pure. */
-export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView): Body<typeof Slot> | undefined {
+export function viewSlot(name: SlotName, stored: StoredSlot | undefined, board: BoardView): Body<typeof answers.Slot> | undefined {
   const entry = board.slots.get(name);
   const refused = board.refused.get(name);
   if (stored === undefined && entry === undefined && refused === undefined) return undefined;
@@ -90,62 +81,46 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   return renderStatus({ state: 'offline', conditions, observedGeneration, model, capabilities: [], restarts: 0, since, problems });
 }
 
-function renderStatus(facts: StatusFacts): Body<typeof SlotStatusBody> {
-  const { replicas } = facts;
-  return {
-    state: facts.state,
-    conditions: facts.conditions.map(viewCondition),
-    observed_generation: facts.observedGeneration,
-    provider: facts.provider ?? null,
-    backend: facts.backend ?? null,
-    model: facts.model ?? null,
-    wanted_model: facts.wantedModel ?? null,
-    capabilities: facts.capabilities,
-    endpoint: facts.endpoint ?? null,
-    memory_bytes: facts.memoryBytes ?? null,
-    restarts: facts.restarts,
-    replicas: replicas === undefined ? null : { present: replicas.present, ready: replicas.ready },
-    since: isoTime(facts.since),
+function renderStatus({ conditions, replicas, since, problems, ...facts }: StatusFacts): Body<typeof answers.SlotStatus> {
+  return answerOf(answers.SlotStatus, {
+    ...facts,
+    conditions: conditions.map(viewCondition),
+    replicas: replicas && { present: replicas.present, ready: replicas.ready },
+    since: isoTime(since),
     progress: viewProgress(facts),
-    problems: facts.problems.map(viewProblem),
-  };
+    problems: problems.map(viewProblem),
+  });
 }
 
-export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof Progress> | null {
+export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof answers.Progress> | null {
   if (progress === undefined) return null;
-  const { what, doneBytes, totalBytes, bytesPerSecond } = progress;
+  const { doneBytes, totalBytes, bytesPerSecond } = progress;
   const knowsLeft = totalBytes !== undefined && bytesPerSecond !== undefined && bytesPerSecond > 0;
-  return {
-    what,
-    done_bytes: doneBytes,
-    total_bytes: totalBytes ?? null,
-    bytes_per_second: bytesPerSecond === undefined ? null : Math.round(bytesPerSecond),
-    seconds_left: knowsLeft ? Math.max(0, Math.ceil((totalBytes - doneBytes) / bytesPerSecond)) : null,
-  };
+  return answerOf(answers.Progress, {
+    ...progress,
+    bytesPerSecond: bytesPerSecond && Math.round(bytesPerSecond),
+    secondsLeft: knowsLeft ? Math.max(0, Math.ceil((totalBytes - doneBytes) / bytesPerSecond)) : null,
+  });
 }
 
-function viewCondition(condition: Condition): Body<typeof ConditionBody> {
-  const { type, status, reason, message, lastTransitionAt, observedGeneration } = condition;
-  return { type, status, reason, message, last_transition_at: isoTime(lastTransitionAt), observed_generation: observedGeneration };
+function viewCondition({ lastTransitionAt, ...condition }: Condition): Body<typeof answers.Condition> {
+  return answerOf(answers.Condition, { ...condition, lastTransitionAt: isoTime(lastTransitionAt) });
 }
 
-export function viewProblem({ path, message, file, line, column }: SpecProblem): Body<typeof Problem> {
-  const key = pathToSnakeCase(path).join('.');
-  return { key, message, file: file ?? null, line: line ?? null, column: column ?? null };
+export function viewProblem({ path, ...problem }: SpecProblem): Body<typeof answers.Problem> {
+  return answerOf(answers.Problem, { ...problem, key: pathToSnakeCase(path).join('.') });
 }
 
 /** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */
-export function isoTime(at: number): string | null {
-  return at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null;
-}
+export const isoTime = (at: number): string | null => (at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null);
 
-export function viewTimelineEntry({ seq, at, slot, kind, message, cause, from, to }: TimelineEntry): z.output<typeof TimelineEntryBody> {
-  return { seq, at: isoTime(at), slot, kind, message, cause: cause ?? null, from: from ?? null, to: to ?? null };
+export function viewTimelineEntry({ at, ...entry }: TimelineEntry): Body<typeof answers.TimelineEntry> {
+  return answerOf(answers.TimelineEntry, { ...entry, at: isoTime(at) });
 }
 
 /** Memory shares as `GET /api/slots/{name}/explain` returns them, and whether a model fits. Pure. */
 
-export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<typeof MemoryShare>> | null {
+export function viewMemory(memory: BoardSlot['memory']): Body<typeof answers.MemoryShare> | null {
   if (memory === undefined) return null;
   const { admitted, mayWait, placement, pool, neededBytes, budgetBytes, aheadBytes, othersBytes, keptFor, candidates } = memory;
   return {
@@ -174,25 +149,28 @@ export function viewMemory(memory: BoardSlot['memory']): Immutable<z.output<type
   };
 }
 
-export function viewFit(model: string, context: number | undefined, fit: FitListing): Immutable<z.output<typeof FitAnswer>> {
+export function viewFit(model: string, context: number | undefined, fit: FitListing): Body<typeof answers.FitAnswer> {
   const placement = Object.entries(fit.placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
-  return {
+  return answerOf(answers.FitAnswer, {
+    ...fit,
     model,
-    message: fit.message,
-    backend: fit.backend,
-    fits: fit.fits,
-    fits_now: fit.fitsNow,
-    needed_bytes: placement.reduce((sum, { bytes }) => sum + bytes, 0),
+    context,
+    neededBytes: placement.reduce((sum, { bytes }) => sum + bytes, 0),
     placement,
-    room_bytes: fit.roomBytes === undefined ? null : Math.max(0, Math.round(fit.roomBytes)),
-    context: context ?? null,
-    largest_context: fit.largestContext ?? null,
-    exact: fit.exact,
+    roomBytes: typeof fit.roomBytes === 'number' ? Math.max(0, Math.round(fit.roomBytes)) : null,
     quantisations: fit.quantisations.map(({ name, sizeBytes, neededBytes, fits }) => ({
       name,
       size_bytes: Math.round(sizeBytes),
       needed_bytes: Math.round(neededBytes),
       fits,
     })),
-  };
+  });
+}
+
+/** Returns facts with keys in camelCase as an answer with the keys of its schema, null for undefined. Drops others. */
+export function answerOf<Schema extends z.ZodObject>(schema: Schema, facts: Facts<z.output<Schema>>): Immutable<z.output<Schema>>;
+export function answerOf({ shape }: z.ZodObject, facts: object): object {
+  const known = new Map<string, unknown>(Object.entries(facts));
+  const nameOf = (key: string): string => key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return Object.fromEntries(Object.keys(shape).map((key) => [key, known.get(nameOf(key)) ?? null]));
 }

@@ -6,7 +6,8 @@ import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { SlotTraffic } from '../../../gateway/traffic/traffic.ts';
 import type { Immutable } from '../../server/answer.ts';
-import type { SlotLine } from '../../../schema/status/answers.ts';
+import { answerOf } from './slot-view.ts';
+import { SlotLine } from '../../../schema/status/answers.ts';
 
 /** Pure, as long as `traffic` is. */
 export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {
@@ -28,21 +29,9 @@ type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
     readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[];
   };
 
-function slotLine({ name, state, model, provider, backend, conditions }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
+function slotLine({ conditions, ...slot }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
-  return {
-    name,
-    state,
-    model: model ?? null,
-    provider: provider ?? null,
-    backend: backend ?? null,
-    ready: status === 'True',
-    reason,
-    message,
-    in_flight: inFlight,
-    parked,
-    progress: progress ?? null,
-  };
+  return answerOf(SlotLine, { ...slot, ready: status === 'True', reason, message, inFlight, parked, progress });
 }
 
 /** The port of the companion chat page, if no proxy serves both under one host. */

@@ -93,10 +93,7 @@ function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): r
     }));
 }
 
-interface Group {
-  readonly flag: string;
-  readonly text: string;
-}
+type Group = Readonly<{ flag: string; text: string }>;
 
 /** Splits arguments at the flags. A value before the first flag counts as a flag of its own. */
 function groupsIn(document: Document): readonly Group[] {
@@ -112,9 +109,7 @@ function groupsIn(document: Document): readonly Group[] {
 }
 
 /** Negative numbers are values. */
-function isFlag(word: string): boolean {
-  return word.startsWith('-') && !/^-\d/.test(word);
-}
+const isFlag = (word: string): boolean => word.startsWith('-') && !/^-\d/.test(word);
 
 function kindOf(name: SlotName, document: Document): ProviderKind | undefined {
   const written = document['provider'];
@@ -177,6 +172,4 @@ function* changesBelow(path: readonly string[], before: unknown, after: unknown)
 
 const childOf = (value: unknown, key: string): unknown => (isTable(value) ? value[key] : undefined);
 
-function valueText(value: unknown): string {
-  return shorten(JSON.stringify(value) ?? 'nothing', MOST_CHARACTERS);
-}
+const valueText = (value: unknown): string => shorten(JSON.stringify(value) ?? 'nothing', MOST_CHARACTERS);

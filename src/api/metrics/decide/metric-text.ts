@@ -16,9 +16,7 @@ export interface HistogramNumbers {
 }
 
 /** Returns the two lines before the samples of a metric, without a line end after them. */
-export function writeHead({ name, help, type }: MetricHead): string {
-  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}`;
-}
+export const writeHead = ({ name, help, type }: MetricHead): string => `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}`;
 
 /** Returns labels as they stand between the braces; empty for none. */
 export function writeLabels(labels: Labels): string {
@@ -53,16 +51,12 @@ export function bucketOf(bounds: readonly number[], value: number): number {
   return index;
 }
 
-function escapeHelp(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
-}
+const escapeHelp = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
 
 const NEEDS_ESCAPE = /[\\"\n]/;
 
 /** Nearly no value needs it. */
-function escapeValue(text: string): string {
-  return NEEDS_ESCAPE.test(text) ? escapeHelp(text).replaceAll('"', '\\"') : text;
-}
+const escapeValue = (text: string): string => (NEEDS_ESCAPE.test(text) ? escapeHelp(text).replaceAll('"', '\\"') : text);
 
 function writeValue(value: number): string {
   if (Number.isFinite(value) || Number.isNaN(value)) return String(value);

@@ -30,14 +30,14 @@ export type SiteDecision =
   | { readonly kind: 'own' }
   /** A page of an origin in `SVC_CORS_ORIGINS`, on a route that it may use. */
   | { readonly kind: 'cors'; readonly origin: string }
-  | {
-      readonly kind: 'refuse';
-      readonly code: 'request.cross_site' | 'request.invalid';
-      readonly message: string;
-      readonly param: string;
-    };
+  | Refusal;
 
-type Refusal = Extract<SiteDecision, { kind: 'refuse' }>;
+interface Refusal {
+  readonly kind: 'refuse';
+  readonly code: 'request.cross_site' | 'request.invalid';
+  readonly message: string;
+  readonly param: string;
+}
 
 export const OWN: SiteDecision = { kind: 'own' };
 const SHOWN = 120;
@@ -62,9 +62,8 @@ function checkHost(request: SiteRequest, { hosts }: SitePolicy): Refusal | undef
   const { host = request.target, target, isHttp10, isProgram } = request;
   if (request.hosts > 1 || (request.hosts === 0 && !isHttp10)) return invalid('Exactly one "Host" header is required');
   if (host === undefined) return undefined;
-  if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) {
+  if (target !== undefined && target.toLowerCase() !== host.toLowerCase())
     return invalid('"Host" differs from the request target: send the same name in both');
-  }
   const authority = parseAuthority(host);
   if (authority === undefined) return invalid('"Host" is invalid: send a host name or an address');
   if (isProgram || isKnownHost(authority.host, hosts)) return undefined;
@@ -97,13 +96,9 @@ function originMessage(origin: string, cors: boolean): string {
   return `Pages of ${shown} may not use this route: use a program, or a page of the service itself (set "SVC_PUBLIC_URL" if this is one)`;
 }
 
-function crossSite(param: string, message: string): Refusal {
-  return { kind: 'refuse', code: 'request.cross_site', param, message };
-}
+const crossSite = (param: string, message: string): Refusal => ({ kind: 'refuse', code: 'request.cross_site', param, message });
 
-function invalid(message: string): Refusal {
-  return { kind: 'refuse', code: 'request.invalid', param: 'Host', message };
-}
+const invalid = (message: string): Refusal => ({ kind: 'refuse', code: 'request.invalid', param: 'Host', message });
 
 type Headers = Readonly<Record<string, string>>;
 

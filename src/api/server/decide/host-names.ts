@@ -52,10 +52,7 @@ export function collectHostNames(facts: NameFacts): HostNames {
   };
 }
 
-/**
- * Parses `Host` or the authority of a URL. The host is in lower case, without a trailing dot. Undefined if malformed.
- * Pure.
- */
+/** Parses `Host` or the authority of a URL: host in lower case, without trailing dot. Undefined if malformed. Pure. */
 export function parseAuthority(text: string): { readonly host: string; readonly port: string | undefined } | undefined {
   const found = AUTHORITY.exec(text);
   const host = found?.[1] ?? found?.[2];
@@ -81,31 +78,21 @@ function ownNames({ hostname, hostsFile, resolverFile }: NameFacts): readonly st
 
 function serviceNames({ service, resolverFile }: NameFacts): readonly string[] {
   if (service === undefined) return [];
-  const domain =
-    searchDomains(resolverFile)
-      .find((name) => name.startsWith('svc.'))
-      ?.slice('svc.'.length) ?? CLUSTER_DOMAIN;
+  const search = searchDomains(resolverFile).find((each) => each.startsWith('svc.'));
+  const domain = search?.slice('svc.'.length) ?? CLUSTER_DOMAIN;
   const { name, namespace } = service;
   return [name, `${name}.${namespace}`, `${name}.${namespace}.svc`, `${name}.${namespace}.svc.${domain}`];
 }
 
 /** The last line with `search` or `domain` counts (resolv.conf(5)). */
 function searchDomains(resolverFile: string): readonly string[] {
-  const lines = linesOf(resolverFile).filter((line) => /^(?:search|domain)\s/.test(line));
-  return (lines.at(-1) ?? '')
-    .split(/\s+/)
-    .slice(1)
-    .map(normalise)
-    .filter((domain) => domain !== '');
+  const last = linesOf(resolverFile).findLast((line) => /^(?:search|domain)\s/.test(line)) ?? '';
+  return last.split(/\s+/).slice(1).map(normalise);
 }
 
-function linesOf(text: string): readonly string[] {
-  return text.split('\n').map((line) => line.replace(/#.*/, '').trim());
-}
+const linesOf = (text: string): readonly string[] => text.split('\n').map((line) => line.replace(/#.*/, '').trim());
 
-function normalise(name: string): string {
-  return name.toLowerCase().replace(/\.$/, '');
-}
+const normalise = (name: string): string => name.toLowerCase().replace(/\.$/, '');
 
 export interface ListenFacts {
   /** URL for users on this machine. */
@@ -120,9 +107,7 @@ const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 /** Only of use with the name of an interface, which no browser accepts. */
 const LINK_LOCAL = /^fe[89ab]/i;
 
-/**
- * `bound`: address of the socket. `addresses`: all interfaces. `0.0.0.0` means all of IPv4, `::` all addresses. Pure.
- */
+/** `bound`: address of the socket; `0.0.0.0` means all of IPv4, `::` all. `addresses`: of all interfaces. Pure. */
 export function describeListening(bound: string, port: number, addresses: readonly string[]): ListenFacts {
   const isAll = bound === '0.0.0.0' || bound === '::';
   const reachable = isAll

@@ -17,12 +17,11 @@ const FORMAT_BYTES = 16;
 const UNCOMPRESSED: readonly number[] = [1, 3, 0xfffe];
 
 export function checkRecording(bytes: Buffer): RecordingProblem | undefined {
-  if (bytes.length > RECORDING_BYTES) {
+  if (bytes.length > RECORDING_BYTES)
     return {
       code: 'request.too_large',
       message: `The recording in "audio_sample" has ${bytes.length} bytes: send at most ${RECORDING_BYTES}`,
     };
-  }
   if (isWav(bytes)) return checkWav(bytes);
   if (isOtherAudio(bytes)) return undefined;
   return invalid(bytes.length === 0 ? 'it is empty' : 'it is no WAV, MP3, AAC, FLAC, Ogg, WebM or MP4 file');
@@ -66,9 +65,7 @@ function bytesPerSecondOf(format: Buffer): number {
 }
 
 /** Programs that write to a pipe do not know the length and declare 0 or the largest number. */
-function samplesLength(declared: number, there: number): number {
-  return declared === 0 ? there : Math.min(declared, there);
-}
+const samplesLength = (declared: number, there: number): number => (declared === 0 ? there : Math.min(declared, there));
 
 function checkLength(samplesBytes: number, bytesPerSecond: number | undefined): RecordingProblem | undefined {
   if (bytesPerSecond === undefined || bytesPerSecond === 0) return invalid('it is a WAV file without a valid format');

@@ -1,14 +1,5 @@
 /** The uncommitted sound of a session, with speech detection. Without turn detection, it only collects. */
-import {
-  bytesPerSecond,
-  FRAME_MS,
-  hearFrame,
-  levelOf,
-  NOTHING_HEARD,
-  ONSET_MS,
-  type AudioFormat,
-  type TurnDetection,
-} from './decide/audio-format.ts';
+import * as audio from './decide/audio-format.ts';
 
 interface HeardSoundOwner {
   /** `atMs`: when speech began, with the sound before it that belongs to it, since the session began. */
@@ -23,20 +14,20 @@ const NOTHING = Buffer.alloc(0);
 
 export function createHeardSound(owner: HeardSoundOwner) {
   const sound = createSoundBuffer();
-  let hearing = NOTHING_HEARD;
+  let hearing = audio.NOTHING_HEARD;
   /** Less than a frame that was not analysed yet. */
   let rest = NOTHING;
   /** All sound since the session began. */
   let heardMs = 0;
 
-  function hear(frame: Buffer, format: AudioFormat, turns: TurnDetection): void {
+  function hear(frame: Buffer, format: audio.AudioFormat, turns: audio.TurnDetection): void {
     sound.add(frame);
-    heardMs += FRAME_MS;
-    const { change, ...next } = hearFrame(hearing, levelOf(frame), turns);
+    heardMs += audio.FRAME_MS;
+    const { change, ...next } = audio.hearFrame(hearing, audio.levelOf(frame), turns);
     hearing = next;
-    if (change === 'started') owner.onSpeechStarted(Math.max(0, heardMs - ONSET_MS - turns.prefixMs));
+    if (change === 'started') owner.onSpeechStarted(Math.max(0, heardMs - audio.ONSET_MS - turns.prefixMs));
     else if (change === 'stopped') owner.onSpeechStopped(heardMs);
-    else if (!hearing.speaking) sound.keepLast(bytesOf(turns.prefixMs + ONSET_MS - FRAME_MS, format));
+    else if (!hearing.speaking) sound.keepLast(bytesOf(turns.prefixMs + audio.ONSET_MS - audio.FRAME_MS, format));
     else if (msOf(sound.bytes, format) >= LONGEST_SPEECH_MS) {
       forgetSpeech();
       owner.onSpeechStopped(heardMs);
@@ -44,24 +35,24 @@ export function createHeardSound(owner: HeardSoundOwner) {
   }
 
   function forgetSpeech(): void {
-    hearing = { ...NOTHING_HEARD, noise: hearing.noise };
+    hearing = { ...audio.NOTHING_HEARD, noise: hearing.noise };
   }
 
   return {
-    add(pcm: Buffer, format: AudioFormat, turns: TurnDetection | undefined) {
+    add(pcm: Buffer, format: audio.AudioFormat, turns: audio.TurnDetection | undefined) {
       if (turns === undefined) {
         sound.add(pcm);
         heardMs += msOf(pcm.length, format);
         return;
       }
       const data = rest.length === 0 ? pcm : Buffer.concat([rest, pcm]);
-      const frameBytes = bytesOf(FRAME_MS, format);
+      const frameBytes = bytesOf(audio.FRAME_MS, format);
       let at = 0;
       for (; at + frameBytes <= data.length; at += frameBytes) hear(data.subarray(at, at + frameBytes), format, turns);
       rest = Buffer.from(data.subarray(at));
     },
     bytes: () => sound.bytes + rest.length,
-    pendingMs: (format: AudioFormat) => msOf(sound.bytes, format),
+    pendingMs: (format: audio.AudioFormat) => msOf(sound.bytes, format),
     isSpeech: () => hearing.speaking,
     copy: () => sound.copy(),
     take() {
@@ -76,27 +67,14 @@ export function createHeardSound(owner: HeardSoundOwner) {
   };
 }
 
-function msOf(bytes: number, format: AudioFormat): number {
-  return (bytes * 1000) / bytesPerSecond(format);
-}
+const msOf = (bytes: number, format: audio.AudioFormat): number => (bytes * 1000) / audio.bytesPerSecond(format);
 
 /** Rounded up to whole samples. */
-function bytesOf(ms: number, format: AudioFormat): number {
-  return Math.ceil((ms * bytesPerSecond(format)) / 2000) * 2;
-}
+const bytesOf = (ms: number, format: audio.AudioFormat): number => Math.ceil((ms * audio.bytesPerSecond(format)) / 2000) * 2;
 
 const FIRST_BYTES = 64 * 1024;
 
-interface SoundBuffer {
-  readonly bytes: number;
-  add(pcm: Buffer): void;
-  keepLast(bytes: number): void;
-  copy(): Buffer;
-  take(): Buffer;
-  clear(): void;
-}
-
-function createSoundBuffer(): SoundBuffer {
+function createSoundBuffer() {
   let data = Buffer.alloc(0);
   let from = 0;
   let to = 0;
@@ -121,15 +99,15 @@ function createSoundBuffer(): SoundBuffer {
     get bytes() {
       return to - from;
     },
-    add(pcm) {
+    add(pcm: Buffer): void {
       if (to + pcm.length > data.length) makeRoom(pcm.length);
       to += pcm.copy(data, to);
     },
-    keepLast(bytes) {
+    keepLast(bytes: number): void {
       from = Math.max(from, to - bytes);
     },
-    copy: () => Buffer.from(data.subarray(from, to)),
-    take() {
+    copy: (): Buffer => Buffer.from(data.subarray(from, to)),
+    take(): Buffer {
       const taken = Buffer.from(data.subarray(from, to));
       clear();
       return taken;

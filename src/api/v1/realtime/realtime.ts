@@ -8,7 +8,6 @@ import type { BufferBudget } from '../../../gateway/traffic/traffic.ts';
 import { route } from '../../../gateway/route/decide/route.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import type { Board } from '../../../reconciler/board.ts';
-import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 import { empty, ApiError } from '../../server/answer.ts';
 import { sleep } from '../../../platform/clock.ts';
@@ -27,14 +26,6 @@ interface RealtimeDeps {
   readonly wallNow: () => number;
 }
 
-interface Realtime {
-  readonly route: DocumentedRoute;
-  /**
-   * Lets each session transcribe its sound and end; resolves when all have ended, or after `graceMs`. Refuses new ones.
-   */
-  close(graceMs: number): Promise<void>;
-}
-
 /** A minute of sound in Base64. Clients send parts of a tenth of a second. */
 const MESSAGE_BYTES = 4 * 1024 * 1024;
 const CLOSE_CHECK_MS = 20;
@@ -45,20 +36,7 @@ const Query = z.object({
   model: z.string().optional().describe('A model id, an alias or the name of a slot that transcribes; default: the slot `stt`'),
 });
 
-interface Admitted {
-  readonly ok: true;
-  readonly model: string | undefined;
-}
-
-interface Refused {
-  readonly ok: false;
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string | null;
-}
-
-export function createRealtime(deps: RealtimeDeps): Realtime {
-  const { gateway, board, settings, now, wallNow } = deps;
+export function createRealtime({ gateway, board, settings, now, wallNow }: RealtimeDeps) {
   const limit = settings.SVC_REALTIME_LIMIT;
   const sessions = new Set<ServedSession>();
   let closing = false;
@@ -73,72 +51,63 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   // Otherwise the package answers in its own form.
   server.on('wsClientError', (error, socket) => writeError(socket, 'request.invalid', `Invalid WebSocket handshake: ${error.message}`));
 
-  function admit(url = ''): Admitted | Refused {
+  function admit(url = ''): ApiError | { readonly model: string | undefined } {
     const query = Query.safeParse(Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])));
     if (!query.success) {
       const message = `The "intent" is not supported, because sessions transcribe: leave it out, or set it to "${INTENT}"`;
-      return { ok: false, code: 'request.invalid', message, param: 'intent' };
+      return new ApiError('request.invalid', message, { param: 'intent' });
     }
     const { model } = query.data;
     const decision = route('transcription', REALTIME_PATH, model, board.current());
-    if (decision.kind === 'refuse') return { ok: false, code: decision.code, message: decision.message, param: 'model' };
-    if (!closing && sessions.size < limit) return { ok: true, model };
+    if (decision.kind === 'refuse') return new ApiError(decision.code, decision.message, { param: 'model' });
+    if (!closing && sessions.size < limit) return { model };
     const why = closing ? 'The service is stopping' : `${limit} realtime sessions are open ("SVC_REALTIME_LIMIT")`;
-    return { ok: false, code: 'server.overloaded', message: `${why}: connect again later`, param: null };
+    return new ApiError('server.overloaded', `${why}: connect again later`);
   }
 
-  function open(request: UpgradeRequest): void {
-    const { req, leftover, requestId, refuse } = request;
+  function open({ req, leftover, requestId, refuse, isAllowed, done }: UpgradeRequest): void {
     const admitted = admit(req.url);
-    if (!admitted.ok) return refuse(admitted.code, admitted.message, admitted.param);
-    const { model } = admitted;
-    server.handleUpgrade(req, req.socket, leftover, (ws) => {
-      const session = serveSession(
-        ws,
-        {
-          gateway,
-          board,
-          budget: gateway.budget,
-          settings,
-          now,
-          requestId,
-          socket: req.socket,
-          expiresAt: Math.floor((wallNow() + SESSION_MS) / 1000),
+    if (admitted instanceof ApiError) return refuse(admitted.code, admitted.message, admitted.param);
+    const { socket } = req;
+    server.handleUpgrade(req, socket, leftover, (ws) => {
+      const expiresAt = Math.floor((wallNow() + SESSION_MS) / 1000);
+      const deps = { gateway, board, budget: gateway.budget, settings, now, requestId, socket, expiresAt };
+      const session = serveSession(ws, deps, {
+        model: admitted.model,
+        idleMs: settings.SVC_REALTIME_IDLE,
+        isAllowed,
+        onEnd() {
+          sessions.delete(session);
+          done();
         },
-        {
-          model,
-          idleMs: settings.SVC_REALTIME_IDLE,
-          isAllowed: request.isAllowed,
-          onEnd() {
-            sessions.delete(session);
-            request.done();
-          },
-        },
-      );
+      });
       sessions.add(session);
     });
   }
 
-  return {
-    route: {
-      method: 'GET',
-      path: REALTIME_PATH,
-      access: 'v1',
-      cors: true,
-      bodyLimit: defaultBodyLimit('v1'),
-      summary: 'Transcribes sound while it arrives, over a WebSocket with the events of OpenAI’s transcription sessions',
-      tag: 'inference',
-      input: z.object({ query: Query }),
-      answers: { 101: empty('The connection is a WebSocket now') },
-      errors: ['request.invalid', 'model.not_found', 'model.unsupported', 'server.overloaded'],
-      upgrade: open,
-      handler({ url }) {
-        const admitted = admit(url);
-        if (!admitted.ok) throw new ApiError(admitted.code, admitted.message, { param: admitted.param });
-        throw new ApiError('request.invalid', 'This route needs a WebSocket: send "Upgrade: websocket"', { param: 'Upgrade' });
-      },
+  const own: DocumentedRoute = {
+    method: 'GET',
+    path: REALTIME_PATH,
+    access: 'v1',
+    cors: true,
+    bodyLimit: defaultBodyLimit('v1'),
+    summary: 'Transcribes sound while it arrives, over a WebSocket with the events of OpenAI’s transcription sessions',
+    tag: 'inference',
+    input: z.object({ query: Query }),
+    answers: { 101: empty('The connection is a WebSocket now') },
+    errors: ['request.invalid', 'model.not_found', 'model.unsupported', 'server.overloaded'],
+    upgrade: open,
+    handler({ url }) {
+      const admitted = admit(url);
+      if (admitted instanceof ApiError) throw admitted;
+      throw new ApiError('request.invalid', 'This route needs a WebSocket: send "Upgrade: websocket"', { param: 'Upgrade' });
     },
-    async close(graceMs) {
+  };
+
+  return {
+    route: own,
+    /** Lets sessions transcribe their sound and end. Resolves once all have, or after `graceMs`. Refuses new ones. */
+    async close(graceMs: number): Promise<void> {
       closing = true;
       const until = now() + graceMs;
       for (const session of sessions) session.finish();
@@ -147,13 +116,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   };
 }
 
-/**
- * Connects a WebSocket with a session, and ends both: when the client disconnects, is silent for too long, does not
- * answer pings or does not read, when its credentials are no longer valid, after an hour, or when the service stops.
- */
-interface ServedSession {
-  finish(): void;
-}
+type ServedSession = ReturnType<typeof serveSession>;
 
 interface ServeOptions {
   readonly model: string | undefined;
@@ -173,7 +136,11 @@ const UNREAD_BYTES = 4 * 1024 * 1024;
 /** RFC 6455, 7.4.1. */
 const [NORMAL, GOING_AWAY, POLICY] = [1000, 1001, 1008];
 
-function serveSession(ws: WebSocket, deps: Omit<SessionDeps, 'send'>, options: ServeOptions): ServedSession {
+/**
+ * Connects a WebSocket with a session, and ends both: when the client disconnects, is silent for too long, does not
+ * answer pings or does not read, when its credentials are no longer valid, after an hour, or when the service stops.
+ */
+function serveSession(ws: WebSocket, deps: Omit<SessionDeps, 'send'>, options: ServeOptions) {
   const { now } = deps;
   const beganAt = now();
   let eventAt = beganAt;
@@ -222,7 +189,5 @@ function serveSession(ws: WebSocket, deps: Omit<SessionDeps, 'send'>, options: S
     session.dispose();
     options.onEnd();
   });
-  return {
-    finish: () => session.finish(() => ws.close(GOING_AWAY, 'The service is stopping')),
-  };
+  return { finish: (): void => session.finish(() => ws.close(GOING_AWAY, 'The service is stopping')) };
 }

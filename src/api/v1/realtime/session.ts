@@ -11,30 +11,17 @@
 import { randomUUID } from 'node:crypto';
 import { route, type RouteDecision } from '../../../gateway/route/decide/route.ts';
 import type { Board } from '../../../reconciler/board.ts';
-import { ERROR_CODES, type ErrorCode } from '../../../schema/words/error-codes.ts';
+import { ERROR_CODES } from '../../../schema/words/error-codes.ts';
+import type { ApiError } from '../../server/answer.ts';
 import { decodeAudio, rateOf } from './decide/audio-format.ts';
-import {
-  readClientEvent,
-  describeSession,
-  firstSettings,
-  updateSettings,
-  type SessionSettings,
-  type Transcription,
-} from './decide/session-settings.ts';
-import {
-  createEarlyWords,
-  createSessionMemory,
-  createUtteranceQueue,
-  type EarlyWords,
-  type MemoryDeps,
-  type UtteranceQueue,
-} from './utterance-queue.ts';
+import * as rules from './decide/session-settings.ts';
+import * as utterances from './utterance-queue.ts';
 import { createHeardSound } from './heard-sound.ts';
 import type { TranscribeDeps } from './transcribe-sound.ts';
 
 export const REALTIME_PATH = '/v1/realtime';
 
-export interface SessionDeps extends TranscribeDeps, MemoryDeps {
+export interface SessionDeps extends TranscribeDeps, utterances.MemoryDeps {
   readonly board: Pick<Board, 'current'>;
   /** Monotonic milliseconds. */
   readonly now: () => number;
@@ -47,21 +34,17 @@ export interface SessionDeps extends TranscribeDeps, MemoryDeps {
 const LEAST_COMMIT_MS = 100;
 const COMMIT_EMPTY = 'input_audio_buffer_commit_empty';
 
-interface Problem {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string | null;
-}
+type Problem = Pick<ApiError, 'code' | 'message' | 'param'>;
 
 export class Session {
   readonly #deps: SessionDeps;
   readonly #id = `sess_${randomUUID()}`;
   readonly #ended = new AbortController();
   readonly #sound = createHeardSound(this);
-  readonly #memory: ReturnType<typeof createSessionMemory>;
-  readonly #words: EarlyWords;
-  readonly #queue: UtteranceQueue;
-  #settings: SessionSettings;
+  readonly #memory: ReturnType<typeof utterances.createSessionMemory>;
+  readonly #words: utterances.EarlyWords;
+  readonly #queue: utterances.UtteranceQueue;
+  #settings: rules.SessionSettings;
   /** The sound that is not committed yet, in events. */
   #item: string | undefined;
   #lastItem: string | null = null;
@@ -69,16 +52,16 @@ export class Session {
 
   constructor(deps: SessionDeps, model: string | undefined) {
     this.#deps = deps;
-    this.#memory = createSessionMemory(deps);
+    this.#memory = utterances.createSessionMemory(deps);
     const send = (event: object): void => this.#send(event);
-    this.#words = createEarlyWords({ ...deps, send });
-    this.#queue = createUtteranceQueue({ ...deps, send, signal: this.#ended.signal, onDone: () => this.#onUtteranceDone() });
-    this.#settings = firstSettings(model);
+    this.#words = utterances.createEarlyWords({ ...deps, send });
+    this.#queue = utterances.createUtteranceQueue({ ...deps, send, signal: this.#ended.signal, onDone: () => this.#onUtteranceDone() });
+    this.#settings = rules.firstSettings(model);
     this.#sendSession('session.created');
   }
 
   receive(text: string): void {
-    const read = readClientEvent(text);
+    const read = rules.readClientEvent(text);
     if (!read.ok) return this.#refuse({ code: 'request.invalid', message: read.message, param: read.param }, read.id);
     const { event, id } = read;
     switch (event.type) {
@@ -123,7 +106,7 @@ export class Session {
   }
 
   #update(session: unknown, id: string | undefined): void {
-    const updated = updateSettings(this.#settings, session);
+    const updated = rules.updateSettings(this.#settings, session);
     if (!updated.ok) return this.#refuse({ code: 'request.invalid', message: updated.message, param: updated.param }, id);
     const { settings } = updated;
     const isOtherFormat = settings.format.type !== this.#settings.format.type;
@@ -185,7 +168,7 @@ export class Session {
     void this.#words.ask(this.#currentItem(), soundMs, { pcm: this.#sound.copy(), rate: rateOf(format), ...transcription });
   }
 
-  #routeOf({ model }: Transcription): RouteDecision {
+  #routeOf({ model }: rules.Transcription): RouteDecision {
     return route('transcription', REALTIME_PATH, model, this.#deps.board.current());
   }
 
@@ -211,7 +194,7 @@ export class Session {
   }
 
   #sendSession(type: 'session.created' | 'session.updated'): void {
-    this.#send({ type, session: describeSession(this.#settings, { id: this.#id, expiresAt: this.#deps.expiresAt }) });
+    this.#send({ type, session: rules.describeSession(this.#settings, { id: this.#id, expiresAt: this.#deps.expiresAt }) });
   }
 
   #refuse({ code, message, param }: Problem, id: string | undefined): void {

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { INFERENCE_PATHS, type InferencePath } from '../../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../../gateway/gateway.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { messageOf } from '../../../platform/error-text.ts';
 import { wavHeadOf } from '../../../platform/decide/wav-head.ts';
 import type { Transcription } from './decide/session-settings.ts';
 import type { ClientRequest, ClientResponse } from '../../../gateway/client-exchange.ts';
@@ -18,13 +19,7 @@ export interface SoundToTranscribe extends Transcription {
   readonly rate: number;
 }
 
-interface TranscriptionError {
-  readonly type: string;
-  readonly code: string | null;
-  readonly message: string;
-  readonly param: string | null;
-}
-
+type TranscriptionError = Readonly<Record<'type' | 'message', string> & Record<'code' | 'param', string | null>>;
 type Transcript = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: TranscriptionError };
 
 export interface TranscribeDeps {
@@ -37,12 +32,7 @@ export interface TranscribeDeps {
 const PATH = INFERENCE_PATHS.find(({ path }) => path === '/v1/audio/transcriptions');
 const Text = z.object({ text: z.string() });
 const Failure = z.object({
-  error: z.object({
-    message: z.string(),
-    type: z.string().nullish(),
-    code: z.string().nullish(),
-    param: z.string().nullish(),
-  }),
+  error: z.object({ message: z.string(), type: z.string().nullish(), code: z.string().nullish(), param: z.string().nullish() }),
 });
 
 /** Rejects only if the signal aborts. */
@@ -60,8 +50,7 @@ export async function transcribeSound(sound: SoundToTranscribe, deps: Transcribe
     return { ok: false, error: { type: type ?? 'upstream_error', code: code ?? null, message, param: param ?? null } };
   } catch (error) {
     signal.throwIfAborted();
-    const message = error instanceof Error ? error.message : String(error);
-    return { ok: false, error: { type: 'upstream_error', code: 'upstream.failed', message, param: null } };
+    return { ok: false, error: { type: 'upstream_error', code: 'upstream.failed', message: messageOf(error), param: null } };
   }
 }
 
@@ -74,10 +63,7 @@ function formOf({ pcm, rate, model, language, prompt }: SoundToTranscribe, bound
   return [Buffer.from(`${fields.join('')}${file}`), wavHeadOf(rate, pcm.length), pcm, Buffer.from(`\r\n--${boundary}--\r\n`)];
 }
 
-/**
- * An in-memory request of a session to this process's gateway, which treats it like any other: routed, held, parked,
- * sent again.
- */
+/** In memory, to the gateway of this process, which treats it like any other: routed, held, parked, sent again. */
 interface InnerRequest {
   readonly path: InferencePath;
   readonly contentType: string;
@@ -86,16 +72,11 @@ interface InnerRequest {
   readonly socket: Socket;
 }
 
-interface InnerAnswer {
-  readonly status: number;
-  readonly text: string;
-}
-
 /** A transcript of an hour has about 60 KB. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Rejects if the signal aborts, or if the answer is cut. Errors of the gateway are answers. */
-async function askGateway(gateway: Pick<Gateway, 'handle'>, request: InnerRequest, signal: AbortSignal): Promise<InnerAnswer> {
+async function askGateway(gateway: Pick<Gateway, 'handle'>, request: InnerRequest, signal: AbortSignal) {
   signal.throwIfAborted();
   const { path, contentType, requestId } = request;
   const length = String(request.body.reduce((bytes, piece) => bytes + piece.length, 0));

@@ -24,13 +24,9 @@ interface UtteranceQueueOptions extends TranscribeDeps {
 
 const SAMPLE_BYTES = 2;
 
-export interface UtteranceQueue {
-  add(utterance: Utterance): void;
-  bytes(): number;
-  isBusy(): boolean;
-}
+export type UtteranceQueue = ReturnType<typeof createUtteranceQueue>;
 
-export function createUtteranceQueue(options: UtteranceQueueOptions): UtteranceQueue {
+export function createUtteranceQueue(options: UtteranceQueueOptions) {
   const { signal, onDone } = options;
   const queue: Utterance[] = [];
   let bytes = 0;
@@ -48,13 +44,13 @@ export function createUtteranceQueue(options: UtteranceQueueOptions): UtteranceQ
   }
 
   return {
-    add(utterance) {
+    add(utterance: Utterance): void {
       queue.push(utterance);
       bytes += utterance.pcm.length;
       if (!working) void work();
     },
-    bytes: () => bytes,
-    isBusy: () => working,
+    bytes: (): number => bytes,
+    isBusy: (): boolean => working,
   };
 }
 
@@ -68,21 +64,16 @@ async function transcribe(
   // The client has left.
   if (transcript === undefined || signal.aborted) return;
   const about = { item_id: item, content_index: 0 };
-  if (!transcript.ok) {
-    send({ type: 'conversation.item.input_audio_transcription.failed', ...about, error: transcript.error });
-    return;
-  }
+  if (!transcript.ok) return send({ type: 'conversation.item.input_audio_transcription.failed', ...about, error: transcript.error });
   const delta = restAfter(sent, transcript.text);
   if (delta !== '') send({ type: 'conversation.item.input_audio_transcription.delta', ...about, delta });
   const usage = { type: 'duration', seconds: pcm.length / SAMPLE_BYTES / rate };
   send({ type: 'conversation.item.input_audio_transcription.completed', ...about, transcript: transcript.text, usage });
 }
 
-/** Requests the words of uncommitted sound, and sends those that are certain (`decide/partial-transcript.ts`). */
-interface EarlyWordsOptions extends TranscribeDeps {
+interface EarlyWordsOptions extends TranscribeDeps, Pick<UtteranceQueueOptions, 'send'> {
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly send: (event: object) => void;
 }
 
 interface Words {
@@ -97,6 +88,7 @@ const NO_WORDS: Words = { sent: '', before: '', askedMs: 0, tookMs: 0, answeredA
 
 export type EarlyWords = ReturnType<typeof createEarlyWords>;
 
+/** Requests the words of uncommitted sound, and sends those that are certain. */
 export function createEarlyWords({ now, send, ...deps }: EarlyWordsOptions) {
   let words = NO_WORDS;
   let asking: AbortController | undefined;
@@ -132,10 +124,6 @@ export function createEarlyWords({ now, send, ...deps }: EarlyWordsOptions) {
   };
 }
 
-/**
- * Memory for the sound of one session, bounded by `SVC_AUDIO_LIMIT`, and by `SVC_BUFFER_LIMIT` together with request
- * bodies.
- */
 export interface MemoryDeps {
   readonly budget: Pick<BufferBudget, 'reserve' | 'release'>;
   readonly settings: Pick<Settings, 'SVC_AUDIO_LIMIT'>;
@@ -144,6 +132,7 @@ export interface MemoryDeps {
 /** WAV header before the samples. */
 const FILE_HEAD_BYTES = 44;
 
+/** The sound of one session is bounded by `SVC_AUDIO_LIMIT`, and together with bodies by `SVC_BUFFER_LIMIT`. */
 export function createSessionMemory({ budget, settings }: MemoryDeps) {
   let reserved = 0;
   return {
@@ -167,11 +156,6 @@ export function createSessionMemory({ budget, settings }: MemoryDeps) {
   };
 }
 
-/**
- * Decides which words are sent before an utterance ends, and how often they are requested. The pending sound is
- * transcribed repeatedly; a word is sent once two transcripts in a row agree on it and everything before it. Pure.
- */
-
 interface PartialFacts {
   readonly soundMs: number;
   /** Pending sound at the last request; 0 before. */
@@ -189,6 +173,7 @@ const PAUSE_FACTOR = 2;
 /** The cost grows with the sound: beyond this, the words follow when the sound is committed. */
 const LONGEST_MS = 30_000;
 
+/** Whether it is time to transcribe the pending sound again. Pure. */
 export function wantsPartial({ soundMs, askedMs, tookMs, sinceMs }: PartialFacts): boolean {
   return soundMs - askedMs >= EVERY_MS && soundMs <= LONGEST_MS && sinceMs >= tookMs * PAUSE_FACTOR;
 }

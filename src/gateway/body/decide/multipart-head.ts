@@ -48,9 +48,8 @@ function dispositionOf(value: string): PartHead | string {
   const type = semicolon === -1 ? value : value.slice(0, semicolon);
   const parameters = semicolon === -1 ? new Map<string, string>() : parametersOf(value.slice(semicolon));
   const name = parameters?.get('name');
-  if (type.trim().toLowerCase() !== 'form-data' || parameters === undefined || name === undefined) {
+  if (type.trim().toLowerCase() !== 'form-data' || parameters === undefined || name === undefined)
     return 'A part lacks the header "Content-Disposition: form-data" with one "name"';
-  }
   return { name, fileName: parameters.get('filename') ?? parameters.get('filename*'), contentType: undefined };
 }
 

@@ -62,9 +62,7 @@ export const ANTHROPIC: Dialect = {
   }),
 };
 
-function typeOf(status: number): string {
-  return TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
-}
+const typeOf = (status: number): string => TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 
 /** Its clients show `error` only if it is a string. */
 export const OLLAMA: Dialect = { errorBody: ({ message }) => ({ error: message }) };

@@ -43,9 +43,7 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));
 
 /** The dialect of a path, also of one that is no inference path. */
-export function dialectOf(path: string): Dialect {
-  return DIALECTS.get(path) ?? (OLLAMA_PATH.test(path) ? OLLAMA : OPENAI);
-}
+export const dialectOf = (path: string): Dialect => DIALECTS.get(path) ?? (OLLAMA_PATH.test(path) ? OLLAMA : OPENAI);
 
 const OLLAMA_PATH = /^\/api\/(?:blobs\/.*|chat|copy|create|delete|embed|embeddings|generate|ps|pull|push|show|tags|version)$/;
 

@@ -49,15 +49,12 @@ export function passedLimit(
 ): PassedLimit | undefined {
   const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = settings;
   if (bodyAt === undefined) return undefined;
-  if (isConnecting && now - progressAt > CONNECT_MS) {
+  if (isConnecting && now - progressAt > CONNECT_MS)
     return { kind: 'lost', message: `The upstream did not accept a connection within ${CONNECT_MS / 1000} s` };
-  }
-  if (wroteAt === undefined && now - bodyAt > firstByteMs) {
+  if (wroteAt === undefined && now - bodyAt > firstByteMs)
     return timeout(`The upstream did not answer within ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
-  }
-  if (wroteAt !== undefined && now - wroteAt > silenceMs) {
+  if (wroteAt !== undefined && now - wroteAt > silenceMs)
     return timeout(`The client was sent nothing, or read nothing, for ${silenceMs / 1000} s ("SVC_STREAM_TIMEOUT")`);
-  }
   return undefined;
 }
 
@@ -83,12 +80,10 @@ export function refuseBody(
 ): readonly [ErrorCode, string, string?] | undefined {
   const { contentLength, contentEncoding, chunked } = head;
   if (contentLength !== undefined && contentLength > limit.wholeBytes) return bodyTooLarge(limit);
-  if (contentEncoding !== undefined && contentEncoding !== 'identity') {
+  if (contentEncoding !== undefined && contentEncoding !== 'identity')
     return ['request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', 'Content-Encoding'];
-  }
-  if (!chunked && (contentLength === undefined || contentLength === 0)) {
+  if (!chunked && (contentLength === undefined || contentLength === 0))
     return ['request.invalid', isForm ? 'The body is missing: send a multipart form' : 'The body is missing: send a JSON object'];
-  }
   return undefined;
 }
 

@@ -161,6 +161,4 @@ export function planForward(
 }
 
 /** Value of `Host`. */
-export function authorityOf({ host, port }: Endpoint): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
+export const authorityOf = ({ host, port }: Endpoint): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);

@@ -36,9 +36,8 @@ export function refuseMedia(
   const parsed = url === undefined ? null : URL.parse(url);
   if (parsed === null) return refused(`Cannot fetch ${shown}: send images as "data:" or "https:" URLs`);
   const schemes = policy === 'http' ? ['https:', 'http:'] : ['https:'];
-  if (!schemes.includes(parsed.protocol)) {
+  if (!schemes.includes(parsed.protocol))
     return refused(`The service does not fetch ${shown} ("SVC_FETCH_IMAGES" is "${policy}"): send images as "data:" or "https:" URLs`);
-  }
   if (parsed.username !== '' || parsed.password !== '') return refused('The URL of an image contains a user or a password: remove them');
   if (before >= MOST_IMAGES) return refused(`More than ${MOST_IMAGES} images are sent by URL: send the others as "data:" URLs`);
   return undefined;

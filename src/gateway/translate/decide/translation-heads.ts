@@ -47,9 +47,8 @@ export function upstreamHeadOf({ status, headers }: ResponseHead): UpstreamHead 
 
 function checkedHeaders(headers: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(headers).map(([name, value]) => {
-    if (!NAME.test(name) || !VALUE.test(value) || OWN.has(name.toLowerCase())) {
+    if (!NAME.test(name) || !VALUE.test(value) || OWN.has(name.toLowerCase()))
       throw new TypeError(`A header is reserved or not ASCII: ${JSON.stringify(`${name}: ${value}`.slice(0, 200))}`);
-    }
     return [name, value];
   });
 }

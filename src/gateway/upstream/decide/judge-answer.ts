@@ -33,15 +33,13 @@ const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?
 const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
 const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
 
-export function judgeAnswer(
-  {
-    status,
-    text,
-    mistakes = [],
-  }: { readonly status: number; readonly text: string; readonly mistakes?: readonly ClientMistake[] | undefined },
-  { translateAnswer }: Dialect,
-  requestId: string,
-): Verdict {
+interface JudgedAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly mistakes?: readonly ClientMistake[] | undefined;
+}
+
+export function judgeAnswer({ status, text, mistakes = [] }: JudgedAnswer, { translateAnswer }: Dialect, requestId: string): Verdict {
   if (status >= 300 && status < 400)
     return unusable(`The upstream answered an inference request with status ${status}, which is not supported`);
   if (status >= 400) {
@@ -83,9 +81,7 @@ export function findUsage(tail: string): Usage | undefined {
   return { input: Number(input[1]), output: Number(OUTPUT.exec(text)?.[1] ?? 0) };
 }
 
-function unusable(message: string): Verdict {
-  return { kind: 'unusable', message };
-}
+const unusable = (message: string): Verdict => ({ kind: 'unusable', message });
 
 /** Upstreams are not trusted: only four text fields are copied, with a limited length. */
 function normaliseUpstreamError(status: number, body: string): ErrorBody {
@@ -130,9 +126,7 @@ function messageOf(fields: Fields, body: string): string | undefined {
   return text === '' || text.startsWith('<') || text.startsWith('{') ? undefined : text;
 }
 
-function wordOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? shorten(value, WORD_LIMIT) : undefined;
-}
+const wordOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? shorten(value, WORD_LIMIT) : undefined);
 
 function typeOfStatus(status: number): string {
   if (status === 429) return 'rate_limit_error';

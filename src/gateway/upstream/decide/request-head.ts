@@ -46,15 +46,13 @@ const PAGE_HEADERS: ReadonlyMap<string, 'origin' | 'fetchSite' | 'fetchMode' | '
   ['sec-fetch-dest', 'fetchDest'],
 ]);
 
-/** Not removed, even if `Connection` names them: the message would mean something else without them. */
-const KEPT: ReadonlySet<string> = new Set(['content-type', 'content-length']);
+/** Words of `Connection` that are no hop-by-hop headers; without the last two, a message would mean something else. */
+const KEPT: ReadonlySet<string> = new Set(['keep-alive', 'close', 'content-type', 'content-length']);
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** `name` in lower case. Pure. */
-export function isCredential(name: string): boolean {
-  return CREDENTIALS.test(name);
-}
+export const isCredential = (name: string): boolean => CREDENTIALS.test(name);
 
 export function parseRequestHead(raw: readonly string[]): RequestHead {
   let forwarded = '';
@@ -135,11 +133,8 @@ export function isJsonType(contentType: string | undefined): boolean {
 /** Lower-case names of hop-by-hop headers in `Connection`. Undefined if there are none. Pure. */
 export function namesInConnection(value: string): readonly string[] | undefined {
   if (value === 'keep-alive' || value === 'close' || value === 'Keep-Alive') return undefined;
-  const names = value
-    .toLowerCase()
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '' && part !== 'keep-alive' && part !== 'close' && !KEPT.has(part));
+  const parts = value.toLowerCase().split(',');
+  const names = parts.map((part) => part.trim()).filter((part) => part !== '' && !KEPT.has(part));
   return names.length === 0 ? undefined : names;
 }
 

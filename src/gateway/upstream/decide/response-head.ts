@@ -78,14 +78,8 @@ export function parseResponseHead(text: string): ResponseHead | string {
   }
   const framing = framingOf(status, length, encoding);
   if (typeof framing === 'string') return framing;
-  return {
-    status,
-    headers: without(headers, dropped),
-    contentType,
-    framing,
-    keepAlive: keepAlive && framing.kind !== 'close',
-    keepAliveSeconds,
-  };
+  keepAlive &&= framing.kind !== 'close';
+  return { status, headers: without(headers, dropped), contentType, framing, keepAlive, keepAliveSeconds };
 }
 
 function keepsAlive(value: string): boolean | undefined {

@@ -28,10 +28,6 @@ function isPlainHttps(text: string): boolean {
   return username === '' && password === '' && hash === '';
 }
 
-function endsInFileName(url: string): boolean {
-  return URL.canParse(url) && PATH.test(lastPart(new URL(url).pathname));
-}
-
 const PlainLine = z
   .string()
   .min(1)
@@ -50,7 +46,10 @@ const CatalogueFile = z
       .optional()
       .describe('Commit of the repository. Default: the newest one, whose file must still have the hash'),
     file: StorePath.optional().describe('Path of the file in the repository'),
-    url: HttpsAddress.refine(endsInFileName, 'Write an address whose path ends in a file name of letters, digits and "._+-"')
+    url: HttpsAddress.refine(
+      (url) => URL.canParse(url) && PATH.test(lastPart(new URL(url).pathname)),
+      'Write an address whose path ends in a file name of letters, digits and "._+-"',
+    )
       .optional()
       .describe('Address of a file that is not on the Hub'),
     archive: z.enum(['tar.bz2']).optional().describe('The file is an archive. The server loads the directory to which it is unpacked'),
@@ -137,14 +136,10 @@ export type CatalogueRecordFile = CatalogueRecord['files'][number];
 /** Only the outermost table, so that an invalid entry does not affect others. */
 export const CatalogueDocument = z.strictObject({ models: z.array(z.unknown()).max(500).default([]) });
 
-export function providerOf({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) {
-  return provider ?? PROVIDER_OF_MODEL_KIND[kind];
-}
+export const providerOf = ({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) => provider ?? PROVIDER_OF_MODEL_KIND[kind];
 
 export function nameOfFile({ file, url }: Pick<CatalogueRecordFile, 'file' | 'url'>): string {
   return lastPart(file ?? (url === undefined ? '' : new URL(url).pathname));
 }
 
-function lastPart(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
+const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1);

@@ -9,6 +9,7 @@ import { checkDocument, type CheckedDocument, type SpecProblem } from '../../../
 import { CatalogueDocument, CatalogueRecord, providerOf, nameOfFile, type CatalogueRecordFile } from './catalogue-document.ts';
 import type { ModelContents } from '../../../providers/provider.ts';
 import type { ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
 import type { CatalogueEntry, CatalogueFile } from '../catalogue.ts';
 
@@ -46,14 +47,9 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
 }
 
 /** Result for a file without a readable entry. */
-export function unreadable(problem: SpecProblem): ParsedCatalogue {
-  return { records: new Map(), problems: [problem], refused: undefined };
-}
+export const unreadable = (problem: SpecProblem): ParsedCatalogue => ({ records: new Map(), problems: [problem], refused: undefined });
 
-interface Known {
-  readonly records: CatalogueRecords;
-  readonly shipped: CatalogueRecords;
-}
+type Known = Readonly<Record<'records' | 'shipped', CatalogueRecords>>;
 
 function checkRecord(written: unknown, { records, shipped }: Known): CheckedDocument<CatalogueRecord> {
   const checked = checkDocument(CatalogueRecord, written, 'snake_case');
@@ -114,39 +110,38 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
   const provider = providerOf(record);
   const directory = `catalogue/${id}/${contentHash(record)}`;
   const [first, ...more] = record.files.map((file) => fileOf(file, directory, context.hubUrl));
-  const isArchive = first?.archive !== undefined;
   if (first === undefined) throw new Error(`The entry "${id}" has no files, although the schema requires one`);
   const sizeBytes = record.files.reduce((sum, { size }) => sum + size, 0);
-  const reason = whyNot(record, context);
+  const leastMemoryBytes = Math.ceil((sizeBytes * (1 + LEAST_MEMORY.share) + LEAST_MEMORY.bytes) / MIB) * MIB;
+  const missing = context.providers.has(provider)
+    ? undefined
+    : `it needs the provider "${provider}", which this version does not include yet`;
+  const reason = missing ?? record.notSelectable;
   return {
     id,
     kind,
     provider,
     family,
     files: [first, ...more],
-    ...(isArchive ? { directory } : {}),
     license,
     licenseUrl,
     isGated: gated,
     minVramBytes: minVram === undefined ? 0 : parseSizeBytes(minVram),
-    minMemoryBytes: minMemory === undefined ? leastMemory(sizeBytes) : parseSizeBytes(minMemory),
-    ...(record.context === undefined ? {} : { context: record.context }),
-    ...(provider === 'gguf' ? { stated: statedOf(record) } : {}),
+    minMemoryBytes: minMemory === undefined ? leastMemoryBytes : parseSizeBytes(minMemory),
     verified,
     sources,
     isOwn: context.isOwn,
     selectable: reason === undefined,
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({
+      directory: first.archive === undefined ? undefined : directory,
+      context: record.context,
+      stated: provider === 'gguf' ? statedOf(record) : undefined,
+      reason,
+    }),
   };
 }
 
-function leastMemory(sizeBytes: number): number {
-  return Math.ceil((sizeBytes * (1 + LEAST_MEMORY.share) + LEAST_MEMORY.bytes) / MIB) * MIB;
-}
-
-/**
- * Different content gets a different directory: an edited entry is a new download, and a server keeps its open files.
- */
+/** Different content gets a different directory: an edited entry is a new download, and servers keep open files. */
 function contentHash({ files }: CatalogueRecord): string {
   const hash = createHash('sha256');
   for (const { sha256 } of files) hash.update(sha256.toLowerCase());
@@ -156,29 +151,17 @@ function contentHash({ files }: CatalogueRecord): string {
 function fileOf(file: CatalogueRecordFile, directory: string, hubUrl: EntryContext['hubUrl']): CatalogueFile {
   const { repo, commit = 'main', url: address, size: sizeBytes, archive: format, unpackedSize } = file;
   const path = format === undefined ? (file.path ?? `${directory}/${nameOfFile(file)}`) : directory;
-  const archive =
-    format === undefined ? {} : { archive: { format, ...(unpackedSize === undefined ? {} : { unpackedBytes: unpackedSize }) } };
+  const archive = format === undefined ? {} : { archive: { format, ...defined({ unpackedBytes: unpackedSize }) } };
   const sha256 = file.sha256.toLowerCase();
   if (repo === undefined || file.file === undefined)
     return { path, from: { kind: 'url', url: address ?? '', sha256, sizeBytes }, ...archive };
   return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo }, ...archive };
 }
 
-function whyNot(record: CatalogueRecord, { providers }: EntryContext): string | undefined {
-  const provider = providerOf(record);
-  if (!providers.has(provider)) return `it needs the provider "${provider}", which this version does not include yet`;
-  return record.notSelectable;
-}
-
 /** Contents in the terms of the GGUF provider. */
-function statedOf({ kind, pooling, architecture, context }: CatalogueRecord): ModelContents {
-  const pooled = kind === 'embed' ? { poolingType: POOLING_TYPES[pooling ?? 'mean'] } : {};
-  return {
-    ...pooled,
-    ...(kind === 'rerank' ? { hasClassifier: true } : {}),
-    ...(architecture === undefined ? {} : { architecture }),
-    ...(context === undefined ? {} : { trainedContext: context }),
-  };
+function statedOf({ kind, pooling = 'mean', architecture, context }: CatalogueRecord): ModelContents {
+  const poolingType = kind === 'embed' ? POOLING_TYPES[pooling] : undefined;
+  return defined({ poolingType, hasClassifier: kind === 'rerank' ? true : undefined, architecture, trainedContext: context });
 }
 
 /** Values of GGUF's `pooling_type`. */

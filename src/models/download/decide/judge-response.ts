@@ -8,11 +8,7 @@ export interface ExpectedBytes {
   readonly etag?: string | undefined;
 }
 
-interface Response {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly firstHeaders: Headers;
-}
+type Response = Readonly<{ status: number; headers: Headers; firstHeaders: Headers }>;
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 

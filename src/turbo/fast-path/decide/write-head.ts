@@ -15,21 +15,12 @@ export interface ConnectionFacts {
   readonly keepAliveSeconds: number;
 }
 
-export interface WrittenHead {
-  readonly text: string;
-  readonly isLast: boolean;
-  readonly hasBody: boolean;
-}
-
 /** Node refuses the same characters: a line end in a value would be read as another header. */
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Throws a `TypeError` for a header that is not well-formed, except in a list. */
-export function responseHead(
-  { status, reason, own, headers }: HeadFacts,
-  { date, keepAlive, keepAliveSeconds }: ConnectionFacts,
-): WrittenHead {
+export function responseHead({ status, reason, own, headers }: HeadFacts, { date, keepAlive, keepAliveSeconds }: ConnectionFacts) {
   const given = isList(headers) ? headers : checked(Object.entries(headers).flatMap(([name, value]) => [name, String(value)]));
   const all = own.length === 0 ? given : [...checked(ownOf(own, given)), ...given];
   let lines = '';

@@ -55,10 +55,7 @@ function compareMaps<Key, Value>(
     const known = before.get(key);
     if (known === undefined || !isSame(known, value)) set.push([key, value]);
   }
-  const removed = before
-    .keys()
-    .filter((key) => !after.has(key))
-    .toArray();
+  const removed = [...before.keys()].filter((key) => !after.has(key));
   const change = { set, removed };
   if (!hasKeysOf(applyToMap(before, change), after)) return { all: [...after] };
   return set.length === 0 && removed.length === 0 ? undefined : change;

@@ -15,20 +15,14 @@ const MOST_KEPT = 3 / 4;
 /** A worker must have room for several of its largest bodies. */
 const LARGEST_BODY = 1 / 4;
 
-export interface LimitShares<Limits> {
-  /** The controller may take connections over, so its limit of connections includes those of all workers. */
-  readonly controller: Limits;
-  readonly worker: Limits;
-  readonly workerBodyBytes: number;
-}
-
 /** `processes`: with the controller, at least 2. */
-export function shareLimits<Limits extends SharedLimits>(limits: Limits, processes: number): LimitShares<Limits> {
+export function shareLimits<Limits extends SharedLimits>(limits: Limits, processes: number) {
   const { SVC_BUFFER_LIMIT: buffer, SVC_BODY_LIMIT: body } = limits;
   const kept = Math.floor(Math.min(Math.max(buffer * LEAST_KEPT, body), buffer * MOST_KEPT));
   const each = Math.floor((buffer - kept) / (processes - 1));
   const parked = partOf(limits.SVC_PARK_LIMIT, processes);
   return {
+    // It may take connections over, so its limit of connections includes those of all workers.
     controller: { ...limits, SVC_BUFFER_LIMIT: kept, SVC_PARK_LIMIT: parked },
     worker: {
       ...limits,

@@ -110,32 +110,18 @@ function turnsOf(known: TurnDetection, update: z.output<typeof ServerVad> | null
 
 /** The session as OpenAI's API shows it. `expiresAt`: Unix seconds. */
 export function describeSession({ format, transcription, turns }: SessionSettings, { id, expiresAt }: { id: string; expiresAt: number }) {
-  return {
-    type: 'transcription',
-    object: 'realtime.transcription_session',
-    id,
-    expires_at: expiresAt,
-    audio: {
-      input: {
-        format,
-        noise_reduction: null,
-        transcription:
-          transcription === undefined
-            ? null
-            : { model: transcription.model ?? null, language: transcription.language ?? null, prompt: transcription.prompt ?? '' },
-        turn_detection:
-          turns === undefined
-            ? null
-            : {
-                type: 'server_vad',
-                threshold: turns.threshold,
-                prefix_padding_ms: turns.prefixMs,
-                silence_duration_ms: turns.silenceMs,
-              },
-      },
-    },
-    include: null,
+  const { model = null, language = null, prompt = '' } = transcription ?? {};
+  const input = {
+    format,
+    noise_reduction: null,
+    transcription: transcription === undefined ? null : { model, language, prompt },
+    turn_detection: turns === undefined ? null : describeTurns(turns),
   };
+  return { type: 'transcription', object: 'realtime.transcription_session', id, expires_at: expiresAt, audio: { input }, include: null };
+}
+
+function describeTurns({ threshold, prefixMs, silenceMs }: TurnDetection) {
+  return { type: 'server_vad', threshold, prefix_padding_ms: prefixMs, silence_duration_ms: silenceMs };
 }
 
 type ClientEvent =
