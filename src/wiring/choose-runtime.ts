@@ -144,6 +144,7 @@ export function keepRuntime(runtime: Runtime, former: Runtime | undefined, remem
     },
     stop: async (id, options, signal) => await runtimeOf(id).stop(id, options, signal),
     logs: (id, options, signal) => runtimeOf(id).logs(id, options, signal),
+    work: async (id) => await runtimeOf(id).work?.(id),
     changes(wake, signal) {
       runtime.changes(wake, signal);
       former?.changes(wake, signal);
