@@ -92,8 +92,8 @@ export async function countOomKills(procDir = '/proc', cgroupDir = '/sys/fs/cgro
 /** Whether the kernel's log says that it killed this process for want of memory. Unreadable: false. Never blocks. */
 export async function isKilledByKernel(pid: number, startedAt: number, log = '/dev/kmsg'): Promise<boolean> {
   const file = await open(log, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
-  const ageMs = Date.now() - startedAt;
-  const nowMs = Number(process.hrtime.bigint()) / 1e6;
+  // Process ids are used again, so that older records do not count.
+  const sinceUs = Number(process.hrtime.bigint()) / 1000 - (Date.now() - startedAt) * 1000;
   let found = false;
   // Each read returns one record, and fails with `EAGAIN` after the last one.
   for (let left = MOST_RECORDS; file !== undefined && left > 0; left -= 1) {
@@ -101,8 +101,7 @@ export async function isKilledByKernel(pid: number, startedAt: number, log = '/d
     if (read === 'EPIPE') continue;
     if (typeof read === 'string' || read.bytesRead === 0) break;
     const [, atUs, killed] = KILL.exec(read.buffer.toString('utf8', 0, read.bytesRead)) ?? [];
-    // Process ids are used again.
-    found ||= Number(killed) === pid && nowMs - Number(atUs) / 1000 <= ageMs;
+    found ||= Number(killed) === pid && Number(atUs) >= sinceUs;
   }
   await file?.close();
   return found;

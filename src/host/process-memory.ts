@@ -75,13 +75,9 @@ const PAGE_READ_MS = 1;
 /** Parses `/proc/<pid>/stat`. Undefined if there is no such process. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
 export function cpuMsOf(stat: string): number | undefined {
   // The name of the program, in parentheses, may contain any character.
-  const fields = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .map(Number);
-  const [pageReads, user, system] = [fields[9], fields[11], fields[12]];
-  if (pageReads === undefined || user === undefined || system === undefined) return undefined;
-  return pageReads * PAGE_READ_MS + (user + system) * TICK_MS;
+  const found = /^.*\)(?: \S+){9} (\d+) \d+ (\d+) (\d+) /s.exec(stat)?.slice(1).map(Number);
+  const [pageReads = 0, userTicks = 0, systemTicks = 0] = found ?? [];
+  return found && pageReads * PAGE_READ_MS + (userTicks + systemTicks) * TICK_MS;
 }
 
 interface ProcessMemory {

@@ -2,6 +2,7 @@
  * Observes containers and images, cached until an event or an action of the runtime may have changed them. The cache
  * also expires, and is off without an event stream, so a lost event costs only time.
  */
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { ImageReference, ObservedWorkload, RuntimeFacts, ImageFact, Work } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
@@ -138,8 +139,10 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
       return found.ok ? ok({ workloads: await Promise.all(workloads.value.map(withMemory)), images: found.value }) : found;
     },
     async work(id: WorkloadId): Promise<Work | undefined> {
-      const pid = pids.get(id);
-      return typeof pid === 'number' && pid > 0 ? await memory.work(pid) : undefined;
+      const pid = pids.get(id) ?? 0;
+      // A service in a container may have another process with this id.
+      const isOurs = pid > 0 && (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).includes(id);
+      return isOurs ? await memory.work(pid) : undefined;
     },
     forget(changed: PodmanChange): void {
       changes += 1;
