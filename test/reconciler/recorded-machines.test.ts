@@ -1,6 +1,7 @@
 /** Slots of every size on each recorded machine: what admission lets in stays in, also after a restart of the controller. */
 import { describe, expect, test } from '@jest/globals';
 import { memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
+import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
 import { viewHardware } from '../../src/api/manage/decide/inventory-view.ts';
 import { viewMemory } from '../../src/api/manage/decide/slot-view.ts';
 import { formatSize } from '../../src/schema/words/quantities.ts';
@@ -78,9 +79,14 @@ describe.each(RECORDED_MACHINES)('on "%s"', (name) => {
     }
     const hardware = recordedHardware(name);
     const { totalBytes: memoryTotalBytes, availableBytes: memoryAvailableBytes } = hardware.memory ?? {};
-    const host = viewHardware({ memoryTotalBytes, memoryAvailableBytes, hardware });
-    const explanations = slots.map((slot) => ({ name: slot.status.name, text: '', memory: viewMemory(slot.memory) }));
-    const reserved = memoriesOf(host, explanations).reduce((sum, { reservedBytes }) => sum + reservedBytes, 0);
+    // As the page gets them.
+    const wire: { host: Hardware; explanations: Explanation[] } = JSON.parse(
+      JSON.stringify({
+        host: viewHardware({ memoryTotalBytes, memoryAvailableBytes, hardware }),
+        explanations: slots.map(({ status, memory }) => ({ name: status.name, text: '', memory: viewMemory(memory) })),
+      }),
+    );
+    const reserved = memoriesOf(wire.host, wire.explanations).reduce((sum, { reservedBytes }) => sum + reservedBytes, 0);
     expect(reserved).toBe(slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memoryBytes ?? 0)), 0));
   });
 

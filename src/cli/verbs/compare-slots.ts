@@ -99,10 +99,7 @@ function leaves(value: unknown, path = ''): Map<string, unknown> {
   return new Map(Object.entries(value).flatMap(([key, child]) => [...leaves(child, path === '' ? key : `${path}.${key}`)]));
 }
 
-interface ApplyOptions extends FileOptions, OutputOptions {
-  readonly dryRun?: boolean;
-  readonly force?: boolean;
-}
+type ApplyOptions = FileOptions & OutputOptions & { readonly dryRun?: boolean; readonly force?: boolean };
 
 export async function runApply(cli: Cli, options: ApplyOptions): Promise<void> {
   const { terminal } = cli;
