@@ -25,6 +25,7 @@ export const FILE = option('-f, --file <path>', 'File or directory of slots as T
 export const REQUIRED_FILE: VerbOption = { ...FILE, required: true };
 export const PRUNE = option('--prune', 'Treat slots that are not in the files as deleted');
 export const DRY_RUN = option('--dry-run', 'Print the result without changing anything');
+export const APPLY_OPTIONS = [option('--prune', 'Delete slots that are not in the files'), FORCE, DRY_RUN];
 export const STORE = option('--store <directory>', 'Model store of this machine (default: $SVC_MODELS_DIR)', { path: true });
 export const SECRET = option('--secret <name>', 'Secret with the tokens of a cluster (default: $SVC_TOKENS_SECRET or svc-tokens)');
 export const SCOPES_HELP = `Access of the token. ${SCOPES.map((scope) => `${scope}: ${SCOPE_MEANINGS[scope]}`).join('; ')}`;

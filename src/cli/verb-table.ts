@@ -256,13 +256,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/compare-slots.ts')).runDiff,
   }),
   verb('apply', 'Create and update slots from files', {
-    options: [
-      shared.REQUIRED_FILE,
-      option('--prune', 'Delete slots that are not in the files'),
-      shared.FORCE,
-      shared.DRY_RUN,
-      shared.OUTPUT,
-    ],
+    options: [shared.REQUIRED_FILE, ...shared.APPLY_OPTIONS, shared.OUTPUT],
     examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
     load: async () => (await import('./verbs/compare-slots.ts')).runApply,
   }),

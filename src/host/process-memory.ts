@@ -72,7 +72,7 @@ const TICK_MS = 10;
 /** A page that is read from a disk takes about as long, in which the process waits. */
 const PAGE_READ_MS = 1;
 
-/** Parses `/proc/<pid>/stat`. Undefined if there is no such process. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html */
+/** Parses `/proc/<pid>/stat` (proc_pid_stat(5)). Undefined if there is no such process. */
 export function cpuMsOf(stat: string): number | undefined {
   // The name of the program, in parentheses, may contain any character.
   const found = /^.*\)(?: \S+){9} (\d+) \d+ (\d+) (\d+) /s.exec(stat)?.slice(1).map(Number);

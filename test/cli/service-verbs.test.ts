@@ -200,15 +200,6 @@ describe('svcctl slot, wait, explain, timeline', () => {
     expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
   });
 
-  test('create refuses a model that nothing provides, unless --force is given', async () => {
-    const create = ['slot', 'create', 'mine', '--model', UNKNOWN_MODEL, '--provider', 'gguf'];
-    const refused = await run(create);
-    expect(refused).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^error: .*\nhint: .*--force\n$/) });
-    expect(world.slots.texts.has(SlotName.parse('mine'))).toBe(false);
-    expect(await run([...create, '--force'])).toMatchObject({ code: 0, out: 'slot/mine created\n' });
-    await run(['slot', 'delete', 'mine', '--wait']);
-  });
-
   test('create still accepts a context length in --context, with a warning', async () => {
     const made = await run(['slot', 'create', 'mine', '--model', 'm', '--provider', 'gguf', '--context', '4096']);
     expect(made).toEqual({ code: 0, out: 'slot/mine created\n', err: '--context now names a cluster; use --context-length 4096\n' });
@@ -284,18 +275,6 @@ describe('svcctl plan, diff, apply', () => {
     const diff = await run(['diff', '-f', '-'], { input });
     const because = `Slot "one" cannot be loaded: There is no model "${UNKNOWN_MODEL}" [ModelMissing]`;
     expect(diff).toEqual({ code: 1, out: `${because}\nslot/one\n- model.default = "x"\n+ model.default = "${UNKNOWN_MODEL}"\n`, err: '' });
-  });
-
-  test('apply writes nothing if nothing provides one of its models, unless --force is given, and accepts what is there', async () => {
-    const input = `${resource('fine', 'w')}---\n${resource('lost', UNKNOWN_MODEL)}`;
-    for (const more of [[], ['--dry-run']]) {
-      const refused = await run(['apply', '-f', '-', ...more], { input });
-      expect(refused).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^error: .*\nhint: .*--force\n$/) });
-    }
-    expect(world.slots.texts.has(SlotName.parse('fine'))).toBe(false);
-    expect(await run(['apply', '-f', '-', '--force'], { input })).toMatchObject({ code: 0, out: 'slot/fine created\nslot/lost created\n' });
-    expect(await run(['apply', '-f', '-'], { input })).toMatchObject({ code: 0, out: 'slot/fine unchanged\nslot/lost unchanged\n' });
-    await run(['slot', 'delete', 'fine', 'lost', '--wait']);
   });
 
   test('apply --prune deletes other slots, and -o json is stable', async () => {

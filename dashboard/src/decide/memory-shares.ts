@@ -22,7 +22,7 @@ export interface DeviceMemory {
   readonly othersBytes: number;
 }
 
-/** Of a device with unified memory, only the part that is set aside for it: the rest is the host's. */
+/** A device with unified memory has only what is set aside for it: the rest is the host's. */
 export function memoriesOf(hardware: Hardware, explanations: readonly Explanation[]): readonly DeviceMemory[] {
   const host = { memory: 'host', total: hardware.memory_total_bytes, free: hardware.memory_available_bytes };
   const devices = hardware.devices.map((device) =>

@@ -87,6 +87,8 @@ export function createProcessMonitor(
       }
       return true;
     },
+    work: async (record: ProcessRecord | undefined) =>
+      record !== undefined && (await isAlive(record)) ? await memory.work(record.pid) : undefined,
     async observe(record: ProcessRecord): Promise<ObservedWorkload> {
       if (await isAlive(record)) {
         const [argv, env, memoryBytes] = await Promise.all([table.argv(record.pid), table.env(record.pid), memory.read(record.pid)]);

@@ -195,10 +195,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       const record = await recordOf(id);
       if (record !== undefined) yield* logs.read(record.name, options, () => monitor.isAlive(record).catch(() => true), signal);
     },
-    async work(id) {
-      const record = await recordOf(id);
-      return record === undefined || !(await monitor.isAlive(record)) ? undefined : await memory.work(record.pid);
-    },
+    work: async (id) => await monitor.work(await recordOf(id)),
     changes(wake, signal) {
       addWake(wakes, wake, signal);
       void watch({ records, logs, monitor, onLost: () => (searched = false) }, wake, signal);

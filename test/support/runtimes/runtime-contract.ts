@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LogLine, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { describeTemplateContract } from './template-contract.ts';
+import { describeWorkContract } from './work-contract.ts';
 import { eventually as waitUntil, freePort, TEST_SLOT, type RuntimeWorld } from './runtime-world.ts';
 
 export function describeRuntimeContract(name: string, createWorld: () => Promise<RuntimeWorld>): void {
   describeTemplateContract(name, createWorld);
+  describeWorkContract(name, createWorld);
   describe(`${name} keeps the contract of runtimes:`, () => {
     let world: RuntimeWorld;
     let runtime: Runtime;
@@ -61,21 +63,6 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
     const ended = (of: Runtime = runtime) =>
       eventually('an end', async () => (await mine(of)).find(({ phase, exit }) => exit !== undefined && (phase === 'exited') !== pods));
     const stop = (id: WorkloadId, graceMs = 5000) => runtime.stop(id, { graceMs }, ends.signal);
-
-    test('tells how long the processes of a workload have computed, as far as it knows, and nothing of one that is gone', async () => {
-      const id = await apply(workload);
-      await ready();
-      await mine();
-      if (world.real && !pods) {
-        const before = (await runtime.work?.(id))?.cpuMs ?? Number.NaN;
-        await eventually('it has computed', async () => {
-          for (let count = 0; count < 20; count += 1) await answer('/');
-          return ((await runtime.work?.(id))?.cpuMs ?? 0) > before ? true : undefined;
-        });
-      }
-      await stop(id);
-      expect(await runtime.work?.(id)).toBeUndefined();
-    });
 
     test('runs an applied workload, finds it by its labels and shows no drift', async () => {
       const id = await apply(workload);

@@ -49,8 +49,8 @@ export function isSilent({ fact, known: { probe }, heardAt }: WorkloadView, now:
 const IDLE_SHARE = 0.05;
 
 /**
- * Whether a server that answers `GET` and no request is hung rather than busy: it computed nothing in `ms`. Only counted
- * time proves that, so a hung server on other devices is given more time:
+ * Whether a server that answers `GET` and no request is hung rather than busy: it computed nothing in `ms`. Only
+ * counted time proves that, so a hung server on other devices is given more time:
  *
  *     cpu, cuda   time on the CPU, as CUDA's threads spin while they wait
  *     vulkan      time on CPU and device, where the kernel counts the latter
