@@ -1,4 +1,4 @@
-/** Packs a staged release as a package of Debian: the same tree, with its unit, links, settings and the scripts in `installer/deb`. */
+/** Packs a staged release as a package of Debian: the same tree, with its unit, links and the scripts in `installer/deb`. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,6 @@ export function buildDeb({ release, out, version }) {
     cpSync(release, join(root, 'opt/svc', version), { recursive: true, verbatimSymlinks: true });
     symlinkSync(version, join(root, 'opt/svc/current'));
     for (const [link, target] of Object.entries(LINKS)) linkTo(join(root, link), `/opt/svc/current/${target}`);
-    writeText(join(root, 'etc/svc/api.env'), readFileSync(join(TEMPLATES, 'api.env'), 'utf8'));
     writeText(join(root, 'usr/lib/systemd/system/svc-api.service'), unitText());
     writeText(join(root, 'usr/share/doc/svc/copyright'), readFileSync(join(ROOT, 'LICENSE'), 'utf8'));
     execFileSync('chmod', ['-R', 'u=rwX,go=rX', root]);
@@ -70,7 +69,6 @@ function writeControl(root, version) {
   const values = { VERSION: debianVersion(version), RELEASE: version, ARCHITECTURE: ARCHITECTURES[process.arch], KIBIBYTES: sizeKib(root) };
   const render = (name) => readFileSync(join(from, name), 'utf8').replaceAll(/@([A-Z]+)@/g, (place, key) => values[key] ?? place);
   for (const name of ['control', ...SCRIPTS]) writeText(join(root, 'DEBIAN', name), render(name));
-  writeText(join(root, 'DEBIAN/conffiles'), '/etc/svc/api.env\n');
   for (const name of SCRIPTS) execFileSync('chmod', ['755', join(root, 'DEBIAN', name)]);
 }
 

@@ -8,11 +8,7 @@ import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 const SLOT_VERBS: readonly Verb[] = [
   verb('load', 'Enable and load a slot, optionally with another model', {
     arguments: [shared.SLOT],
-    options: [
-      option('--model <id>', 'New default model of the slot', { suggestions: 'models' }),
-      option('--force', 'Set the model even if nothing provides it'),
-      ...shared.WAIT,
-    ],
+    options: [option('--model <id>', 'New default model of the slot', { suggestions: 'models' }), ...shared.FORCE_AND_WAIT],
     examples: ['svcctl slot load primary', 'svcctl slot load primary --model demo-owl --wait'],
     load: async () => (await import('./verbs/slot.ts')).runLoad,
   }),
@@ -35,7 +31,7 @@ const SLOT_VERBS: readonly Verb[] = [
       option('--context-length <tokens>', 'Context length in tokens'),
       option('--on-demand', 'Load the slot at its first request'),
       option('--disabled', 'Create the slot without starting it'),
-      ...shared.WAIT,
+      ...shared.FORCE_AND_WAIT,
     ],
     examples: ['svcctl slot create primary --model demo-fox --wait', 'svcctl slot create small --model demo-owl --on-demand'],
     load: async () => (await import('./verbs/slot.ts')).runCreate,
@@ -260,7 +256,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/compare-slots.ts')).runDiff,
   }),
   verb('apply', 'Create and update slots from files', {
-    options: [shared.REQUIRED_FILE, option('--prune', 'Delete slots that are not in the files'), shared.DRY_RUN, shared.OUTPUT],
+    options: [shared.REQUIRED_FILE, ...shared.APPLY_OPTIONS, shared.OUTPUT],
     examples: ['svcctl apply -f slots/', 'svcctl apply -f slots/ --prune --dry-run', 'cat slot.yaml | svcctl apply -f -'],
     load: async () => (await import('./verbs/compare-slots.ts')).runApply,
   }),

@@ -2,7 +2,8 @@
  * Reads the hardware and the memory for workloads: the limit of our own container if it is lower than the memory of the
  * machine.
  */
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
@@ -87,6 +88,29 @@ export async function countOomKills(procDir = '/proc', cgroupDir = '/sys/fs/cgro
   }
   return undefined;
 }
+
+/** Whether the kernel's log says that it killed this process for want of memory. Unreadable: false. Never blocks. */
+export async function isKilledByKernel(pid: number, startedAt: number, log = '/dev/kmsg'): Promise<boolean> {
+  const file = await open(log, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
+  // Process ids are used again, so that older records do not count.
+  const sinceUs = Number(process.hrtime.bigint()) / 1000 - (Date.now() - startedAt) * 1000;
+  let found = false;
+  // Each read returns one record, and fails with `EAGAIN` after the last one.
+  for (let left = MOST_RECORDS; file !== undefined && left > 0; left -= 1) {
+    const read = await file.read(Buffer.alloc(RECORD_BYTES)).catch(codeOf);
+    if (read === 'EPIPE') continue;
+    if (typeof read === 'string' || read.bytesRead === 0) break;
+    const [, atUs, killed] = KILL.exec(read.buffer.toString('utf8', 0, read.bytesRead)) ?? [];
+    found ||= Number(killed) === pid && Number(atUs) >= sinceUs;
+  }
+  await file?.close();
+  return found;
+}
+
+const KILL = /^\d+,\d+,(\d+),[^;]*;(?:Memory cgroup o|O)ut of memory: Killed process (\d+) /;
+/** More than the log keeps. */
+const MOST_RECORDS = 100_000;
+const RECORD_BYTES = 8192;
 
 /**
  * Succeeds if nothing listens on `127.0.0.1:port` or all addresses: servers such as whisper.cpp would silently share an

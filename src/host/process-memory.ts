@@ -1,7 +1,7 @@
-/** Measures the memory of a process and its descendants: often while it is young, later less often. */
+/** Measures memory and work of a process and its descendants: memory often while it is young, later less often. */
 import { readFile } from 'node:fs/promises';
-import type { ObservedWorkload } from '../reconciler/ports.ts';
-import type { ReadDeviceMemory } from './hardware/device-memory.ts';
+import type { ObservedWorkload, Work } from '../reconciler/ports.ts';
+import { readClients, type ReadDeviceMemory } from './hardware/device-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
 
@@ -13,6 +13,8 @@ const MOST_PROCESSES = 64;
 export interface ProcessMemoryReader {
   /** Undefined if there is no such process, or the system does not report it. */
   read(pid: number): Promise<Used>;
+  /** Measured anew each time. Undefined as above. */
+  work(pid: number): Promise<Work | undefined>;
 }
 
 interface ProcessMemoryOptions {
@@ -26,23 +28,19 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
   const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
-  async function readTree(pid: number): Promise<Used> {
-    const parts: ProcessMemory[] = [];
-    const pids: number[] = [];
-    const left = [pid];
-    for (let next = left.pop(); next !== undefined && parts.length < MOST_PROCESSES; next = left.pop()) {
-      const [status, children] = await Promise.all([text(`${next}/status`), text(`${next}/task/${next}/children`)]);
-      const memory = memoryOfProcess(status);
-      if (memory !== undefined) parts.push(memory);
-      pids.push(next);
-      left.push(
-        ...children
-          .split(' ')
-          .map(Number)
-          .filter((child) => child > 0),
-      );
+  async function listTree(pid: number): Promise<readonly number[]> {
+    const pids = [pid];
+    for (const each of pids) {
+      const children = (await text(`${each}/task/${each}/children`)).split(' ').map(Number);
+      pids.push(...children.filter((child) => child > 0).slice(0, MOST_PROCESSES - pids.length));
     }
-    return sumOfProcesses(parts, await devices?.(pids));
+    return pids;
+  }
+
+  async function readTree(pid: number): Promise<Used> {
+    const pids = await listTree(pid);
+    const parts = await Promise.all(pids.map(async (each) => memoryOfProcess(await text(`${each}/status`)) ?? []));
+    return sumOfProcesses(parts.flat(), await devices?.(pids));
   }
 
   return {
@@ -55,7 +53,31 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
       known.set(pid, { since: last?.since ?? now, at: now, used });
       return used;
     },
+    async work(pid) {
+      const pids = await listTree(pid);
+      const times = (await Promise.all(pids.map(async (each) => cpuMsOf(await text(`${each}/stat`)) ?? []))).flat();
+      if (times.length === 0) return undefined;
+      const clients = (await Promise.all(pids.map(async (each) => await readClients(`${procDir}/${each}`)))).flat();
+      // Duplicated and inherited files count the same time.
+      const counted = [...new Map(clients.map((client) => [`${client.pciAddress} ${client.id}`, client.busyMs ?? []])).values()].flat();
+      return { cpuMs: sum(times), deviceMs: counted.length === 0 ? undefined : sum(counted) };
+    },
   };
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** `sysconf(_SC_CLK_TCK)` is 100 on every architecture that Node supports. */
+const TICK_MS = 10;
+/** A page that is read from a disk takes about as long, in which the process waits. */
+const PAGE_READ_MS = 1;
+
+/** Parses `/proc/<pid>/stat` (proc_pid_stat(5)). Undefined if there is no such process. */
+export function cpuMsOf(stat: string): number | undefined {
+  // The name of the program, in parentheses, may contain any character.
+  const found = /^.*\)(?: \S+){9} (\d+) \d+ (\d+) (\d+) /s.exec(stat)?.slice(1).map(Number);
+  const [pageReads = 0, userTicks = 0, systemTicks = 0] = found ?? [];
+  return found && pageReads * PAGE_READ_MS + (userTicks + systemTicks) * TICK_MS;
 }
 
 interface ProcessMemory {

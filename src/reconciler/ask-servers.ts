@@ -4,13 +4,15 @@ import { messageOf } from '../platform/error-text.ts';
 import { pause } from '../platform/clock.ts';
 import type { ActionArgs } from './decide/facts/actions.ts';
 import { isAmong } from './decide/facts/workload-history.ts';
-import type { Clock } from './ports.ts';
+import { isHung } from './decide/rules/workload-faults.ts';
+import type { Clock, Runtime, Work } from './ports.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 
 interface AskDeps {
   readonly providers: ProviderRegistry;
   readonly probeIo: ProbeIo;
   readonly clock: Pick<Clock, 'now' | 'at'>;
+  readonly runtime: Pick<Runtime, 'work'>;
 }
 
 type ProbeArgs = ActionArgs['probe'];
@@ -37,11 +39,13 @@ const ENDED = 'The probe has ended';
 
 /** Asks for health, or readiness until the first pass. A passed endpoint is also pinged: health may queue. */
 async function askOne(
-  { probeIo, clock }: AskDeps,
+  deps: AskDeps,
   provider: Provider,
-  { endpoint, slot: name, spec, model, passed, passedEndpoints, asksModel }: ProbeArgs & { readonly endpoint: Endpoint },
+  args: ProbeArgs & { readonly endpoint: Endpoint },
   signal: AbortSignal,
 ): Promise<Health> {
+  const { probeIo } = deps;
+  const { endpoint, slot: name, spec, model, passed, passedEndpoints, asksModel } = args;
   const [asks, watches] = [new AbortController(), new AbortController()];
   const endBoth = (): void => {
     asks.abort(ENDED);
@@ -58,7 +62,7 @@ async function askOne(
     return await provider.readiness(endpoint, probeIo, slot, asks.signal);
   };
   const asking = ask().finally(() => (answered = true));
-  const watching = watchSilence({ probeIo, clock }, passed ? provider.readyPath : undefined, endpoint, watches.signal);
+  const watching = watchSilence(deps, args, passed ? provider.readyPath : undefined, watches.signal);
   const health = await Promise.race([asking, watching]).catch(failing);
   signal.removeEventListener('abort', endBoth);
   watches.abort(ENDED);
@@ -73,23 +77,30 @@ async function isAlive(endpoint: Endpoint, io: ProbeIo, path: string, signal: Ab
   return status === 200;
 }
 
-/** Resolves when the server is silent, or when a probe takes so long that it must have been forgotten. */
+/** Resolves when the server is silent or hung, or when a probe takes so long that it must have been forgotten. */
 async function watchSilence(
-  { probeIo, clock }: Pick<AskDeps, 'probeIo' | 'clock'>,
+  { probeIo, clock, runtime }: AskDeps,
+  { endpoint, workload, spec }: ProbeArgs & { readonly endpoint: Endpoint },
   path: string | undefined,
-  endpoint: Endpoint,
   signal: AbortSignal,
 ): Promise<Health> {
   const until = clock.now() + LONGEST_PROBE_MS;
+  let before: { readonly at: number; readonly work: Work | undefined } | undefined;
   for (;;) {
-    await pause(clock, WATCH_MS, signal);
+    await pause(clock, before === undefined ? SLOW_MS : WATCH_MS, signal);
     if (signal.aborted || clock.now() >= until) return failing(`The probe did not end within ${LONGEST_PROBE_MS / 1000} s`);
     if (path === undefined) continue;
     const { status, error } = await probeIo.request(endpoint, { method: 'GET', path, timeoutMs: WATCH_MS, signal });
     if (status === 0) return { kind: 'silent', message: `The server does not respond: ${error ?? 'no answer'}` };
+    const now = { at: clock.now(), work: await runtime.work?.(workload).catch(() => undefined) };
+    if (before !== undefined && isHung(spec.backend, before.work, now.work, now.at - before.at))
+      return { kind: 'silent', message: `The server answers "GET ${path}" and no other request, and computes nothing` };
+    before = now;
   }
 }
 
+/** A server that takes longer is watched: a healthy one answers within milliseconds. */
+const SLOW_MS = 1000;
 /** Between two checks whether a server that takes long answers at all, and for the answer. */
 const WATCH_MS = 3000;
 /** Longer than any provider waits for an answer. */

@@ -50,11 +50,7 @@ export interface SlotSource {
 
 // ---- workloads ----
 
-export interface Mount {
-  readonly source: string;
-  readonly target: string;
-  readonly readOnly: boolean;
-}
+export type Mount = { readonly source: string; readonly target: string; readonly readOnly: boolean };
 
 export interface ImageReference {
   /** `name@sha256:…`, or a `localhost/…` name that was built here. */
@@ -170,11 +166,7 @@ export interface InPlaceRepair {
   isOutdated(wanted: Workload, observed: ObservedWorkload): boolean;
 }
 
-export interface ImageFact {
-  readonly reference: string;
-  readonly present: boolean;
-  readonly imageId?: string;
-}
+export type ImageFact = { readonly reference: string; readonly present: boolean; readonly imageId?: string };
 
 /** The properties of a runtime; they never change while it exists. */
 export interface RuntimeTraits {
@@ -196,6 +188,9 @@ export interface RuntimeFacts {
   readonly workloads: readonly ObservedWorkload[];
   readonly images: readonly ImageFact[];
 }
+
+/** Milliseconds on the CPU, and on devices where the kernel counts them. */
+export type Work = { readonly cpuMs: number; readonly deviceMs: number | undefined };
 
 export interface LogLine {
   readonly stream: 'stdout' | 'stderr';
@@ -227,6 +222,8 @@ export interface Runtime {
   apply(workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>>;
   stop(id: WorkloadId, options: { readonly graceMs: number }, signal: AbortSignal): Promise<Result<void>>;
   logs(id: WorkloadId, options: { readonly tail: number; readonly follow: boolean }, signal: AbortSignal): AsyncIterable<LogLine>;
+  /** Returns how long its processes have computed so far; undefined if that is unknown. */
+  work?(id: WorkloadId): Promise<Work | undefined>;
   /** Runs a program of a local image without network and devices; returns its output. Undefined without images. */
   print?(image: ImageReference, argv: readonly [string, ...string[]], signal: AbortSignal): Promise<Result<string>>;
   changes(wake: Wake, signal: AbortSignal): void;

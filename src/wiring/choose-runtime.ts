@@ -16,12 +16,15 @@ import { z } from 'zod';
 import { createToolboxSource } from '../files/toolbox-manifest.ts';
 import { ifThere, listDirectory, writeJsonAtomically } from '../files/write-file.ts';
 import type { ReadDeviceMemory } from '../host/hardware/device-memory.ts';
+import { createProcessRecords } from '../host/process/process-records.ts';
 import { createProcessRuntime, type ProcessRuntimeOptions } from '../host/process/process-runtime.ts';
+import { createProcessMemoryReader } from '../host/process-memory.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { ObservedWorkload, Runtime } from '../reconciler/ports.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { WorkloadId } from '../schema/words/names.ts';
 import { createHostWorld } from './host-world.ts';
@@ -46,7 +49,7 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
     return fail('stalled', 'PodmanNotFound', message);
   }
   if (chosen === 'kube') return clusterWorld(choice);
-  const former = [before?.leaving, before?.chosen].find((each) => each !== undefined && each.runtime !== chosen.runtime);
+  const former = formerOf(before, chosen.runtime);
   const remember = async (memory: Memory): Promise<void> =>
     await writeJsonAtomically(join(settings.SVC_STATE_DIR, MEMORY_FILE), memory, 0o600).catch((error: unknown) =>
       log.warn({ error: messageOf(error) }, `Writing "${MEMORY_FILE}" failed; the runtime may be chosen anew at the next start`),
@@ -85,6 +88,34 @@ async function recall(stateDir: string): Promise<Memory | undefined> {
   if (memory !== undefined) return memory;
   const records = await listDirectory(join(stateDir, 'run'));
   return records.some((name) => name.endsWith('.json')) ? { chosen: { runtime: 'process' } } : undefined;
+}
+
+/** The runtime that may still have workloads, beside the present one. */
+const formerOf = (memory: Memory | undefined, present: string | undefined): Chosen | undefined =>
+  [memory?.leaving, memory?.chosen].find((each) => each !== undefined && each.runtime !== present);
+
+/** Says which workloads still run in the runtime before; undefined without any. Changes nothing. */
+export async function describeFormer(settings: Settings): Promise<string | undefined> {
+  const { SVC_STATE_DIR: stateDir, SVC_CONFIG_DIR: instance, SVC_RUNTIME: wanted } = settings;
+  const before = await recall(stateDir);
+  const former = formerOf(before, wanted === 'auto' ? before?.chosen.runtime : wanted);
+  if (former === undefined) return undefined;
+  const names = await (former.socketPath === undefined ? listProcesses(stateDir) : listContainers(former.socketPath, instance));
+  const quoted = names.map((name) => `"${name}"`).join(', ');
+  return names.length === 0 ? undefined : `${quoted} still run in the former runtime "${former.runtime}"`;
+}
+
+async function listProcesses(stateDir: string): Promise<readonly string[]> {
+  const { records } = await createProcessRecords(join(stateDir, 'run')).readAll();
+  return records.filter(({ exit }) => exit === undefined).map(({ name }) => name);
+}
+
+async function listContainers(socketPath: string, instance: string): Promise<readonly string[]> {
+  const { createPodmanApi, createPodmanObserver } = await loadPodman();
+  const observer = createPodmanObserver(createPodmanApi(socketPath), instance, () => false, createProcessMemoryReader());
+  const facts = await observer.observe([], AbortSignal.timeout(READ_WITHIN_MS));
+  if (!facts.ok) throw new Error(facts.failure.message);
+  return facts.value.workloads.filter(({ phase }) => phase !== 'exited').map(({ name }) => name);
 }
 
 /** Undefined if podman was asked for and was not found. */
@@ -146,6 +177,7 @@ export function keepRuntime(runtime: Runtime, former: Runtime | undefined, remem
     },
     stop: async (id, options, signal) => await runtimeOf(id).stop(id, options, signal),
     logs: (id, options, signal) => runtimeOf(id).logs(id, options, signal),
+    work: async (id) => await runtimeOf(id).work?.(id),
     changes(wake, signal) {
       runtime.changes(wake, signal);
       former?.changes(wake, signal);
@@ -167,5 +199,9 @@ const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/tok
 
 /** Imported only if podman may be used, because its HTTP client is large. */
 async function loadPodman() {
-  return { ...(await import('../host/podman/podman-runtime.ts')), ...(await import('../host/podman/podman-api.ts')) };
+  return {
+    ...(await import('../host/podman/podman-runtime.ts')),
+    ...(await import('../host/podman/podman-api.ts')),
+    ...(await import('../host/podman/podman-observe.ts')),
+  };
 }

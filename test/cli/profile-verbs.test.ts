@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, type World } from '../api/manage/world.ts';
+import { startWorld, UNKNOWN_MODEL, type World } from '../api/manage/world.ts';
 import { openProfiles, type WorldProfiles } from '../api/manage/world-profiles.ts';
 import { svcctl } from './run-svcctl.ts';
 
@@ -58,6 +58,17 @@ describe('svcctl profile', () => {
     expect([world.slots.texts.get(PRIMARY), world.slots.texts.get(EMBED)]).toEqual([A, `enabled = false\n\n${A}`]);
     expect((await run('apply', 'coding')).out).toBe('slot/embed unchanged\nslot/primary unchanged\nNothing to do\n');
     expect(await run('delete', 'coding', 'bad')).toEqual({ code: 0, out: 'profile/coding deleted\nprofile/bad deleted\n', err: '' });
+  });
+
+  test('apply --dry-run exits with 1 if a slot could not be loaded afterwards', async () => {
+    await profiles.write('lost/primary.toml', `backend = "cpu"\n[model]\ndefault = "${UNKNOWN_MODEL}"\n`);
+    const table = await run('apply', 'lost', '--dry-run');
+    expect(table).toMatchObject({ code: 1, out: expect.stringContaining('slot/primary updated (dry run)\n'), err: '' });
+    const data = await run('apply', 'lost', '--dry-run', '-o', 'json');
+    expect(data.code).toBe(1);
+    expect(JSON.parse(data.out).plan.failing).toMatchObject([{ slot: 'primary', reason: 'ModelMissing' }]);
+    await profiles.write('lost/primary.toml', A);
+    expect((await run('apply', 'lost', '--dry-run')).code).toBe(0);
   });
 
   test('saves files, and replaces nothing if it must not', async () => {

@@ -1,7 +1,11 @@
 /** A request for a slot that cannot load is told why while it waits, not at the end of `SVC_PARK_TIMEOUT`. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
+import { bufferFile } from '../support/hub/virtual-file.ts';
+import { describeWithMounts, mountSmallDisk, type SmallDisk } from '../support/require/require-mounts.ts';
 import { startService, type Service } from '../support/service.ts';
 
 let service: Service;
@@ -12,9 +16,9 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => await service.dispose(), 60_000);
 
-async function failureOf(model: string) {
-  await eventually('the slot is on the board', async () => (await fetch(`${service.url}/v1/models/${model}`)).ok);
-  const answer = await service.chat({ model });
+async function failureOf(model: string, at: Service = service) {
+  await eventually('the slot is on the board', async () => (await fetch(`${at.url}/v1/models/${model}`)).ok);
+  const answer = await at.chat({ model });
   return { status: answer.status, ...Object(JSON.parse(await answer.text())).error };
 }
 
@@ -35,3 +39,54 @@ test('a model that cannot be fetched', async () => {
   expect(failure).toMatchObject({ status: 503, code: 'slot.loading' });
   expect(failure.message).toMatch(/Slot "far" cannot load: .*check the network/);
 }, 90_000);
+
+/** Downloads leave 256 MiB free. */
+const ROOM_MIB = 600;
+const hubSlot = (repo: string) => `provider = "gguf"\nbackend = "cpu"\nload = "on-demand"\n[model]\ndefault = "hf:o/${repo}:Q4_K_M"\n`;
+
+describeWithMounts('With a hub that answers, and a small disk', () => {
+  let hub: FakeHub;
+  let disk: SmallDisk;
+  let here: Service;
+  beforeAll(async () => {
+    disk = mountSmallDisk(ROOM_MIB);
+    const fox = Buffer.from(encodeDemoModel('demo-fox'));
+    const repo = (name: string, content: Buffer) => ({
+      name: `o/${name}`,
+      license: 'apache-2.0',
+      commit: 'c'.repeat(40),
+      files: new Map([['m-Q4_K_M.gguf', bufferFile(content)]]),
+    });
+    hub = await startFakeHub({
+      repos: [
+        { ...repo('gated', fox), gated: 'manual', token: 'hf_of_somebody_else' },
+        repo('large', Buffer.concat([fox, Buffer.alloc(24_000_000)])),
+      ],
+    });
+    const environment = { HF_ENDPOINT: hub.url, HF_HOME: '/nonexistent', SVC_MODELS_DIR: disk.path };
+    here = await startService({ runtime: 'process', environment });
+  }, 120_000);
+  afterAll(async () => {
+    await here.dispose();
+    await hub.close();
+    disk.dispose();
+  }, 60_000);
+
+  test('a request for a gated model is told how to get access', async () => {
+    await here.save('gated', hubSlot('gated'));
+    const failure = await failureOf('gated', here);
+    expect(failure).toMatchObject({ status: 503, code: 'slot.stalled' });
+    expect(failure.message).toMatch(/Slot "gated" is stalled: .*gated.*HF_TOKEN/);
+  }, 90_000);
+
+  test('a request for a model that the disk has no room for is told so, and one that comes after there is room is answered', async () => {
+    disk.resize(8);
+    await here.save('large', hubSlot('large'));
+    const failure = await failureOf('large', here);
+    expect(failure).toMatchObject({ status: 503, code: 'slot.stalled' });
+    expect(failure.message).toMatch(/Slot "large" is stalled: .*(?:room|free)/);
+    disk.resize(ROOM_MIB);
+    await fetch(`${here.url}/api/slots/large/restart`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
+    await eventually('it answers', async () => (await here.chat({ model: 'large' })).status === 200, 60_000);
+  }, 120_000);
+});

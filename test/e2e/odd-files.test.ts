@@ -1,13 +1,16 @@
 /** The real service and the real command line where something else stands in the place of each file that they read. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parseSettings, SettingsSchema } from '../../src/schema/settings/settings.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { ODD_ENTRIES, plant, problemOf } from '../support/odd-entries.ts';
-import { startService, type Service } from '../support/service.ts';
+import { freePort } from '../support/free-port.ts';
+import { ownEnvironment, startService, type Service } from '../support/service.ts';
 
 const SECRET = 'a-secret-of-the-proxy';
 const ADMIN = { 'x-forwarded-email': 'anna', 'x-svc-proxy-secret': SECRET };
@@ -116,8 +119,64 @@ describe('the command line', () => {
     120_000,
   );
 
+  test.each(ODD_ENTRIES)('refuses %s as a kubeconfig, given in any way, and so does the service', async (kind) => {
+    const odd = join(dir, 'kubeconfig');
+    await plant(kind, odd);
+    const env = { SVC_CONFIG_DIR: dir, SVC_STATE_DIR: join(dir, 'state') };
+    for (const [args, more] of [
+      [['-n', 'svc', 'get', 'slots'], { KUBECONFIG: odd }],
+      [['--kubeconfig', odd, 'get', 'slots'], {}],
+      [['--kubeconfig', odd, 'doctor'], {}],
+      [['serve'], { KUBECONFIG: odd, SVC_RUNTIME: 'kube', SVC_LISTEN: '127.0.0.1:0' }],
+    ] as const) {
+      const { code, out, err } = await svcctl(args, { env: { ...env, ...more } });
+      expect({ args, text: out + err }).toEqual({ args, text: expect.stringContaining(`"${odd}" ${problemOf(kind)}`) });
+      expect(code).not.toBe(0);
+    }
+  });
+
   test('still reads a token from the pipe that a shell passes', async () => {
     const ran = await svcctl(['get', 'slots', '--token-file', '/dev/stdin', '--server', 'http://127.0.0.1:1'], { input: 'svc_x\n' });
     expect(ran.err).not.toContain('named pipe');
   });
+});
+
+describe('a setting that names a file or a directory', () => {
+  /** Every setting that wants an absolute path, or names a socket. */
+  const paths = Object.keys(SettingsSchema.shape).filter((name) => {
+    const parsed = parseSettings({ [name]: 'relative/path' });
+    return name.endsWith('_SOCKET') || (!parsed.ok && parsed.problems.join().includes('absolute'));
+  });
+  let dir: string;
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'svc-odd-'));
+  });
+  afterAll(async () => await rm(dir, { recursive: true, force: true }));
+
+  test.each(paths.flatMap((name) => ['a named pipe', 'a socket'].map((kind) => [name, kind] as const)))(
+    '%s as %s: the service names it and ends, or answers',
+    async (name, kind) => {
+      const odd = join(dir, 'odd');
+      await plant(kind, odd);
+      await mkdir(join(dir, 'config'), { recursive: true });
+      const port = await freePort();
+      const places = { SVC_CONFIG_DIR: join(dir, 'config'), SVC_STATE_DIR: join(dir, 'state'), SVC_MODELS_DIR: join(dir, 'models') };
+      const env = { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: `127.0.0.1:${port}`, ...places, [name]: odd };
+      const service = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      let text = '';
+      for (const stream of [service.stdout, service.stderr]) stream.on('data', (bytes: Buffer) => (text += bytes.toString()));
+      const ended = once(service, 'exit');
+      const answers = () =>
+        fetch(`http://127.0.0.1:${port}/api/health/system`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      await eventually('it has ended or answers', async () => service.exitCode !== null || (await answers()), 30_000);
+      if (service.exitCode !== null) expect(text).toContain(odd);
+      service.kill('SIGTERM');
+      await ended;
+      expect(service.signalCode).toBeNull();
+    },
+    60_000,
+  );
 });

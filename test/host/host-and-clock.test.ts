@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -5,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createClock } from '../../src/platform/clock.ts';
-import { countOomKills, createHostProbe } from '../../src/host/host-probe.ts';
+import { countOomKills, createHostProbe, isKilledByKernel } from '../../src/host/host-probe.ts';
 import { createProbeIo } from '../../src/platform/probe-io.ts';
 import type { Hardware } from '../../src/schema/status/hardware.ts';
 import { recordedHardware } from '../support/hardware/recorded-machines.ts';
@@ -34,6 +35,27 @@ describe('createHostProbe()', () => {
   ])('counts kills of the kernel for want of memory in the group %j', async (group, file, text, kills) => {
     await read({ 'proc/self/cgroup': group, [file]: text });
     expect(await countOomKills(join(dir, 'proc'), join(dir, 'cgroup'))).toBe(kills);
+  });
+
+  const nowUs = Math.floor(Number(process.hrtime.bigint()) / 1000);
+  const kill = 'Out of memory: Killed process 4711 (llama-server) total-vm:9kB, anon-rss:8kB\n';
+  test.each([
+    ['a kill', `3,88,${nowUs},-;${kill}`, true],
+    ['a kill in a control group', `3,88,${nowUs},-,caller=T7;Memory cgroup o${kill.slice(1)}`, true],
+    ['a kill of an earlier process with this id', `3,88,${nowUs - 60_000_000},-;${kill}`, false],
+    ['a kill of another process', `3,88,${nowUs},-;${kill.replace('4711', '471')}`, false],
+    ['a message of a program', `14,88,${nowUs},-;service: said "${kill}`, false],
+    ['nothing', '', false],
+  ])('reads in the log of the kernel: %s', async (_what, record, expected) => {
+    const log = join(dir, 'kmsg');
+    await writeFile(log, record);
+    expect(await isKilledByKernel(4711, Date.now() - 30_000, log)).toBe(expected);
+  });
+
+  test('does not wait for a log of the kernel that is missing, or that nothing is written to', async () => {
+    const pipe = join(dir, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    for (const log of [pipe, join(dir, 'missing'), dir]) expect(await isKilledByKernel(4711, 0, log)).toBe(false);
   });
 
   test('reads the hardware as well if it is told how, and limits its memory to that of the container', async () => {

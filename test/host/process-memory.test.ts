@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { measuredForMs, memoryOfProcess, sumOfProcesses, createProcessMemoryReader } from '../../src/host/process-memory.ts';
+import { cpuMsOf, measuredForMs, memoryOfProcess, sumOfProcesses, createProcessMemoryReader } from '../../src/host/process-memory.ts';
 import { eventually } from '../support/eventually.ts';
 
 test('memoryOfProcess() reads what the kernel writes, and nothing where it does not', () => {
@@ -69,4 +69,27 @@ test('a process is measured with those that it started', async () => {
     process.kill(-(shell.pid ?? 0), 'SIGKILL');
   }
   expect(await createProcessMemoryReader().read(2 ** 22 + 1)).toBeUndefined();
+});
+
+test('cpuMsOf() reads time on the CPU and pages read from a disk, whatever the name of the program', () => {
+  const fields = ['S', 1, 2, 2, 0, -1, 4_194_304, 900, 0, 7, 0, 30, 20, 0, 0, 20].join(' ');
+  expect(cpuMsOf(`4711 (llama) 9 (x) ${fields}`)).toBe(507);
+  expect(cpuMsOf('')).toBeUndefined();
+});
+
+test('the work of a process grows while it computes, and not while it waits', async () => {
+  const program = "process.stdin.once('data', () => { for (const until = Date.now() + 400; Date.now() < until; ); }); console.log('ready')";
+  const child = spawn('sh', ['-c', `"$0" -e "${program}"; true`, process.execPath], { stdio: ['pipe', 'pipe', 'inherit'] });
+  try {
+    await once(child.stdout, 'data');
+    const work = async (): Promise<number> => (await createProcessMemoryReader().work(child.pid ?? 0))?.cpuMs ?? Number.NaN;
+    const before = await work();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect((await work()) - before).toBeLessThan(100);
+    child.stdin.write('go');
+    await eventually('it has computed', async () => (await work()) - before > 200, 5000);
+  } finally {
+    child.kill('SIGKILL');
+  }
+  expect(await createProcessMemoryReader().work(2 ** 22 + 1)).toBeUndefined();
 });

@@ -22,14 +22,16 @@ export interface DeviceMemory {
   readonly othersBytes: number;
 }
 
-/** Leaves out devices with unified memory, which is the host's. */
+/** A device with unified memory has only what is set aside for it: the rest is the host's. */
 export function memoriesOf(hardware: Hardware, explanations: readonly Explanation[]): readonly DeviceMemory[] {
   const host = { memory: 'host', total: hardware.memory_total_bytes, free: hardware.memory_available_bytes };
-  const devices = hardware.devices
-    .filter(({ unified }) => !unified)
-    .map((device) => ({ memory: device.id, total: device.memory_total_bytes, free: device.memory_free_bytes }));
+  const devices = hardware.devices.map((device) =>
+    device.unified
+      ? { memory: device.id, total: device.memory_dedicated_bytes, free: null }
+      : { memory: device.id, total: device.memory_total_bytes, free: device.memory_free_bytes },
+  );
   return [host, ...devices].flatMap(({ memory, total, free }): readonly DeviceMemory[] => {
-    if (total === null) return [];
+    if (total === null || total === 0) return [];
     const slots = explanations.flatMap((explanation) => sharesIn(memory, explanation)).toSorted((one, other) => other.bytes - one.bytes);
     const reservedBytes = slots.reduce((sum, { bytes }) => sum + bytes, 0);
     const short = explanations.map((explanation) => explanation.memory?.short).find((each) => each?.memory === memory);

@@ -8,12 +8,13 @@ import { createHardwareProbe, replayHardware } from '../../host/hardware/hardwar
 import { readRecording } from '../../host/hardware/record-machine.ts';
 import { podmanAnswers, findPodmanSocket } from '../../host/podman/podman-api.ts';
 import { listenError, mostConnections } from '../../host/host-probe.ts';
-import { codeOf } from '../../platform/error-text.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import { describeFormer } from '../../wiring/choose-runtime.ts';
 import { isAnswer } from '../connect/answer-shape.ts';
 import { authority, localAuthority } from '../connect/service-options.ts';
 import { readCatalogue, type Environment } from '../installation.ts';
@@ -55,6 +56,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkToolboxes(settings),
       checkCatalogue(env),
       checkPodman(settings, env),
+      checkRuntime(settings),
       ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
       checkHardware(settings, env),
       checkModelsDir(settings),
@@ -144,6 +146,12 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   const hint = 'Start it with "systemctl enable --now podman.socket", or run slots as processes with SVC_RUNTIME=process';
   const found = socket === undefined ? 'No podman socket answers' : `"${socket}" does not answer`;
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
+}
+
+async function checkRuntime(settings: Settings): Promise<Check> {
+  const former = await describeFormer(settings).catch((error: unknown) => `The former runtime is not known: ${messageOf(error)}`);
+  if (former === undefined) return ok('runtime', 'All slots run in the same runtime');
+  return warn('runtime', former, 'No action needed: they serve until the service has replaced them; start it if it does not run');
 }
 
 /** Checks the program of a provider, which slots need to run as processes. */

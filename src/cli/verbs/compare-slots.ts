@@ -16,6 +16,8 @@ import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-co
 import { dataText, type OutputOptions } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
+import { modelOf } from './profile.ts';
+import { requireModels } from './slot.ts';
 
 export async function runPlan(cli: Cli, options: FileOptions & OutputOptions): Promise<ExitCode> {
   const { client, slots } = await readSlotsFor(cli, options);
@@ -97,11 +99,20 @@ function leaves(value: unknown, path = ''): Map<string, unknown> {
   return new Map(Object.entries(value).flatMap(([key, child]) => [...leaves(child, path === '' ? key : `${path}.${key}`)]));
 }
 
-export async function runApply(cli: Cli, options: FileOptions & OutputOptions & { readonly dryRun?: boolean }): Promise<void> {
+type ApplyOptions = FileOptions & OutputOptions & { readonly dryRun?: boolean; readonly force?: boolean };
+
+export async function runApply(cli: Cli, options: ApplyOptions): Promise<void> {
   const { terminal } = cli;
   const { client, slots } = await readSlotsFor(cli, options);
-  const body = { slots, prune: options.prune === true, dry_run: options.dryRun === true };
-  const applied = await client.request('POST', '/api/apply', 'applied', { body });
+  const send = (dry_run: boolean) =>
+    client.request('POST', '/api/apply', 'applied', { body: { slots, prune: options.prune === true, dry_run } });
+  if (options.force !== true && client.namespace === undefined) {
+    const dry = await send(true);
+    const changed = new Set(dry.slots.filter(({ result }) => result !== 'unchanged').map(({ name }) => name));
+    const models = slots.filter(({ name }) => changed.has(name)).flatMap(({ spec }) => modelOf(Object(spec)) ?? []);
+    await requireModels(client, models);
+  }
+  const applied = await send(options.dryRun === true);
   const data = await dataText(options.output, applied);
   if (data !== undefined) return terminal.write(data);
   const dryRun = applied.dry_run ? ' (dry run)' : '';

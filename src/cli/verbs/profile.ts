@@ -3,6 +3,7 @@ import type { Answer } from '../connect/api-answers.ts';
 import { profilePath } from '../connect/client.ts';
 import type { FileOptions, ServiceOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
+import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, rowsText, toRows, type Column, type OutputOptions } from '../output/output.ts';
 import { withoutControls, type Terminal } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
@@ -46,16 +47,19 @@ export async function runProfileSave(
   cli.terminal.line(`profile/${name} saved (${saved.join(', ')})`);
 }
 
-export async function runProfileApply(cli: Cli, options: OutputOptions & { readonly dryRun?: boolean }, name: string): Promise<void> {
+export async function runProfileApply(cli: Cli, options: OutputOptions & { readonly dryRun?: boolean }, name: string): Promise<ExitCode> {
   const { terminal } = cli;
   const body = { dry_run: options.dryRun === true };
   const path = `${profilePath(name)}/apply`;
   const applied = await (await cli.connect(options)).request('POST', path, 'profileSwitch', { body });
   const data = await dataText(options.output, applied);
-  if (data !== undefined) return terminal.write(data);
-  const dryRun = applied.dry_run ? ' (dry run)' : '';
-  for (const { name: slotName, result } of applied.slots) terminal.line(`slot/${slotName} ${paintResult(terminal, result)}${dryRun}`);
-  await terminal.write(`${withoutControls(applied.plan.text).trimEnd()}\n`);
+  if (data !== undefined) await terminal.write(data);
+  else {
+    const dryRun = applied.dry_run ? ' (dry run)' : '';
+    for (const { name: slotName, result } of applied.slots) terminal.line(`slot/${slotName} ${paintResult(terminal, result)}${dryRun}`);
+    await terminal.write(`${withoutControls(applied.plan.text).trimEnd()}\n`);
+  }
+  return applied.dry_run && (applied.plan.failing ?? []).length > 0 ? EXIT.failed : EXIT.done;
 }
 
 export async function runProfileDelete(cli: Cli, options: ServiceOptions, ...names: string[]): Promise<void> {
@@ -93,7 +97,7 @@ function problemText({ file, line, message }: Answer<'profiles'>['problems'][num
   return withoutControls(place === '' ? message : `${place}: ${message}`);
 }
 
-function modelOf(spec: Readonly<Record<string, unknown>>): string | undefined {
+export function modelOf(spec: Readonly<Record<string, unknown>>): string | undefined {
   const { default: model } = Object(spec['model']);
   return typeof model === 'string' ? model : undefined;
 }

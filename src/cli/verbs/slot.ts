@@ -1,7 +1,7 @@
 /** The verbs for slots: edits of the desired state, logs, wait, explain and timeline. */
 import { SLOT_STATES } from '../../schema/status/slot-status.ts';
 import type { SlotAnswer } from '../connect/api-answers.ts';
-import { slotPath } from '../connect/client.ts';
+import { slotPath, type Client } from '../connect/client.ts';
 import type { ServiceOptions } from '../connect/service-options.ts';
 import { deadlineOf, READY, UP_TO_DATE, waitForSlot, type Goal } from '../connect/wait-for-slot.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
@@ -13,7 +13,7 @@ import type { Cli } from '../verb.ts';
 export interface EditOptions extends ServiceOptions {
   readonly wait?: boolean;
   readonly timeout: string;
-  /** Set by `load` only. */
+  /** Both are set by `load` and `create` only. */
   readonly model?: string;
   readonly force?: boolean;
 }
@@ -37,6 +37,7 @@ export async function runCreate(cli: Cli, options: CreateOptions, name: string):
   const deadline = deadlineOf(cli, timeout);
   const { context, service } = splitContext(cli, options);
   const client = await cli.connect(service);
+  await requireModels(client, [model], options.force);
   // JSON omits undefined values.
   const spec = {
     enabled: disabled === true ? false : undefined,
@@ -94,16 +95,24 @@ function createEdit({ action, result, goal }: Edit) {
     const deadline = deadlineOf(cli, options.timeout);
     const client = await cli.connect(options);
     const { model, force } = options;
-    const { generation } = await client.request('POST', `${path}/${action}`, 'slot', { body: { model, force } }).catch((error: unknown) => {
-      if (!(error instanceof CliFailure) || error.code !== 'model.not_found') throw error;
-      const hint = 'List models with "svcctl get models", or set this one all the same with --force';
-      throw new CliFailure(error.message, { hint, cause: error, code: error.code });
-    });
+    const { generation } = await client.request('POST', `${path}/${action}`, 'slot', { body: { model, force } }).catch(refuseModel);
     cli.terminal.line(`slot/${name} ${result}`);
     if (options.wait !== true) return;
     const slot = await waitForSlot(cli, client, { name, goal, deadline, generation, model });
     cli.terminal.line(goal.kind === 'state' ? `slot/${name} ${goal.state}` : resultLine(name, slot));
   };
+}
+
+/** Fails if nothing provides one of the models. In a cluster only its pods know, so every name is accepted. */
+export async function requireModels({ request, namespace }: Client, models: readonly string[], force = false): Promise<void> {
+  if (force || namespace !== undefined) return;
+  for (const model of models) await request('GET', `/api/models/${encodeURIComponent(model)}`, 'anything').catch(refuseModel);
+}
+
+function refuseModel(error: unknown): never {
+  if (!(error instanceof CliFailure) || error.code !== 'model.not_found') throw error;
+  const hint = 'List models with "svcctl get models", or set this one all the same with --force';
+  throw new CliFailure(error.message, { hint, cause: error, code: error.code });
 }
 
 /** A slot that is off or waits for its first request is up to date without being ready. */

@@ -1,7 +1,9 @@
 /** Credentials from a kubeconfig: certificates, tokens, token files, exec plugins, OIDC and proxies. */
+import { statSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
+import { LARGE_TEXT_BYTES, refusalOf, UnsuitableFile } from '../../files/regular-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { Access, Credentials, TlsOptions } from './ports.ts';
@@ -76,6 +78,7 @@ function loadSafely({ text, paths, context }: KubeconfigSource): Result<KubeConf
     if (text !== undefined) config.loadFromString(text);
     else loadFiles(config, paths);
   } catch (error) {
+    if (error instanceof UnsuitableFile) return failed(`The kubeconfig ${error.message}`);
     // Only errors of the file system have a code.
     return failed(
       codeOf(error) === '' ? `${named} cannot be parsed: correct it` : `${named} cannot be read: check its path and permissions`,
@@ -88,7 +91,12 @@ function loadSafely({ text, paths, context }: KubeconfigSource): Result<KubeConf
   return failed(`${named} has no context "${config.getCurrentContext()}": ${fix}`);
 }
 
-function loadFiles(config: KubeConfig, [first = '', ...others]: readonly string[]): void {
+function loadFiles(config: KubeConfig, paths: readonly string[]): void {
+  for (const path of paths) {
+    const refusal = refusalOf(statSync(path), LARGE_TEXT_BYTES, `"${path}"`);
+    if (refusal !== undefined) throw new UnsuitableFile(refusal);
+  }
+  const [first = '', ...others] = paths;
   config.loadFromFile(first);
   for (const path of others) {
     const other = new KubeConfig();

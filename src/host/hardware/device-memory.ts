@@ -48,7 +48,8 @@ async function readKernel(root: string, pids: readonly number[], devices: readon
   );
 }
 
-async function readClients(directory: string): Promise<readonly DrmClient[]> {
+/** `directory`: of a process in `/proc`. */
+export async function readClients(directory: string): Promise<readonly DrmClient[]> {
   const names = (await readdir(join(directory, 'fd')).catch(() => [])).slice(0, MOST_FILES);
   const found = names.map(async (name): Promise<readonly DrmClient[]> => {
     const target = await readlink(join(directory, 'fd', name)).catch(() => '');
@@ -78,6 +79,8 @@ interface DrmClient {
   readonly pciAddress: string | undefined;
   /** Resident bytes, by memory region: `vram`, `gtt`, `local0`, `system0`. */
   readonly bytes: ReadonlyMap<string, number>;
+  /** Time that its engines have computed; undefined where the driver counts none. */
+  readonly busyMs: number | undefined;
 }
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
@@ -101,8 +104,12 @@ export function parseDrmClient(fdinfo: string): DrmClient | undefined {
       if (amount !== undefined) bytes.set(name.slice(key.length), amount);
     }
   }
-  return { id, pciAddress: values.get('drm-pdev'), bytes };
+  const busy = [...values].flatMap(([name, text]) => (ENGINE.test(name) ? (/^(\d{1,18}) ns$/.exec(text)?.[1] ?? []) : []));
+  const busyMs = busy.length === 0 ? undefined : busy.reduce((sum, nanoseconds) => sum + Number(nanoseconds) / 1e6, 0);
+  return { id, pciAddress: values.get('drm-pdev'), bytes, busyMs };
 }
+
+const ENGINE = /^drm-engine-(?!capacity-)/;
 
 /** A number without a unit is bytes. */
 function parseBytes(text: string): number | undefined {

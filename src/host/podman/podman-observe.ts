@@ -2,8 +2,10 @@
  * Observes containers and images, cached until an event or an action of the runtime may have changed them. The cache
  * also expires, and is off without an event stream, so a lost event costs only time.
  */
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import type { ImageReference, ObservedWorkload, RuntimeFacts, ImageFact } from '../../reconciler/ports.ts';
+import type { ImageReference, ObservedWorkload, RuntimeFacts, ImageFact, Work } from '../../reconciler/ports.ts';
+import type { WorkloadId } from '../../schema/words/names.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { observedWorkload, ContainerInspect } from './decide/container-facts.ts';
@@ -53,6 +55,8 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
   const inspected = new Map<string, Inspected>();
   let changes = 0;
   let cached: { readonly at: number; readonly workloads: readonly Observed[] } | undefined;
+  /** Process ids by container, as last listed. */
+  let pids: ReadonlyMap<string, number | null | undefined> = new Map();
   let isRootless: boolean | undefined;
 
   const rootless = async (signal: AbortSignal): Promise<Result<boolean>> => {
@@ -115,6 +119,7 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
     if (!results.ok) return results;
     const ids = new Set(listed.data.map((one) => one.Id));
     for (const id of inspected.keys()) if (!ids.has(id)) inspected.delete(id);
+    pids = new Map(listed.data.map(({ Id, Pid }) => [Id, Pid]));
     const workloads = results.value.flatMap((workload, index) =>
       workload === undefined ? [] : [{ workload, pid: listed.data[index]?.Pid }],
     );
@@ -132,6 +137,12 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
       const found = valuesOf(facts);
       if (!workloads.ok) return workloads;
       return found.ok ? ok({ workloads: await Promise.all(workloads.value.map(withMemory)), images: found.value }) : found;
+    },
+    async work(id: WorkloadId): Promise<Work | undefined> {
+      const pid = pids.get(id) ?? 0;
+      // A service in a container may have another process with this id.
+      const isOurs = pid > 0 && (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).includes(id);
+      return isOurs ? await memory.work(pid) : undefined;
     },
     forget(changed: PodmanChange): void {
       changes += 1;

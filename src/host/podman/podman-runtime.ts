@@ -74,6 +74,7 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
     stop: (id, { graceMs }, signal) => containers.stop(id, graceMs, signal),
     logs: (id, options, signal) => readLogs(api, id, options, signal),
     print: async (image, argv, signal) => printFromImage(api, image, argv, signal),
+    work: async (id) => await observer.work(id),
     changes: (wake, signal) => events.watch(wake, signal),
   };
 }

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
-import { checkPortFree, countOomKills } from '../host-probe.ts';
+import { checkPortFree, countOomKills, isKilledByKernel } from '../host-probe.ts';
 import { observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
 import { RECORD_FILES, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
@@ -87,6 +87,8 @@ export function createProcessMonitor(
       }
       return true;
     },
+    work: async (record: ProcessRecord | undefined) =>
+      record !== undefined && (await isAlive(record)) ? await memory.work(record.pid) : undefined,
     async observe(record: ProcessRecord): Promise<ObservedWorkload> {
       if (await isAlive(record)) {
         const [argv, env, memoryBytes] = await Promise.all([table.argv(record.pid), table.env(record.pid), memory.read(record.pid)]);
@@ -107,7 +109,8 @@ export function createProcessMonitor(
       if (oomKills === undefined) void isOutOfMemory();
       const ended = async (code: number | null, signal: NodeJS.Signals | null): Promise<void> => {
         const at = Date.now();
-        const outOfMemory = signal === 'SIGKILL' && (await isOutOfMemory());
+        const outOfMemory =
+          signal === 'SIGKILL' && ((await isOutOfMemory()) || (await system.isKilledByKernel(record.pid, record.startedAt)));
         const message = signal === null || outOfMemory ? {} : { message: `Terminated by ${signal}` };
         const exit: ProcessExit = { at, code: exitCode(code, signal), ...message, ...(outOfMemory ? { outOfMemory } : {}) };
         children.set(id, exit);
@@ -128,6 +131,7 @@ export const createProcessSystem = () => ({
   signal: sendSignal,
   checkPortFree,
   oomKills: async () => await countOomKills(),
+  isKilledByKernel: async (pid: number, startedAt: number) => await isKilledByKernel(pid, startedAt),
 });
 export type ProcessSystem = ReturnType<typeof createProcessSystem>;
 

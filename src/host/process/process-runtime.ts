@@ -195,6 +195,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       const record = await recordOf(id);
       if (record !== undefined) yield* logs.read(record.name, options, () => monitor.isAlive(record).catch(() => true), signal);
     },
+    work: async (id) => await monitor.work(await recordOf(id)),
     changes(wake, signal) {
       addWake(wakes, wake, signal);
       void watch({ records, logs, monitor, onLost: () => (searched = false) }, wake, signal);

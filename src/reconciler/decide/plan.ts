@@ -13,6 +13,7 @@ import { findPools, NO_BYTES, sumBytes, type MemoryVerdict } from './facts/memor
 import { holdUp, planUnreachable } from './hold-up.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
+import { findTooLarge } from './rules/gates.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
 import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-start.ts';
@@ -79,7 +80,9 @@ export function* planInParts(desired: Desired, observed: Observed, now: number, 
 
 function planCandidate(candidate: Candidate, verdict: MemoryVerdict | undefined, allocation: Allocation): SlotPlan {
   const { view, gates, notWanted } = candidate;
-  return planSlot({ view, gates, notWanted, verdict, memory: slotMemory(candidate, verdict) }, allocation);
+  const memory = slotMemory(candidate, verdict);
+  const tooLarge = verdict === undefined ? findTooLarge(memory.needed, allocation.resources.pools) : undefined;
+  return planSlot({ view, gates: tooLarge === undefined ? gates : [...gates, tooLarge], notWanted, verdict, memory }, allocation);
 }
 
 /** A plan that cannot be made concerns its own slot only. */

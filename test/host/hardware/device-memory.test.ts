@@ -86,6 +86,13 @@ test('parseDrmClient() prefers the standardised key, and skips units that it doe
   expect(parseDrmClient('pos:\t0\nflags:\t0100000\n')).toBeUndefined();
 });
 
+test('parseDrmClient() adds the time of all engines, and leaves it unknown where the driver counts none', () => {
+  const client = ['drm-driver: amdgpu', 'drm-client-id: 1'];
+  const engines = ['drm-engine-gfx:\t5000000 ns', 'drm-engine-compute: 7000000 ns', 'drm-engine-capacity-compute: 4'];
+  expect(parseDrmClient([...client, ...engines].join('\n'))?.busyMs).toBe(12);
+  expect(parseDrmClient([...client, 'drm-engine-capacity-compute: 4'].join('\n'))?.busyMs).toBeUndefined();
+});
+
 test('nothing that a driver or a tool prints makes these fail, or yields what is no number of bytes', () => {
   const line = fc.oneof(
     fc.string(),

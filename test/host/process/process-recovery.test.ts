@@ -252,6 +252,21 @@ describe('The process runtime, after a loss,', () => {
     }
   });
 
+  test('a server that the log of the kernel names ran out of memory, also where its group counts no kills', async () => {
+    const asked: number[] = [];
+    const system = {
+      ...createProcessSystem(),
+      oomKills: () => Promise.resolve(undefined),
+      isKilledByKernel: (pid: number) => Promise.resolve(asked.push(pid) > 0),
+    };
+    const reading = createProcessRuntime({ stateDir, env: process.env, resolveProgram: program, system });
+    await reading.apply(workload, signal());
+    const { pid } = await record();
+    process.kill(pid, 'SIGKILL');
+    const ended = await eventually('the exit', async () => (await observed(reading)).find(({ phase }) => phase === 'exited'));
+    expect([ended.exit, asked]).toMatchObject([{ code: 137, outOfMemory: true }, [pid]]);
+  });
+
   test('processes of other users are not listed, whatever their environment says', async () => {
     const user = process.getuid?.() === 0 ? { uid: 65_534 } : {};
     const other = spawn('/bin/sleep', ['60'], { ...user, stdio: 'ignore', env: { INFERENCE_SVC_DEV_PROCESS: '{}' } });

@@ -227,6 +227,7 @@ function createMachine(random: Random, stateDir: string) {
       for (const { pid } of targets) endBy(target, pid);
     },
     oomKills: () => Promise.resolve(undefined),
+    isKilledByKernel: () => Promise.resolve(false),
     checkPortFree: async (port) => (servers().some(({ slot }) => portOf(slot ?? '') === port) ? portTaken(port) : ok(undefined)),
   });
   const endBy = (target: number, pid: number): void => {

@@ -142,6 +142,18 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
   'keeps the old one while the new one is stalled': [{ failures: crashes, workloads: [old] }, [], 'ready', 'open'],
   'probes an old one that it found': [{ workloads: [{ ...old, probe: 'none' }] }, ['probe:w0'], 'warming', 'park'],
   'stops an old one that does not work': [{ workloads: [{ ...old, probe: 'loading' }] }, ['stop:w0'], 'unloading', 'park'],
+  'refuses requests of a slot that nobody has asked for and that can never fit': [
+    { slot: { load: 'on-demand' }, lastActive: undefined, budgetBytes: 500 },
+    [],
+    'offline',
+    'slot.insufficient_memory',
+  ],
+  'lets a slot rest that nobody has asked for and that can fit': [
+    { slot: { load: 'on-demand' }, lastActive: undefined, budgetBytes: 1500 },
+    [],
+    'offline',
+    'park',
+  ],
   'refuses requests of a slot that does not fit into memory': [{ budgetBytes: 500 }, [], 'offline', 'slot.insufficient_memory'],
   'stops a workload that no longer fits into memory': [
     { budgetBytes: 500, workloads: [one] },

@@ -9,6 +9,7 @@ export const RECORDED_MACHINES = [
   'dgx-spark',
   'intel-graphics-and-nouveau',
   'macbook-m2-max',
+  'notebook-with-two-gpus',
   'raspberry-pi-5',
   'renoir-without-compute-driver',
   'rtx-3090-and-4090',

@@ -11,6 +11,7 @@ import type {
   Runtime,
   RuntimeTraits,
   Wake,
+  Work,
   Workload,
 } from '../../../src/reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../../src/schema/words/failure.ts';
@@ -31,6 +32,8 @@ export interface InMemoryBehaviour {
   readonly pullFailure?: (image: ImageReference) => Failure | undefined;
   /** What a running workload is measured to use of the memory of the host. Default: that is not known. */
   readonly usedBytes?: (slot: string) => number | undefined;
+  /** How long a workload has computed. Default: that is not known. */
+  readonly work?: (id: WorkloadId) => Work | undefined;
   /** Whether the notification of a change gets lost. */
   readonly losesWake?: () => boolean;
 }
@@ -194,6 +197,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       await passTime(clock, answerMs);
       return failure === undefined ? ok(undefined) : { ok: false, failure };
     },
+    work: async (id) => behaviour.work?.(id),
     async *logs(id, { tail }) {
       yield* (kept.get(id)?.log ?? []).slice(-tail);
     },

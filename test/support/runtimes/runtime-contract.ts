@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { LogLine, ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { describeTemplateContract } from './template-contract.ts';
+import { describeWorkContract } from './work-contract.ts';
 import { eventually as waitUntil, freePort, TEST_SLOT, type RuntimeWorld } from './runtime-world.ts';
 
 export function describeRuntimeContract(name: string, createWorld: () => Promise<RuntimeWorld>): void {
   describeTemplateContract(name, createWorld);
+  describeWorkContract(name, createWorld);
   describe(`${name} keeps the contract of runtimes:`, () => {
     let world: RuntimeWorld;
     let runtime: Runtime;

@@ -109,6 +109,7 @@ export function createCable(clock: Clock, journal: Journal): Cable {
         ),
       stop: async (id, options, signal) =>
         await record({ name: 'stop', key: `stop:${id}`, signal, id }, async () => await runtime.stop(id, options, withOwn(signal))),
+      work: async (id) => await through(runtime.work?.(id) ?? Promise.resolve(undefined)),
       async *logs(id, options, signal) {
         const lines = runtime.logs(id, options, signal)[Symbol.asyncIterator]();
         for (;;) {

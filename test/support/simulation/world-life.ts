@@ -94,7 +94,7 @@ export function beginLife({
     clock,
     board,
     parkTimeoutMs: 300_000,
-    isFrozen,
+    isFrozen: (id) => isFrozen(id) || options.hangs?.() === true,
     isReachable: ({ workload }) => leadership === undefined || runtime.list().some(({ id }) => id === workload),
     ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
   });
@@ -210,7 +210,7 @@ function createWorldProbes({ options, clock, runtime, isFrozen, inFlight }: Worl
       while (
         options.answers?.(endpoint.port, endpoint) === false ||
         isFrozen(workload.id) ||
-        (method === 'POST' && inFlight(workload.id) > 0)
+        (method === 'POST' && (options.hangs?.() === true || inFlight(workload.id) > 0))
       ) {
         const left = until - clock.now();
         if (left <= 0 || signal.aborted) return { status: 0, body: '', error: `No answer within ${timeoutMs} ms` };

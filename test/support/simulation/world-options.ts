@@ -19,6 +19,8 @@ export interface WorldOptions {
   readonly readyMs?: (model: string) => number;
   /** Whether the server of a workload answers at all; one that does not takes requests and stays silent, as a stopped process does. Default: true. */
   readonly answers?: (port: number, endpoint: Endpoint) => boolean;
+  /** Whether every server answers `GET`, takes all other requests and computes nothing, as after a deadlock. Default: false. */
+  readonly hangs?: () => boolean;
   /** Whether a server answers a request of a probe with an error; `/v1/completions` asks its model. Default: false. */
   readonly errs?: (endpoint: Endpoint, path: string) => boolean;
   /** Whether the model at this path answers nonsense; asked once for each check of readiness. Default: no model does, and readiness is not checked. */

@@ -200,7 +200,12 @@ function createRuntime(
 ): { readonly cluster: InMemoryCluster | undefined; readonly runtime: InMemoryRuntime } {
   const parts = {
     clock,
-    behaviour: { ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }), inUse, ...options.behaviour },
+    behaviour: {
+      work: (id: WorkloadId) => ({ cpuMs: inUse(id) && options.hangs?.() !== true ? clock.now() : 0, deviceMs: undefined }),
+      ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
+      inUse,
+      ...options.behaviour,
+    },
     ...(options.traits === undefined ? {} : { traits: options.traits }),
   };
   const cluster = options.replicas === undefined ? undefined : witnessCluster(createInMemoryCluster(parts), deeds, clock);

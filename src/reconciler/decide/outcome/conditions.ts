@@ -179,7 +179,8 @@ function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDat
   }
   if (reconciling.status !== 'False') return upToDate('False', ready);
   // The next request would load the slot, and nothing could answer it.
-  if (gate?.kind === 'stalled' && unwanted?.reason !== 'Disabled' && unwanted?.reason !== 'NoReplicas') return upToDate('False', gate);
+  const isStuck = gate?.kind === 'stalled' || gate?.kind === 'memory';
+  if (isStuck && unwanted?.reason !== 'Disabled' && unwanted?.reason !== 'NoReplicas') return upToDate('False', gate);
   // A slot that should run, does not answer and for which nothing is under way, is one about which too little is known.
   return upToDate(unwanted === undefined ? 'Unknown' : 'True', ready);
 }

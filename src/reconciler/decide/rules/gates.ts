@@ -11,7 +11,7 @@
  */
 import { quoteOutput, type Finding } from '../../../schema/words/failure.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
-import { HOST, type MemoryVerdict } from '../facts/memory-pools.ts';
+import { HOST, type MemoryPool, type MemoryVerdict, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
 
@@ -199,13 +199,26 @@ export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | u
 function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   const { pool, neededBytes, othersBytes, aheadBytes, ahead, keptFor } = verdict;
   const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
-  if (neededBytes > budgetBytes)
-    return `The slot can never fit: it needs ${formatSize(neededBytes)}${where}, and the whole budget is ${formatSize(budgetBytes)}; choose a smaller model, quantisation or context`;
+  if (neededBytes > budgetBytes) return describeTooLarge(pool, neededBytes, budgetBytes);
   const names = ahead.map((name) => `"${name}"`).join(', ');
   const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
   const kept = keptFor === undefined ? '' : `; the rest is kept for "${keptFor}", whose turn comes first`;
   return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}${kept}`;
+}
+
+function describeTooLarge(pool: PoolId, neededBytes: number, budgetBytes: number): string {
+  const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
+  return `The slot can never fit: it needs ${formatSize(neededBytes)}${where}, and the whole budget is ${formatSize(budgetBytes)}; choose a smaller model, quantisation or context`;
+}
+
+/** For a slot that rests, and so claims no memory: a request could not load it. */
+export function findTooLarge(needed: PoolBytes, pools: readonly MemoryPool[]): Gate | undefined {
+  for (const { id, budgetBytes = Number.POSITIVE_INFINITY } of pools) {
+    const bytes = needed[id] ?? 0;
+    if (bytes > budgetBytes) return { kind: 'memory', reason: 'InsufficientMemory', message: describeTooLarge(id, bytes, budgetBytes) };
+  }
+  return undefined;
 }
 
 /** Whether any discrete device of the machine is as large as a model requires. Pure. */

@@ -4,7 +4,8 @@
  *     its process ended, and the runtime does not restart it   fault "crash"
  *     it did not answer within "start_timeout"                 fault "start-timeout"
  *     it answers, and its model computes nonsense              fault "probe", before it gets a request
- *     it answered once, and answers nothing at all any more    fault "probe" after three probes, within 30 s
+ *     it answered once, and answers nothing at all any more,   fault "probe" after three probes, within 30 s
+ *     or answers only "GET" and computes nothing
  *     it answered once, and its probes fail or its model       fault "probe", later if it has requests
  *     does not answer
  *     its process ended, and the runtime restarts it           counted; given up after a crash loop
@@ -12,7 +13,8 @@
  * Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { WorkloadExit } from '../../ports.ts';
+import type { Backend } from '../../../schema/slot/provider-kinds.ts';
+import type { Work, WorkloadExit } from '../../ports.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { exitId } from '../facts/workload-history.ts';
@@ -41,6 +43,22 @@ export function isPassing(workload: WorkloadView, view: SlotView): boolean {
 export function isSilent({ fact, known: { probe }, heardAt }: WorkloadView, now: number): boolean {
   if (fact.endpoints.length === 0 || probe?.passed !== true || probe.consecutiveSilences < UNHEALTHY_AFTER) return false;
   return heardAt === undefined || now - heardAt >= HEARD_MS;
+}
+
+/** Share of one core. Answering `GET` takes less, and reading evicted weights from a disk more. */
+const IDLE_SHARE = 0.05;
+
+/**
+ * Whether a server that answers `GET` and no request is hung rather than busy: it computed nothing in `ms`. Only
+ * counted time proves that, so a hung server on other devices is given more time:
+ *
+ *     cpu, cuda   time on the CPU, as CUDA's threads spin while they wait
+ *     vulkan      time on CPU and device, where the kernel counts the latter
+ */
+export function isHung(backend: Backend, before: Work | undefined, after: Work | undefined, ms: number): boolean {
+  if (before === undefined || after === undefined) return false;
+  const isCounted = backend === 'cpu' || backend === 'cuda' || (backend === 'vulkan' && before.deviceMs !== undefined);
+  return isCounted && after.cpuMs - before.cpuMs + (after.deviceMs ?? 0) - (before.deviceMs ?? 0) < ms * IDLE_SHARE;
 }
 
 /** A crash that the runtime handles with a restart, and that has not been counted yet. */

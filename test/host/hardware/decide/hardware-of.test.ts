@@ -66,6 +66,23 @@ const DEVICES: Readonly<Record<RecordedMachine, readonly Partial<Device>[]>> = {
       unified: true,
     },
   ],
+  'notebook-with-two-gpus': [
+    {
+      id: 'gpu0',
+      name: 'NVIDIA GeForce RTX 4070 Laptop GPU',
+      backends: ['cuda'],
+      memory: { totalBytes: 8188 * MIB, freeBytes: 4970 * MIB },
+      unified: false,
+    },
+    {
+      id: 'gpu1',
+      name: 'AMD Radeon 890M Graphics',
+      architecture: 'gfx1150',
+      backends: ['rocm', 'vulkan'],
+      memory: { totalBytes: 15.5 * GIB, freeBytes: 16_118_710_272, dedicatedBytes: 512 * MIB, dedicatedFreeBytes: 212 * MIB },
+      unified: true,
+    },
+  ],
   'rtx-3090-and-4090': [
     {
       id: 'gpu0',

@@ -35,6 +35,7 @@ export function disturbRuntime(runtime: Runtime, clock: Clock, disturb: Disturb)
     async pull(image, onProgress, signal) {
       return await disturbPull(clock, disturb, signal, async () => await runtime.pull(image, onProgress, signal));
     },
+    work: async (id) => await runtime.work?.(id),
     async *logs(id, options, signal) {
       await suffer(clock, disturb('logs'));
       yield* runtime.logs(id, options, signal);
