@@ -1,7 +1,7 @@
 /** Records processes in `<state>/run/<name>.json` and `<name>.exit` for the next controller. */
-import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
 import { identityOf } from '../../files/watch-directory.ts';
 import { ifThere, listDirectory, makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
@@ -43,19 +43,19 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
 export type ProcessRecords = ReturnType<typeof createProcessRecords>;
 
 /** Each function rejects with the system's error if it cannot tell or do what it is asked. */
-export const RECORD_FILES = {
+export const createRecordFiles = (disk: Disk = SYSTEM_DISK) => ({
   /** Undefined if there is no such file. */
-  read: async (path: string): Promise<string | undefined> => await ifThere(readFile(path, 'utf8')),
-  list: listDirectory,
+  read: async (path: string): Promise<string | undefined> => await ifThere(disk.readFile(path, 'utf8')),
+  list: async (directory: string) => await listDirectory(directory, disk),
   async write(path: string, content: unknown): Promise<void> {
     // The environment may contain the user's secrets.
-    await makeSubdirectory(dirname(path), 0o700);
-    await writeJsonAtomically(path, content, 0o600);
+    await makeSubdirectory(dirname(path), 0o700, disk);
+    await writeJsonAtomically(path, content, 0o600, { disk });
   },
-  remove: async (path: string): Promise<void> => await rm(path, { force: true }),
-  identity: identityOf,
-};
-type RecordFiles = typeof RECORD_FILES;
+  remove: async (path: string): Promise<void> => await disk.rm(path, { force: true }),
+  identity: async (directory: string) => await identityOf(directory, disk),
+});
+type RecordFiles = ReturnType<typeof createRecordFiles>;
 
 /** Whether the name is valid as a file name. */
 export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
@@ -64,7 +64,7 @@ export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80
  * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
  * controller's knowledge holds and is written to the next directory at this path. Damaged files replace no knowledge.
  */
-export function createProcessRecords(directory: string, files: RecordFiles = RECORD_FILES) {
+export function createProcessRecords(directory: string, files: RecordFiles = createRecordFiles()) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   /** Records of the last read, and later writes. */

@@ -10,7 +10,7 @@ import type { Reason } from '../../schema/status/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
-import { sleep, addWake } from '../../platform/clock.ts';
+import { addWake } from '../../platform/clock.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
 import { findMarked, markOf } from './process-table.ts';
 import {
@@ -21,9 +21,8 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
+import type { ProcessLogs } from './process-logs.ts';
 import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
-import { createProcessMemoryReader } from '../process-memory.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -46,9 +45,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const { table } = system;
   const search = async () => await findMarked(stateDir, table);
   const records = createProcessRecords(join(stateDir, 'run'), system.files);
-  const logs = createProcessLogs(join(stateDir, 'logs'));
-  const memory = createProcessMemoryReader({ devices: deviceMemory });
-  const monitor = createProcessMonitor(system, records, memory, search);
+  const logs = system.logs(join(stateDir, 'logs'));
+  const monitor = createProcessMonitor(system, records, system.memory({ devices: deviceMemory }), search);
   const lock = createKeyedLock();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();
@@ -74,7 +72,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       revision,
       generation,
       port,
-      startedAt: Date.now(),
+      startedAt: system.wallNow(),
       argv: [programName, ...args] satisfies ProcessRecord['argv'],
       program: [...program.value],
       env: { ...workload.env },
@@ -197,7 +195,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     },
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch({ records, logs, monitor, onLost: () => (searched = false) }, wake, signal);
+      void watch({ records, logs, monitor, sleep: system.sleep, onLost: () => (searched = false) }, wake, signal);
     },
   };
 }
@@ -228,11 +226,12 @@ interface Parts {
   readonly records: ProcessRecords;
   readonly logs: ProcessLogs;
   readonly monitor: ProcessMonitor;
+  readonly sleep: ProcessSystem['sleep'];
   readonly onLost: () => void;
 }
 
 /** Wakes when the set of live processes changes, and rotates logs. */
-async function watch({ records, logs, monitor, onLost }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
+async function watch({ records, logs, monitor, sleep, onLost }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
   let before: string | undefined;
   for (; !signal.aborted; await sleep(WATCH_MS, signal)) {
     const found = await records.readAll().catch(() => undefined);
