@@ -229,7 +229,7 @@ export function createStatusRecords(directory: string, log: SourceLog, disk?: Di
       for (const file of await listDirectory(directory, disk)) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
         if (!name.success) continue;
-        const record = await readRecord(name.data, { path: join(directory, file), log, disk });
+        const record = await readRecord(join(directory, file), name.data, log, disk);
         if (record !== undefined) records.set(name.data, record);
       }
       return records;
@@ -237,16 +237,12 @@ export function createStatusRecords(directory: string, log: SourceLog, disk?: Di
   };
 }
 
-async function readRecord(
-  slot: SlotName,
-  { path, log, disk }: { readonly path: string; readonly log: SourceLog; readonly disk: Disk | undefined },
-): Promise<RecordedFailures | undefined> {
+async function readRecord(path: string, slot: SlotName, log: SourceLog, disk?: Disk): Promise<RecordedFailures | undefined> {
   try {
     return Recorded.parse(JSON.parse(await readRegularFile(path, { disk })));
   } catch (error) {
-    if (isAbsent(error)) return undefined;
-    // The system could not read it, which says nothing about the record.
-    if (codeOf(error) !== '') throw error;
+    // An error of the system says nothing about the record.
+    if (codeOf(error) !== '' && !isAbsent(error)) throw error;
     log.warn(
       { slot, error: messageOf(error) },
       `The status of slot "${slot}" in "${path}" is damaged, so its crashes are counted from zero`,

@@ -75,11 +75,7 @@ async function listTimelines(directory: string, disk: Disk = SYSTEM_DISK): Promi
 const KEPT_OF_DELETED = 50;
 
 /** Removes timelines of deleted slots except the latest. Never throws. */
-export async function removeOldTimelines(
-  directory: string,
-  isPresent: (slot: SlotName) => boolean,
-  disk: Disk = SYSTEM_DISK,
-): Promise<void> {
+export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean, disk = SYSTEM_DISK): Promise<void> {
   const writtenAt = async (file: string): Promise<number> => (await disk.stat(file).catch(() => undefined))?.mtimeMs ?? 0;
   const deleted = (await listTimelines(directory, disk)).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;

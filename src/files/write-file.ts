@@ -49,7 +49,6 @@ export interface StagedFile {
  */
 export async function stageFile(path: string, text: string, options: WriteOptions): Promise<StagedFile> {
   const temporary = await writeTemporary(path, text, options);
-  const { disk = SYSTEM_DISK } = options;
   return {
     commit() {
       // The quiet period starts with the commit.
@@ -58,7 +57,7 @@ export async function stageFile(path: string, text: string, options: WriteOption
       renameSync(temporary, path);
     },
     async discard() {
-      await disk.rm(temporary, { force: true }).catch(() => undefined);
+      await SYSTEM_DISK.rm(temporary, { force: true }).catch(() => undefined);
     },
   };
 }
@@ -87,10 +86,7 @@ async function writeTemporary(path: string, text: string | Uint8Array, options: 
   }
 }
 
-/**
- * Makes renames in a directory, or a file's content, survive a power failure; false if that failed. Ignores file systems
- * without support.
- */
+/** Makes renames in a directory, or a file's content, survive a power failure; false if the disk does not take it. */
 export async function syncDirectory(path: string, disk: Disk = SYSTEM_DISK): Promise<boolean> {
   const handle = await disk.open(path, OPEN_FLAGS).catch(() => undefined);
   const error = await handle?.sync().then(() => '', codeOf);

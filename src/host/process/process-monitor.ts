@@ -110,7 +110,9 @@ export function createProcessMonitor(
         const at = system.wallNow();
         const outOfMemory = signal === 'SIGKILL' && (await isOutOfMemory());
         const message = signal === null || outOfMemory ? {} : { message: `Terminated by ${signal}` };
-        const exit: ProcessExit = { at, code: exitCode(code, signal), ...message, ...(outOfMemory ? { outOfMemory } : {}) };
+        // As in shells. Node passes one of the two.
+        const number = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+        const exit: ProcessExit = { at, code: number, ...message, ...(outOfMemory ? { outOfMemory } : {}) };
         children.set(id, exit);
         void endDescendants(record).catch(() => undefined);
         await records.writeExit(record, exit);
@@ -173,11 +175,6 @@ function launch(
       return resolve({ child, pid, go: () => void child.stdin?.end('go\n'), drop: () => void child.stdin?.destroy() });
     });
   });
-}
-
-/** Exit code as in shells: 128 plus the number of the signal. Node passes one of the two. */
-function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
-  return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
 /** Excludes the controller's `SVC_*` settings, which contain secrets. */

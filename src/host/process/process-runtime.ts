@@ -21,8 +21,7 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import type { ProcessLogs } from './process-logs.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -170,6 +169,21 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     return ok({ workloads: workloads.flat(), images: [] });
   };
 
+  /** Wakes when the set of live processes changes, and rotates logs. */
+  const watch = async (wake: Wake, signal: AbortSignal): Promise<void> => {
+    let before: string | undefined;
+    for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
+      const found = await records.readAll().catch(() => undefined);
+      if (found === undefined) continue;
+      const isAlive = async (record: ProcessRecord): Promise<unknown> => await monitor.isAlive(record).catch(() => 'unknown');
+      const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
+      searched &&= !found.lost;
+      if (found.lost || (before !== undefined && before !== present)) wake();
+      before = present;
+      await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
+    }
+  };
+
   return {
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
@@ -195,7 +209,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     },
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch({ records, logs, monitor, sleep: system.sleep, onLost: () => (searched = false) }, wake, signal);
+      void watch(wake, signal);
     },
   };
 }
@@ -220,32 +234,6 @@ async function endProcess(
     }
   }
   return (await monitor.endDescendants(record)) ? ok(undefined) : stuck();
-}
-
-interface Parts {
-  readonly records: ProcessRecords;
-  readonly logs: ProcessLogs;
-  readonly monitor: ProcessMonitor;
-  readonly sleep: ProcessSystem['sleep'];
-  readonly onLost: () => void;
-}
-
-/** Wakes when the set of live processes changes, and rotates logs. */
-async function watch({ records, logs, monitor, sleep, onLost }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
-  let before: string | undefined;
-  for (; !signal.aborted; await sleep(WATCH_MS, signal)) {
-    const found = await records.readAll().catch(() => undefined);
-    if (found === undefined) continue;
-    const states = await inTurns(
-      found.records,
-      async (record) => `${processId(record)} ${await monitor.isAlive(record).catch(() => 'unknown')}`,
-    );
-    const present = states.join('\n');
-    if (found.lost) onLost();
-    if (found.lost || (before !== undefined && before !== present)) wake();
-    before = present;
-    await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
-  }
 }
 
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);

@@ -49,20 +49,16 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   let loggedProblems: readonly SpecProblem[] = [];
 
   const read = async (signal: AbortSignal): Promise<Result<DesiredState>> => {
-    try {
-      accepted ??= await lastGood.read(signal);
-    } catch (error) {
-      return fail('retry', 'SlotsUnreadable', `What is stored of the slots cannot be read: ${messageOf(error)}`);
-    }
-    const before = accepted;
-    const expected = [...before].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
     let found: SlotFiles;
     try {
+      accepted ??= await lastGood.read(signal);
+      const expected = [...accepted].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
       found = await readSlotFiles(directory, { quietPeriodMs, expected, memory, disk, clock }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      return fallBackToLastGood(directory, before, error);
+      return fallBackToLastGood(directory, accepted ?? new Map(), error);
     }
+    const before = accepted;
     const { parsed, problems } = await parseFiles(found);
     const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
     await lastGood.write(before, after, parsed);
@@ -143,7 +139,7 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
       for (const file of await listDirectory(directory, disk)) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]).data;
         if (name === undefined) continue;
-        const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(name, { path: each, log, disk })));
+        const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log, disk)));
         const newest = (copy?.generation ?? 0) > (first?.generation ?? 0) ? copy : first;
         if (newest === undefined || !isSameSlot(first, newest) || !isSameSlot(copy, newest)) unwritten.add(name);
         const slot = newest ?? (await observedSlot(name, signal));
@@ -170,10 +166,7 @@ function isSameSlot(left: AcceptedSlot | undefined, right: AcceptedSlot): boolea
   return left?.generation === right.generation && isSameValue(left.lastGood?.document, right.lastGood?.document);
 }
 
-async function readSlot(
-  name: SlotName,
-  { path, log, disk }: { readonly path: string; readonly log: SourceLog; readonly disk: Disk },
-): Promise<AcceptedSlot | undefined> {
+async function readSlot(path: string, name: SlotName, log: SourceLog, disk: Disk): Promise<AcceptedSlot | undefined> {
   try {
     const { generation, document } = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES, disk })));
     const parsed = parseSlot(name, document);

@@ -15,7 +15,7 @@ export async function chaos(scene: Scene): Promise<void> {
     await watch(world, referee, clock.now() + random.int(0, 2 * Math.floor(CHAOS_MS / 14)));
     const name = random.pick([names[0] ?? 'primary', ...names]);
     if (scene.pods && random.chance(0.5)) await happenInCluster(scene, name);
-    else if (world.host !== undefined && random.chance(0.5)) happenOnHost(scene, name);
+    else if (world.host !== undefined && random.chance(0.6)) happenOnHost(scene, name);
     else await happen(scene, name);
   }
   await watch(world, referee, Math.max(clock.now() + 1000, Math.min(end, clock.now() + 5000)));
@@ -117,7 +117,8 @@ function happenOnHost(scene: Scene, name: string): void {
     case 0:
       return server && host?.machine.fork(server);
     case 1:
-      return host?.loseRecord(random);
+      // Once its server has ended, nothing is known of it.
+      return loseRecord(scene);
     case 2:
     case 3:
       return host?.machine.setFaults(random.pick(['none', 'some', 'some', 'exhausted', 'full']));
@@ -128,6 +129,11 @@ function happenOnHost(scene: Scene, name: string): void {
     default:
       for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
   }
+}
+
+function loseRecord({ world, random }: Scene): void {
+  const id = world.host?.loseRecord(random);
+  if (id !== undefined) world.deeds.vanished.set(id, world.clock.now());
 }
 
 async function restart(scene: Scene): Promise<void> {

@@ -151,7 +151,9 @@ export function beginLife({
         },
       },
     ],
-    records: cable.records(disturbRecords(ports?.records ?? { read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb)),
+    records: cable.records(
+      disturbRecords(ports?.records ?? { read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb),
+    ),
     ...(earlier === undefined ? {} : { earlier, lastSeq }),
     board,
     settings,

@@ -65,7 +65,10 @@ export function createWorld(options: WorldOptions = {}): World {
   const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
   const deeds = createDeeds();
   const host = createHost(options, clock, deeds);
-  const { cluster, runtime } = host === undefined ? createRuntime(options, clock, inUse, deeds) : { cluster: undefined, runtime: witnessRuntime(host.runtime, deeds, clock) };
+  const { cluster, runtime } =
+    host === undefined
+      ? createRuntime(options, clock, inUse, deeds)
+      : { cluster: undefined, runtime: witnessRuntime(host.runtime, deeds, clock) };
   for (const image of [IMAGE, GPU_IMAGE]) runtime.addImage(image);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();

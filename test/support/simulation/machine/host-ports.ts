@@ -85,7 +85,8 @@ export function openHost(world: HostWorld, { clock, isCut }: Controller): HostPo
         const after = world.recorded();
         for (const [name, { failures }] of before) {
           if (after.get(name)?.failures?.length !== failures?.length) continue;
-          if ((failures?.length ?? 0) !== (read.get(name)?.failures?.length ?? 0)) machine.broke(`Recorded failures of "${name}" are not read`);
+          if ((failures?.length ?? 0) !== (read.get(name)?.failures?.length ?? 0))
+            machine.broke(`Recorded failures of "${name}" are not read`);
         }
         return read;
       },
@@ -111,6 +112,7 @@ async function observeJudged(world: HostWorld, observe: () => ReturnType<Runtime
     if (phase === 'exited') machine.broke(`The server "${world.idOf(server)}" lives, and is declared gone`);
   }
   const real = new Set([...before, ...machine.servers()].map((each) => world.idOf(each)));
-  for (const { id, phase } of seen.value.workloads) if (phase === 'running' && !real.has(id)) machine.broke(`"${id}" is taken for a server`);
+  for (const { id, phase } of seen.value.workloads)
+    if (phase === 'running' && !real.has(id)) machine.broke(`"${id}" is taken for a server`);
   return seen;
 }

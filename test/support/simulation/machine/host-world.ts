@@ -141,12 +141,14 @@ export function createHostWorld(options: MachineOptions) {
       declared.delete(name);
       wakeAll();
     },
-    /** Deletes the record of a server. */
-    loseRecord(random: Random): void {
+    /** Deletes the record of a server. Returns whose it was. */
+    loseRecord(random: Random): WorkloadId | undefined {
       const files = machine.disk.list(`${STATE}/run`).filter((file) => file.endsWith('.json'));
       const file = files[random.int(0, files.length)];
-      if (file === undefined) return;
+      const found = /"pid": (\d+),\s+"start": "(\d+)"/.exec(machine.disk.text(`${STATE}/run/${file}`) ?? '');
+      if (file === undefined || found === null) return undefined;
       machine.disk.put(`${STATE}/run/${file}`, undefined);
+      return WorkloadId.parse(`${file.replace('.json', '')}:${found[1]}:${found[2]}`);
     },
     /** A controller begins, which knows what is stored. */
     begin(): void {

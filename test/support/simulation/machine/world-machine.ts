@@ -59,7 +59,7 @@ export function createMachine(options: MachineOptions) {
   const waiting = new Map<MachineProcess, Reach>();
   let made = 0;
   let boot = 1;
-  let faults: MachineFaults = 'none';
+  let faults: MachineFaults = random.pick(['none', 'some']);
   let broken: string | undefined;
   const broke = (what: string): void => void (broken ??= what);
 
@@ -69,7 +69,7 @@ export function createMachine(options: MachineOptions) {
   const check = ({ writes = false, opens = false }: { readonly writes?: boolean; readonly opens?: boolean }): void => {
     if (opens && (faults === 'exhausted' || isDown())) fail('EMFILE');
     if (writes && faults === 'full') fail('ENOSPC');
-    if (faults === 'some' && random.chance(0.02)) fail(opens ? random.pick(['EMFILE', 'EIO', 'ENFILE']) : 'EIO');
+    if (faults === 'some' && random.chance(0.04)) fail(opens ? random.pick(['EMFILE', 'EIO', 'ENFILE']) : 'EIO');
   };
   const disk = createMemoryDisk({ random, wallNow: clock.wallNow, check });
   disk.put(`${STATE}/here`, '');
