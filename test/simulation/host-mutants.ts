@@ -65,8 +65,8 @@ const FAULTS: readonly Omit<Mutant, 'worlds'>[] = [
   {
     fault: 'begins its generations again when they cannot be read',
     file: SOURCE,
-    find: 'of await listDirectory(directory, disk)',
-    replace: 'of await listDirectory(directory, disk).catch(() => [])',
+    find: '(await listDirectory(directory, disk)).map',
+    replace: '(await listDirectory(directory, disk).catch(() => [])).map',
   },
   {
     fault: 'stores the last good spec without syncing it',

@@ -159,8 +159,9 @@ export function createProcessRecords(directory: string, files: RecordFiles = cre
     async remove(name: string): Promise<void> {
       await lock(name, async () => {
         known.delete(name);
-        await files.remove(pathOf(name));
+        // The record last: once it is gone, nothing shows that a removal failed.
         await files.remove(exitPathOf(name));
+        await files.remove(pathOf(name));
       });
     },
   };

@@ -145,8 +145,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     const ended = await endProcess(record, { monitor, system }, graceMs, signal);
     if (!ended.ok) return ended;
     if (isOf(id, await records.read(record.name))) {
-      await records.remove(record.name);
       await logs.remove(record.name);
+      await records.remove(record.name);
     }
     strays.delete(id);
     monitor.forget(id);

@@ -136,7 +136,7 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
   return {
     async read(signal: AbortSignal): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
-      for (const file of await listDirectory(directory, disk)) {
+      for (const file of new Set((await listDirectory(directory, disk)).map((each) => each.replace(/~$/, '')))) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]).data;
         if (name === undefined) continue;
         const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log, disk)));
