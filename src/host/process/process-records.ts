@@ -55,7 +55,8 @@ export const createRecordFiles = (disk: Disk = SYSTEM_DISK) => ({
   remove: async (path: string): Promise<void> => await disk.rm(path, { force: true }),
   identity: async (directory: string) => await identityOf(directory, disk),
 });
-type RecordFiles = ReturnType<typeof createRecordFiles>;
+
+const keyOf = ({ name, pid, start }: ProcessRecord): string => `${name} ${pid} ${start}`;
 
 /** Whether the name is valid as a file name. */
 export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
@@ -64,7 +65,7 @@ export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80
  * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
  * controller's knowledge holds and is written to the next directory at this path. Damaged files replace no knowledge.
  */
-export function createProcessRecords(directory: string, files: RecordFiles = createRecordFiles()) {
+export function createProcessRecords(directory: string, files = createRecordFiles()) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   /** Records of the last read, and later writes. */
@@ -111,14 +112,12 @@ export function createProcessRecords(directory: string, files: RecordFiles = cre
   };
   /** Earlier versions left exits behind. */
   const removeOrphanedExits = async (exits: readonly string[], present: readonly string[]): Promise<void> => {
-    await inTurns(
-      exits.filter((name) => !present.includes(name)),
-      async (name) => await files.remove(exitPathOf(name)).catch(() => undefined),
-    );
+    const orphans = exits.filter((name) => !present.includes(name));
+    await inTurns(orphans, async (name) => await files.remove(exitPathOf(name)).catch(() => undefined));
   };
   return {
     read,
-    /** `lost`: a record that was there is gone or damaged, and nobody here removed it. */
+    /** `lost`: a record that was there is gone, damaged or of another process, and nobody here changed it. */
     async readAll(): Promise<{ readonly records: readonly ProcessRecord[]; readonly lost: boolean }> {
       if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'));
       if (await isElsewhere()) await settle().catch(() => undefined);
@@ -134,9 +133,9 @@ export function createProcessRecords(directory: string, files: RecordFiles = cre
         );
         const records = valid.filter((record) => record !== undefined);
         if (elsewhere) return { records, lost: false };
-        const present = new Set(records.map(({ name }) => name));
+        const present = new Set(records.map(keyOf));
         const bad = new Set(names.filter((_, index) => found[index] === 'damaged'));
-        const lost = [...known.keys()].some((name) => !present.has(name)) || [...bad].some((name) => !damaged.has(name));
+        const lost = [...known.values()].some((record) => !present.has(keyOf(record))) || [...bad].some((name) => !damaged.has(name));
         home = place;
         damaged = bad;
         known.clear();
