@@ -45,18 +45,6 @@ const FAULTS: readonly Omit<Mutant, 'worlds'>[] = [
     replace: '      if (left.length < 100) return true;',
   },
   {
-    fault: 'kills whatever has the number of a server',
-    file: MONITOR,
-    find: 'return identity !== undefined && identity.start === record.start && !identity.zombie;',
-    replace: 'return identity !== undefined;',
-  },
-  {
-    fault: 'does not read which spec failed',
-    file: STATUSES,
-    find: '  failedSpec: z.string().exactOptional(),\n',
-    replace: '',
-  },
-  {
     fault: 'takes a status that cannot be read for a damaged one',
     file: STATUSES,
     find: "    if (codeOf(error) !== '' && !isAbsent(error)) throw error;\n",
