@@ -1,9 +1,9 @@
 /** Reads text files that people edit, with a message for each problem. */
 import type { BigIntStats } from 'node:fs';
-import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
+import { stat, type FileHandle } from 'node:fs/promises';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
-import { foreignEncoding, OPEN_FLAGS, refusalOf, TEXT_BYTES } from './regular-file.ts';
+import { foreignEncoding, OPEN_FLAGS, refusalOf, SYSTEM_DISK, TEXT_BYTES, type Disk } from './regular-file.ts';
 import { positionOf, type TextPosition } from './toml/decide/parse-document.ts';
 
 export type TextFile =
@@ -28,15 +28,15 @@ interface ReadFile {
 export type FileStamp = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** Returns undefined if the file does not exist. Never throws. */
-export async function readTextFile(path: string): Promise<ReadFile | undefined> {
+export async function readTextFile(path: string, disk: Disk = SYSTEM_DISK): Promise<ReadFile | undefined> {
   let handle: FileHandle;
   try {
-    const refusal = refusalOf(await stat(path), TEXT_BYTES);
+    const refusal = refusalOf(await disk.stat(path), TEXT_BYTES);
     if (refusal !== undefined) return unreadable(refusal);
-    handle = await open(path, OPEN_FLAGS);
+    handle = await disk.open(path, OPEN_FLAGS);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') {
-      const link = await lstat(path).catch(() => undefined);
+      const link = await disk.lstat(path).catch(() => undefined);
       return link === undefined ? undefined : unreadable('This symbolic link points to a missing file; correct or delete it');
     }
     return unreadable(reasonOf(error));
@@ -117,7 +117,7 @@ export interface TextFileMemory {
 }
 
 export interface TextFileMemoryOptions {
-  readonly readFile?: typeof readTextFile;
+  readonly readFile?: (path: string) => ReturnType<typeof readTextFile>;
   /** Follows symbolic links. Undefined if there is no file. */
   readonly describeFile?: (path: string) => Promise<FileStamp | undefined>;
   /** Unix milliseconds, compared with file times. */

@@ -4,7 +4,11 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { constants, type BigIntStats, type Stats } from 'node:fs';
-import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
+import { chown, lstat, mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+
+/** The calls of adapters. Tests inject a disk that fails, and that loses and tears what was not synced. */
+export const SYSTEM_DISK = { chown, lstat, mkdir, open, readdir, readFile, rename, rm, stat };
+export type Disk = typeof SYSTEM_DISK;
 
 /** Text files have some kilobytes. */
 export const TEXT_BYTES = 2 ** 20;
@@ -24,13 +28,15 @@ export interface OpenOptions {
   readonly mostBytes?: number;
   /** Whether a symbolic link is followed. Default: true. */
   readonly follow?: boolean;
+  readonly disk?: Disk | undefined;
 }
 
 /** Throws `UnsuitableFile` or the system's error. */
-export async function openRegularFile(path: string, { mostBytes = TEXT_BYTES, follow = true }: OpenOptions = {}): Promise<FileHandle> {
+export async function openRegularFile(path: string, options: OpenOptions = {}): Promise<FileHandle> {
+  const { mostBytes = TEXT_BYTES, follow = true, disk = SYSTEM_DISK } = options;
   // Opening a pipe wakes its writer, and opening a device may have effects.
-  check(path, await (follow ? stat(path) : lstat(path)), mostBytes);
-  const handle = await open(path, follow ? OPEN_FLAGS : OPEN_FLAGS | constants.O_NOFOLLOW);
+  check(path, await (follow ? disk.stat(path) : disk.lstat(path)), mostBytes);
+  const handle = await disk.open(path, follow ? OPEN_FLAGS : OPEN_FLAGS | constants.O_NOFOLLOW);
   try {
     check(path, await handle.stat(), mostBytes);
     return handle;

@@ -2,7 +2,6 @@
  * Writes changed statuses to `<state>/status/<slot>.json` and appends to timelines: for users, scripts and the next
  * start.
  */
-import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Report } from '../reconciler/ports.ts';
@@ -17,11 +16,11 @@ import {
   type FailureRecords,
   type RecordedFailures,
 } from '../schema/status/slot-status.ts';
-import { messageOf } from '../platform/error-text.ts';
+import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { readRegularFile } from './regular-file.ts';
+import { readRegularFile, SYSTEM_DISK, type Disk } from './regular-file.ts';
 import { appendTimeline, removeOldTimelines, timelinePath } from './timeline-files.ts';
-import { createWriteLog, listDirectory, syncDirectory, writeJsonAtomically, type Disk } from './write-file.ts';
+import { createWriteLog, listDirectory, syncDirectory, writeJsonAtomically } from './write-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { parseReason } from '../schema/status/reasons.ts';
 
@@ -33,6 +32,8 @@ interface StatusFilesOptions {
   readonly log: SourceLog;
   /** Default: the system's. */
   readonly disk?: Disk;
+  /** Default: an unreferenced timer. */
+  readonly defer?: (work: () => void, ms: number) => void;
 }
 
 /** Pending writes: the newest status of each slot, and all timeline entries. */
@@ -47,7 +48,9 @@ const MAX_WAITING_ENTRIES = 10_000;
 /** Most that a power failure takes from a timeline. Syncing each entry would cost more than writing it (ADR 0113). */
 const SYNC_EVERY_MS = 5000;
 
-export function createStatusFiles({ statusDirectory, timelineDirectory, log, disk }: StatusFilesOptions) {
+const unreferenced = (work: () => void, ms: number): void => void setTimeout(work, ms).unref();
+
+export function createStatusFiles({ statusDirectory, timelineDirectory, log, disk, defer = unreferenced }: StatusFilesOptions) {
   const known = new Map<SlotName, SlotStatus>();
   let backlog: Backlog = { statuses: new Map(), entries: new Map() };
   let working: Promise<void> | undefined;
@@ -55,7 +58,6 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log, dis
   let swept = false;
   /** Timelines written since the last sync. */
   const unsynced = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
   /** The slots of the last report. */
   let present: ReadonlySet<SlotName> = new Set();
   let leaving = false;
@@ -77,12 +79,10 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log, dis
     return wrote;
   };
   const syncSoon = (path: string): void => {
+    if (unsynced.size === 0) defer(() => void sync(), SYNC_EVERY_MS);
     unsynced.add(path);
-    timer ??= setTimeout(() => void sync(), SYNC_EVERY_MS).unref();
   };
   const sync = async (): Promise<void> => {
-    clearTimeout(timer);
-    timer = undefined;
     const paths = unsynced.size === 0 ? [] : [...unsynced, timelineDirectory];
     unsynced.clear();
     for (const path of paths) await syncDirectory(path, disk);
@@ -95,8 +95,8 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log, dis
   };
   const drain = async () => {
     if (!swept) {
-      await removeStaleStatuses(statusDirectory, present);
-      await removeOldTimelines(timelineDirectory, (slot) => present.has(slot));
+      await removeStaleStatuses(statusDirectory, present, disk);
+      await removeOldTimelines(timelineDirectory, (slot) => present.has(slot), disk);
     }
     swept = true;
     while (hasBacklog()) {
@@ -104,7 +104,7 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log, dis
       backlog = { statuses: new Map(), entries: new Map() };
       const wroteStatus = await writeEach(statuses, 'status', async (path, status) => await writeStatus(path, status, disk));
       const wroteEntries = await writeEach(entries, 'timeline', async (path, added) => {
-        await appendTimeline(path, added);
+        await appendTimeline(path, added, disk);
         syncSoon(path);
       });
       if (statuses.size + entries.size === 0) {
@@ -165,18 +165,18 @@ export function createStatusFiles({ statusDirectory, timelineDirectory, log, dis
 }
 
 /** Only recorded failures are read back to decide, so only they must survive a power failure. */
-async function writeStatus(path: string, status: SlotStatus | undefined, disk: Disk | undefined): Promise<void> {
-  if (status === undefined) await rm(path, { force: true });
+async function writeStatus(path: string, status: SlotStatus | undefined, disk: Disk = SYSTEM_DISK): Promise<void> {
+  if (status === undefined) await disk.rm(path, { force: true });
   else await writeJsonAtomically(path, status, 0o644, { sync: status.failures !== undefined, disk });
 }
 
 /** Removes the statuses of slots that were deleted while the controller was not running. */
-async function removeStaleStatuses(directory: string | undefined, present: ReadonlySet<SlotName>): Promise<void> {
+async function removeStaleStatuses(directory: string | undefined, present: ReadonlySet<SlotName>, disk = SYSTEM_DISK): Promise<void> {
   if (directory === undefined) return;
   const names = new Set([...present].map((name) => `${name}.json`));
-  const files = await readdir(directory).catch((): string[] => []);
+  const files = await disk.readdir(directory).catch((): string[] => []);
   const stale = files.filter((file) => file.endsWith('.json') && !names.has(file));
-  await Promise.all(stale.map(async (file) => await rm(join(directory, file), { force: true }).catch(() => undefined)));
+  await Promise.all(stale.map(async (file) => await disk.rm(join(directory, file), { force: true }).catch(() => undefined)));
 }
 
 const Earlier = z.object({
@@ -190,7 +190,7 @@ const TYPES = z.enum(CONDITION_TYPES);
 
 /** Reads the statuses of an earlier run from `<state>/status`. Ignores damaged files. Never throws. */
 export async function readEarlierStatuses(directory: string) {
-  const files = (await readdir(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
+  const files = (await listDirectory(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
   const texts = await Promise.all(files.map(async (file) => await readRegularFile(join(directory, file)).catch(() => '')));
   const statuses = texts.flatMap((text) => Earlier.safeParse(parseJson(text)).data ?? []);
   return new Map(statuses.map(({ name, state, since, conditions }) => [name, { state, since, conditions: conditions.flatMap(known) }]));
@@ -205,6 +205,7 @@ function known(condition: z.output<typeof Earlier>['conditions'][number]) {
 
 const Recorded = z.object({
   observedGeneration: z.int(),
+  failedSpec: z.string().exactOptional(),
   failures: z
     .array(
       z.object({
@@ -218,17 +219,17 @@ const Recorded = z.object({
 });
 
 /**
- * `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory exists and cannot be
- * read.
+ * `directory`: `<state>/status`. A damaged file is logged and left out; rejects if the directory or a file exists and
+ * cannot be read.
  */
-export function createStatusRecords(directory: string, log: SourceLog): FailureRecords {
+export function createStatusRecords(directory: string, log: SourceLog, disk?: Disk): FailureRecords {
   return {
     async read() {
       const records = new Map<SlotName, RecordedFailures>();
-      for (const file of await listDirectory(directory)) {
+      for (const file of await listDirectory(directory, disk)) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
         if (!name.success) continue;
-        const record = await readRecord(join(directory, file), name.data, log);
+        const record = await readRecord(join(directory, file), name.data, log, disk);
         if (record !== undefined) records.set(name.data, record);
       }
       return records;
@@ -236,10 +237,12 @@ export function createStatusRecords(directory: string, log: SourceLog): FailureR
   };
 }
 
-async function readRecord(path: string, slot: SlotName, log: SourceLog): Promise<RecordedFailures | undefined> {
+async function readRecord(path: string, slot: SlotName, log: SourceLog, disk?: Disk): Promise<RecordedFailures | undefined> {
   try {
-    return Recorded.parse(JSON.parse(await readRegularFile(path)));
+    return Recorded.parse(JSON.parse(await readRegularFile(path, { disk })));
   } catch (error) {
+    // An error of the system says nothing about the record.
+    if (codeOf(error) !== '' && !isAbsent(error)) throw error;
     log.warn(
       { slot, error: messageOf(error) },
       `The status of slot "${slot}" in "${path}" is damaged, so its crashes are counted from zero`,

@@ -2,14 +2,14 @@
  * The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in
  * `<slot>.jsonl.1`.
  */
-import { open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { createRingBuffer } from '../platform/ring-buffer.ts';
-import { LARGE_TEXT_BYTES, readRegularBytes, refusalOf, UnsuitableFile } from './regular-file.ts';
+import { LARGE_TEXT_BYTES, readRegularBytes, refusalOf, SYSTEM_DISK, UnsuitableFile, type Disk } from './regular-file.ts';
 import { makeSubdirectory, writeFileAtomically } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
@@ -32,9 +32,9 @@ const Line = z.object({
 export const timelinePath = (directory: string, slot: SlotName): string => join(directory, `${slot}.jsonl`);
 
 /** All or nothing: a retry must not repeat entries. Throws the system's error. */
-export async function appendTimeline(path: string, entries: readonly TimelineEntry[]): Promise<void> {
-  await makeSubdirectory(dirname(path));
-  const handle = await open(path, 'a+', FILE_MODE);
+export async function appendTimeline(path: string, entries: readonly TimelineEntry[], disk: Disk = SYSTEM_DISK): Promise<void> {
+  await makeSubdirectory(dirname(path), undefined, disk);
+  const handle = await disk.open(path, 'a+', FILE_MODE);
   try {
     const facts = await handle.stat();
     const refusal = refusalOf(facts, LARGE_TEXT_BYTES, `"${path}"`);
@@ -48,8 +48,8 @@ export async function appendTimeline(path: string, entries: readonly TimelineEnt
         await handle.truncate(size).catch(() => undefined);
         throw error;
       });
-    await rename(path, `${path}.1`);
-    await writeFileAtomically(path, text, { mode: FILE_MODE, directory: 'existing' });
+    await disk.rename(path, `${path}.1`);
+    await writeFileAtomically(path, text, { mode: FILE_MODE, directory: 'existing', disk });
   } finally {
     await handle.close();
   }
@@ -65,8 +65,8 @@ async function readTimeline(directory: string, slot: SlotName): Promise<readonly
 }
 
 /** Includes deleted slots. */
-async function listTimelines(directory: string): Promise<readonly SlotName[]> {
-  const files = await readdir(directory).catch((): string[] => []);
+async function listTimelines(directory: string, disk: Disk = SYSTEM_DISK): Promise<readonly SlotName[]> {
+  const files = await disk.readdir(directory).catch((): string[] => []);
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
@@ -75,16 +75,15 @@ async function listTimelines(directory: string): Promise<readonly SlotName[]> {
 const KEPT_OF_DELETED = 50;
 
 /** Removes timelines of deleted slots except the latest. Never throws. */
-export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean): Promise<void> {
-  const deleted = (await listTimelines(directory)).filter((slot) => !isPresent(slot));
+export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean, disk = SYSTEM_DISK): Promise<void> {
+  const writtenAt = async (file: string): Promise<number> => (await disk.stat(file).catch(() => undefined))?.mtimeMs ?? 0;
+  const deleted = (await listTimelines(directory, disk)).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;
   const filesOf = (slot: SlotName): readonly string[] => [timelinePath(directory, slot), `${timelinePath(directory, slot)}.1`];
   const dated = deleted.map(async (slot) => ({ slot, at: Math.max(...(await Promise.all(filesOf(slot).map(writtenAt)))) }));
   const old = (await Promise.all(dated)).toSorted((a, b) => b.at - a.at).slice(KEPT_OF_DELETED);
-  for (const { slot } of old) for (const file of filesOf(slot)) await rm(file, { force: true }).catch(() => undefined);
+  for (const { slot } of old) for (const file of filesOf(slot)) await disk.rm(file, { force: true }).catch(() => undefined);
 }
-
-const writtenAt = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
 
 /** Skips lines that a crash damaged. */
 function parseTimeline(text: string): readonly TimelineEntry[] {

@@ -3,11 +3,11 @@
  * change. Callers read everything. Survives deletion and re-creation of the directory, and polls where the system
  * cannot watch.
  */
-import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { watch as watchFiles, type ChokidarOptions, type FSWatcher } from 'chokidar';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
+import { SYSTEM_DISK, type Disk } from './regular-file.ts';
 import { ifThere } from './write-file.ts';
 
 export interface WatchDirectoryOptions {
@@ -102,8 +102,8 @@ function chokidarOptions({ directory, names }: WatchDirectoryOptions, polling: b
 }
 
 /** Differs from a later directory at the same path. Undefined if there is none. Throws if that cannot be told. */
-export async function identityOf(directory: string): Promise<string | undefined> {
-  const facts = await ifThere(stat(directory, { bigint: true }));
+export async function identityOf(directory: string, disk: Disk = SYSTEM_DISK): Promise<string | undefined> {
+  const facts = await ifThere(disk.stat(directory, { bigint: true }));
   return facts?.isDirectory() === true ? `${facts.dev}:${facts.ino}:${facts.birthtimeNs}` : undefined;
 }
 

@@ -1,20 +1,11 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, renameSync, statfsSync, utimesSync } from 'node:fs';
-import { chown, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { formatSize } from '../schema/words/quantities.ts';
-import { OPEN_FLAGS } from './regular-file.ts';
-
-/** The calls of an atomic write. Tests inject a disk that loses and tears what was not synced. */
-export interface Disk {
-  readonly open: typeof open;
-  readonly rename: typeof rename;
-}
-
-const SYSTEM_DISK: Disk = { open, rename };
+import { OPEN_FLAGS, SYSTEM_DISK, type Disk } from './regular-file.ts';
 
 export interface FileOwner {
   readonly uid: number;
@@ -40,7 +31,7 @@ export async function writeFileAtomically(path: string, text: string | Uint8Arra
     await disk.rename(temporary, path);
     if (options.sync === true) await syncDirectory(dirname(path), disk);
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined);
+    await disk.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
 }
@@ -66,18 +57,19 @@ export async function stageFile(path: string, text: string, options: WriteOption
       renameSync(temporary, path);
     },
     async discard() {
-      await rm(temporary, { force: true }).catch(() => undefined);
+      await SYSTEM_DISK.rm(temporary, { force: true }).catch(() => undefined);
     },
   };
 }
 
 /** Returns the path of a complete file beside `path`. */
 async function writeTemporary(path: string, text: string | Uint8Array, options: WriteOptions): Promise<string> {
-  if (options.directory !== 'existing') await mkdir(dirname(path), { recursive: true });
+  const { disk = SYSTEM_DISK } = options;
+  if (options.directory !== 'existing') await disk.mkdir(dirname(path), { recursive: true });
   // Renames across file systems fail, and sources ignore names with a leading dot.
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
-    const handle = await (options.disk ?? SYSTEM_DISK).open(temporary, 'wx', options.mode);
+    const handle = await disk.open(temporary, 'wx', options.mode);
     try {
       await handle.writeFile(text);
       // `open` applies the umask.
@@ -86,19 +78,20 @@ async function writeTemporary(path: string, text: string | Uint8Array, options: 
     } finally {
       await handle.close();
     }
-    if (options.owner !== undefined) await chown(temporary, options.owner.uid, options.owner.gid).catch(() => undefined);
+    if (options.owner !== undefined) await disk.chown(temporary, options.owner.uid, options.owner.gid).catch(() => undefined);
     return temporary;
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined);
+    await disk.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }
 }
 
-/** Makes renames in a directory, or a file's content, survive a power failure. Ignores file systems without support. */
-export async function syncDirectory(path: string, { open: openOn }: Disk = SYSTEM_DISK): Promise<void> {
-  const handle = await openOn(path, OPEN_FLAGS).catch(() => undefined);
-  await handle?.sync().catch(() => undefined);
+/** Makes renames in a directory, or a file's content, survive a power failure; false if the disk does not take it. */
+export async function syncDirectory(path: string, disk: Disk = SYSTEM_DISK): Promise<boolean> {
+  const handle = await disk.open(path, OPEN_FLAGS).catch(() => undefined);
+  const error = await handle?.sync().then(() => '', codeOf);
   await handle?.close();
+  return error !== undefined && !['EIO', 'ENOSPC', 'EDQUOT'].includes(error);
 }
 
 /** Explains why a file cannot be written. For a full disk: the path, the free space and what to do. */
@@ -146,14 +139,14 @@ export async function writeJsonAtomically(
   mode: number,
   options: Pick<WriteOptions, 'sync' | 'disk'> = {},
 ): Promise<void> {
-  await makeSubdirectory(dirname(path));
+  await makeSubdirectory(dirname(path), undefined, options.disk);
   await writeFileAtomically(path, `${JSON.stringify(value, undefined, 2)}\n`, { mode, directory: 'existing', ...options });
 }
 
 /** Stores what stays in force if `what` becomes invalid. Undefined removes it. Logs a failure. */
 export async function storeLastGood(file: string | undefined, value: unknown, what: string, log: SourceLog): Promise<void> {
   if (file === undefined) return;
-  const stored = value === undefined ? rm(file, { force: true }) : writeJsonAtomically(file, value, 0o600, { sync: true });
+  const stored = value === undefined ? SYSTEM_DISK.rm(file, { force: true }) : writeJsonAtomically(file, value, 0o600, { sync: true });
   await stored.catch((error: unknown) => log.warn({}, `Storing the last good ${what} failed: ${explainWriteError(file, error)}`));
 }
 
@@ -161,14 +154,15 @@ export async function storeLastGood(file: string | undefined, value: unknown, wh
  * Creates a directory unless it exists. Throws `ENOENT` without its parent: a state directory that was moved must not
  * be created again, empty.
  */
-export async function makeSubdirectory(directory: string, mode?: number): Promise<void> {
-  await mkdir(directory, mode).catch((error: unknown) => {
+export async function makeSubdirectory(directory: string, mode?: number, disk: Disk = SYSTEM_DISK): Promise<void> {
+  await disk.mkdir(directory, mode).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
   });
 }
 
 /** Lists a directory; empty if it does not exist. Throws the system's error otherwise. */
-export const listDirectory = async (directory: string): Promise<readonly string[]> => (await ifThere(readdir(directory))) ?? [];
+export const listDirectory = async (directory: string, disk: Disk = SYSTEM_DISK): Promise<readonly string[]> =>
+  (await ifThere(disk.readdir(directory))) ?? [];
 
 /** Undefined if the file or process does not exist. Throws the system's error otherwise. */
 export async function ifThere<T>(reading: Promise<T>): Promise<T | undefined> {

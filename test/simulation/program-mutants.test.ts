@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { runMutants, type TriedMutant } from '../support/mutants/run-mutants.ts';
 import { ACTION_MUTANTS } from './action-mutants.ts';
+import { HOST_MUTANTS } from './host-mutants.ts';
 import { LOOP_MUTANTS } from './loop-mutants.ts';
 import { MEMORY_MUTANTS } from './memory-mutants.ts';
 import { TRACKER_MUTANTS } from './tracker-mutants.ts';
@@ -10,7 +11,7 @@ import { TRACKER_MUTANTS } from './tracker-mutants.ts';
 const ENOUGH = 1000;
 
 describe('the simulation notices a program that', () => {
-  const mutants = [...LOOP_MUTANTS, ...ACTION_MUTANTS, ...TRACKER_MUTANTS, ...MEMORY_MUTANTS];
+  const mutants = [...LOOP_MUTANTS, ...ACTION_MUTANTS, ...TRACKER_MUTANTS, ...MEMORY_MUTANTS, ...HOST_MUTANTS];
   const tried = new Map<string, TriedMutant>();
 
   beforeAll(async () => {

@@ -5,7 +5,7 @@
  */
 import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Disk } from '../../src/files/write-file.ts';
+import { SYSTEM_DISK, type Disk } from '../../src/files/regular-file.ts';
 
 /** Texts by absolute path, as a restart may find them. */
 export type Remains = ReadonlyMap<string, string>;
@@ -28,6 +28,7 @@ export function createLosingDisk(onStep: () => void) {
   let renamed: { readonly to: string; readonly file: Written }[] = [];
 
   const disk: Disk = {
+    ...SYSTEM_DISK,
     async open(place, ...rest) {
       const handle = await open(place, ...rest);
       const key = String(place);

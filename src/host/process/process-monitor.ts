@@ -8,8 +8,9 @@ import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import { checkPortFree, countOomKills, isKilledByKernel } from '../host-probe.ts';
 import { observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
-import { RECORD_FILES, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
-import type { ProcessMemoryReader } from '../process-memory.ts';
+import { createRecordFiles, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
+import { createProcessMemoryReader, type ProcessMemoryReader } from '../process-memory.ts';
+import { createProcessLogs } from './process-logs.ts';
 import { createProcessTable, type findMarked } from './process-table.ts';
 import { sleep } from '../../platform/clock.ts';
 import { codeOf } from '../../platform/error-text.ts';
@@ -62,15 +63,15 @@ export function createProcessMonitor(
    * reused, so the environment proves whose a process is. A group exists until its last process has ended.
    */
   const endDescendants = async (record: ProcessRecord): Promise<boolean> => {
-    const deadline = performance.now() + KILL_WAIT_MS;
+    const deadline = system.now() + KILL_WAIT_MS;
     for (;;) {
       const marked = await search();
       if (marked === undefined && children.has(processId(record))) system.signal(-record.pid, 'SIGKILL');
       const left = (marked ?? []).filter(({ record: { name, startedAt } }) => name === record.name && startedAt === record.startedAt);
       if (left.length === 0) return true;
-      if (performance.now() >= deadline) return false;
+      if (system.now() >= deadline) return false;
       for (const each of left) system.signal(each.group === record.pid ? -record.pid : each.record.pid, 'SIGKILL');
-      await sleep(POLL_MS);
+      await system.sleep(POLL_MS);
     }
   };
 
@@ -80,10 +81,10 @@ export function createProcessMonitor(
     endDescendants,
     /** Whether the process ended in time and before the signal aborted. */
     async waitForExit(record: ProcessRecord, withinMs: number, signal: AbortSignal): Promise<boolean> {
-      const deadline = performance.now() + withinMs;
+      const deadline = system.now() + withinMs;
       while (await isAlive(record)) {
-        if (performance.now() >= deadline || signal.aborted) return false;
-        await sleep(POLL_MS, signal);
+        if (system.now() >= deadline || signal.aborted) return false;
+        await system.sleep(POLL_MS, signal);
       }
       return true;
     },
@@ -94,7 +95,7 @@ export function createProcessMonitor(
         const [argv, env, memoryBytes] = await Promise.all([table.argv(record.pid), table.env(record.pid), memory.read(record.pid)]);
         return { ...observedProcess(record, { phase: 'running', argv, env }), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
       }
-      const unknown = { at: Date.now(), message: 'It ended while its controller was not running' };
+      const unknown = { at: system.wallNow(), message: 'It ended while its controller was not running' };
       const exit = record.exit ?? children.get(processId(record)) ?? unknown;
       if (record.exit === undefined) {
         void records.writeExit(record, exit).catch(() => undefined);
@@ -108,11 +109,13 @@ export function createProcessMonitor(
       children.set(id, undefined);
       if (oomKills === undefined) void isOutOfMemory();
       const ended = async (code: number | null, signal: NodeJS.Signals | null): Promise<void> => {
-        const at = Date.now();
+        const at = system.wallNow();
         const outOfMemory =
           signal === 'SIGKILL' && ((await isOutOfMemory()) || (await system.isKilledByKernel(record.pid, record.startedAt)));
         const message = signal === null || outOfMemory ? {} : { message: `Terminated by ${signal}` };
-        const exit: ProcessExit = { at, code: exitCode(code, signal), ...message, ...(outOfMemory ? { outOfMemory } : {}) };
+        // As in shells. Node passes one of the two.
+        const number = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+        const exit: ProcessExit = { at, code: number, ...message, ...(outOfMemory ? { outOfMemory } : {}) };
         children.set(id, exit);
         void endDescendants(record).catch(() => undefined);
         await records.writeExit(record, exit);
@@ -126,7 +129,12 @@ export function createProcessMonitor(
 /** What the runtime asks of the operating system. */
 export const createProcessSystem = () => ({
   table: createProcessTable(),
-  files: RECORD_FILES,
+  files: createRecordFiles(),
+  logs: createProcessLogs,
+  memory: createProcessMemoryReader,
+  now: () => performance.now(),
+  wallNow: Date.now,
+  sleep,
   launch,
   signal: sendSignal,
   checkPortFree,
@@ -171,11 +179,6 @@ function launch(
       return resolve({ child, pid, go: () => void child.stdin?.end('go\n'), drop: () => void child.stdin?.destroy() });
     });
   });
-}
-
-/** Exit code as in shells: 128 plus the number of the signal. Node passes one of the two. */
-function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
-  return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
 /** Excludes the controller's `SVC_*` settings, which contain secrets. */

@@ -1,7 +1,7 @@
 /** Records processes in `<state>/run/<name>.json` and `<name>.exit` for the next controller. */
-import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
 import { identityOf } from '../../files/watch-directory.ts';
 import { ifThere, listDirectory, makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
@@ -43,19 +43,20 @@ export interface ProcessRecord extends z.output<typeof StoredRecord> {
 export type ProcessRecords = ReturnType<typeof createProcessRecords>;
 
 /** Each function rejects with the system's error if it cannot tell or do what it is asked. */
-export const RECORD_FILES = {
+export const createRecordFiles = (disk: Disk = SYSTEM_DISK) => ({
   /** Undefined if there is no such file. */
-  read: async (path: string): Promise<string | undefined> => await ifThere(readFile(path, 'utf8')),
-  list: listDirectory,
+  read: async (path: string): Promise<string | undefined> => await ifThere(disk.readFile(path, 'utf8')),
+  list: async (directory: string) => await listDirectory(directory, disk),
   async write(path: string, content: unknown): Promise<void> {
     // The environment may contain the user's secrets.
-    await makeSubdirectory(dirname(path), 0o700);
-    await writeJsonAtomically(path, content, 0o600);
+    await makeSubdirectory(dirname(path), 0o700, disk);
+    await writeJsonAtomically(path, content, 0o600, { disk });
   },
-  remove: async (path: string): Promise<void> => await rm(path, { force: true }),
-  identity: identityOf,
-};
-type RecordFiles = typeof RECORD_FILES;
+  remove: async (path: string): Promise<void> => await disk.rm(path, { force: true }),
+  identity: async (directory: string) => await identityOf(directory, disk),
+});
+
+const keyOf = ({ name, pid, start }: ProcessRecord): string => `${name} ${pid} ${start}`;
 
 /** Whether the name is valid as a file name. */
 export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80})$/.test(name);
@@ -64,7 +65,7 @@ export const isSafeName = (name: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,80
  * The directory is authoritative while it is the same one. If it was moved or deleted while processes run, this
  * controller's knowledge holds and is written to the next directory at this path. Damaged files replace no knowledge.
  */
-export function createProcessRecords(directory: string, files: RecordFiles = RECORD_FILES) {
+export function createProcessRecords(directory: string, files = createRecordFiles()) {
   const pathOf = (name: string): string => join(directory, `${name}.json`);
   const exitPathOf = (name: string): string => join(directory, `${name}.exit`);
   /** Records of the last read, and later writes. */
@@ -111,14 +112,12 @@ export function createProcessRecords(directory: string, files: RecordFiles = REC
   };
   /** Earlier versions left exits behind. */
   const removeOrphanedExits = async (exits: readonly string[], present: readonly string[]): Promise<void> => {
-    await inTurns(
-      exits.filter((name) => !present.includes(name)),
-      async (name) => await files.remove(exitPathOf(name)).catch(() => undefined),
-    );
+    const orphans = exits.filter((name) => !present.includes(name));
+    await inTurns(orphans, async (name) => await files.remove(exitPathOf(name)).catch(() => undefined));
   };
   return {
     read,
-    /** `lost`: a record that was there is gone or damaged, and nobody here removed it. */
+    /** `lost`: a record that was there is gone, damaged or of another process, and nobody here changed it. */
     async readAll(): Promise<{ readonly records: readonly ProcessRecord[]; readonly lost: boolean }> {
       if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'));
       if (await isElsewhere()) await settle().catch(() => undefined);
@@ -134,9 +133,9 @@ export function createProcessRecords(directory: string, files: RecordFiles = REC
         );
         const records = valid.filter((record) => record !== undefined);
         if (elsewhere) return { records, lost: false };
-        const present = new Set(records.map(({ name }) => name));
+        const present = new Set(records.map(keyOf));
         const bad = new Set(names.filter((_, index) => found[index] === 'damaged'));
-        const lost = [...known.keys()].some((name) => !present.has(name)) || [...bad].some((name) => !damaged.has(name));
+        const lost = [...known.values()].some((record) => !present.has(keyOf(record))) || [...bad].some((name) => !damaged.has(name));
         home = place;
         damaged = bad;
         known.clear();
@@ -159,8 +158,9 @@ export function createProcessRecords(directory: string, files: RecordFiles = REC
     async remove(name: string): Promise<void> {
       await lock(name, async () => {
         known.delete(name);
-        await files.remove(pathOf(name));
+        // The record last: once it is gone, nothing shows that a removal failed.
         await files.remove(exitPathOf(name));
+        await files.remove(pathOf(name));
       });
     },
   };

@@ -10,7 +10,7 @@ import type { Reason } from '../../schema/status/reasons.ts';
 import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
-import { sleep, addWake } from '../../platform/clock.ts';
+import { addWake } from '../../platform/clock.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
 import { findMarked, markOf } from './process-table.ts';
 import {
@@ -21,9 +21,7 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import { createProcessLogs, type ProcessLogs } from './process-logs.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
-import { createProcessMemoryReader } from '../process-memory.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -46,9 +44,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const { table } = system;
   const search = async () => await findMarked(stateDir, table);
   const records = createProcessRecords(join(stateDir, 'run'), system.files);
-  const logs = createProcessLogs(join(stateDir, 'logs'));
-  const memory = createProcessMemoryReader({ devices: deviceMemory });
-  const monitor = createProcessMonitor(system, records, memory, search);
+  const logs = system.logs(join(stateDir, 'logs'));
+  const monitor = createProcessMonitor(system, records, system.memory({ devices: deviceMemory }), search);
   const lock = createKeyedLock();
   const stopping = new Set<WorkloadId>();
   const wakes = new Set<Wake>();
@@ -74,7 +71,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       revision,
       generation,
       port,
-      startedAt: Date.now(),
+      startedAt: system.wallNow(),
       argv: [programName, ...args] satisfies ProcessRecord['argv'],
       program: [...program.value],
       env: { ...workload.env },
@@ -148,8 +145,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     const ended = await endProcess(record, { monitor, system }, graceMs, signal);
     if (!ended.ok) return ended;
     if (isOf(id, await records.read(record.name))) {
-      await records.remove(record.name);
       await logs.remove(record.name);
+      await records.remove(record.name);
     }
     strays.delete(id);
     monitor.forget(id);
@@ -170,6 +167,21 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       return [];
     });
     return ok({ workloads: workloads.flat(), images: [] });
+  };
+
+  /** Wakes when the set of live processes changes, and rotates logs. */
+  const watch = async (wake: Wake, signal: AbortSignal): Promise<void> => {
+    let before: string | undefined;
+    for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
+      const found = await records.readAll().catch(() => undefined);
+      if (found === undefined) continue;
+      const isAlive = async (record: ProcessRecord): Promise<unknown> => await monitor.isAlive(record).catch(() => 'unknown');
+      const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
+      searched &&= !found.lost;
+      if (found.lost || (before !== undefined && before !== present)) wake();
+      before = present;
+      await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
+    }
   };
 
   return {
@@ -198,7 +210,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     work: async (id) => await monitor.work(await recordOf(id)),
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch({ records, logs, monitor, onLost: () => (searched = false) }, wake, signal);
+      void watch(wake, signal);
     },
   };
 }
@@ -223,31 +235,6 @@ async function endProcess(
     }
   }
   return (await monitor.endDescendants(record)) ? ok(undefined) : stuck();
-}
-
-interface Parts {
-  readonly records: ProcessRecords;
-  readonly logs: ProcessLogs;
-  readonly monitor: ProcessMonitor;
-  readonly onLost: () => void;
-}
-
-/** Wakes when the set of live processes changes, and rotates logs. */
-async function watch({ records, logs, monitor, onLost }: Parts, wake: Wake, signal: AbortSignal): Promise<void> {
-  let before: string | undefined;
-  for (; !signal.aborted; await sleep(WATCH_MS, signal)) {
-    const found = await records.readAll().catch(() => undefined);
-    if (found === undefined) continue;
-    const states = await inTurns(
-      found.records,
-      async (record) => `${processId(record)} ${await monitor.isAlive(record).catch(() => 'unknown')}`,
-    );
-    const present = states.join('\n');
-    if (found.lost) onLost();
-    if (found.lost || (before !== undefined && before !== present)) wake();
-    before = present;
-    await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
-  }
 }
 
 const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);

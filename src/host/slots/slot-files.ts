@@ -1,9 +1,10 @@
 /** Reads the slot files of a directory after the quiet period since the last write. */
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { quietRestMs } from '../../files/watch-directory.ts';
 import type { TextFile, TextFileMemory } from '../../files/read-text-file.ts';
+import { SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
+import { createClock, pause } from '../../platform/clock.ts';
+import type { Clock } from '../../reconciler/ports.ts';
 
 /** Concurrent reads. */
 const AT_ONCE = 32;
@@ -17,6 +18,8 @@ export interface ReadSlotFiles {
   readonly quietPeriodMs: number;
   readonly expected: readonly string[];
   readonly memory: TextFileMemory;
+  readonly disk?: Disk | undefined;
+  readonly clock?: Clock | undefined;
 }
 
 /**
@@ -27,7 +30,7 @@ export interface ReadSlotFiles {
 export async function readSlotFiles(directory: string, { expected, ...reading }: ReadSlotFiles, signal: AbortSignal): Promise<SlotFiles> {
   const first = await readWhenQuiet(directory, reading, signal);
   if (expected.every((file) => first.has(file))) return first;
-  await sleep(reading.quietPeriodMs, undefined, { signal });
+  await pause(reading.clock ?? createClock(), reading.quietPeriodMs, signal);
   return await readWhenQuiet(directory, reading, signal);
 }
 
@@ -42,21 +45,22 @@ const MISNAMED: TextFile = { kind: 'unreadable', message: 'The file name is not 
 type Reading = Omit<ReadSlotFiles, 'expected'>;
 
 async function readWhenQuiet(directory: string, reading: Reading, signal: AbortSignal): Promise<SlotFiles> {
-  const deadline = performance.now() + LONGEST_WAIT_MS;
+  const { clock = createClock() } = reading;
+  const deadline = clock.now() + LONGEST_WAIT_MS;
   for (;;) {
     signal.throwIfAborted();
-    const { files, restMs } = await readOnce(directory, reading);
-    if (restMs <= 0 || performance.now() >= deadline) return files;
-    await sleep(restMs, undefined, { signal });
+    const { files, restMs } = await readOnce(directory, { ...reading, clock });
+    if (restMs <= 0 || clock.now() >= deadline) return files;
+    await pause(clock, restMs, signal);
   }
 }
 
 /** `restMs`: rest of the quiet period. */
 async function readOnce(
   directory: string,
-  { quietPeriodMs, memory }: Reading,
+  { quietPeriodMs, memory, disk = SYSTEM_DISK, clock }: Reading & { readonly clock: Clock },
 ): Promise<{ readonly files: SlotFiles; readonly restMs: number }> {
-  const names = (await readdir(directory)).filter(isSlotFileName).toSorted();
+  const names = (await disk.readdir(directory)).filter(isSlotFileName).toSorted();
   const files = new Map<string, TextFile>();
   let restMs = 0;
   for (let from = 0; from < names.length; from += AT_ONCE) {
@@ -66,7 +70,7 @@ async function readOnce(
       if (read === undefined && name.includes('\u{FFFD}')) files.set(name, MISNAMED);
       if (read === undefined) continue;
       files.set(name, read.file);
-      restMs = Math.max(restMs, read.changedMeanwhile ? quietPeriodMs : quietRestMs(read.writtenAt, Date.now(), quietPeriodMs));
+      restMs = Math.max(restMs, read.changedMeanwhile ? quietPeriodMs : quietRestMs(read.writtenAt, clock.wallNow(), quietPeriodMs));
     }
   }
   memory.keepOnly(new Set(names.map((name) => join(directory, name))));

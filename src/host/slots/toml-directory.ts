@@ -4,9 +4,8 @@
  * unchanged slots are the same objects as before.
  */
 import { join } from 'node:path';
-import { readdir, rm } from 'node:fs/promises';
 import { z } from 'zod';
-import type { DesiredState, SlotSource } from '../../reconciler/ports.ts';
+import type { Clock, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
@@ -16,13 +15,13 @@ import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { createTextFileMemory, type TextFileMemoryOptions, type TextFile } from '../../files/read-text-file.ts';
-import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
+import { LARGE_TEXT_BYTES, readRegularFile, SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import type { SourceLog } from '../../platform/log.ts';
 import type { FailureRecords } from '../../schema/status/slot-status.ts';
-import { createWriteLog, syncDirectory, writeJsonAtomically, type Disk } from '../../files/write-file.ts';
+import { createWriteLog, listDirectory, syncDirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createBreather, type Breather } from '../../platform/slices.ts';
 
 /** `directory` is `<config>/slots`; it need not exist yet. */
@@ -33,13 +32,14 @@ export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   readonly records?: FailureRecords;
   /** Default: the system's. */
   readonly disk?: Disk;
+  readonly clock?: Clock;
   /** Default: the system's files and clocks. */
   readonly reading?: TextFileMemoryOptions;
   readonly parsing?: SlotFileParserOptions;
 }
 
 export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
-  const { directory, quietPeriodMs, log } = options;
+  const { directory, quietPeriodMs, log, disk, clock } = options;
   const lastGood = createLastGoodSlots(options);
   const lock = createKeyedLock();
   const memory = createTextFileMemory(options.reading);
@@ -49,15 +49,16 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   let loggedProblems: readonly SpecProblem[] = [];
 
   const read = async (signal: AbortSignal): Promise<Result<DesiredState>> => {
-    const before = (accepted ??= await lastGood.read(signal));
-    const expected = [...before].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
     let found: SlotFiles;
     try {
-      found = await readSlotFiles(directory, { quietPeriodMs, expected, memory }, signal);
+      accepted ??= await lastGood.read(signal);
+      const expected = [...accepted].flatMap(([name, slot]) => (slot.lastGood === undefined ? [] : [`${name}.toml`]));
+      found = await readSlotFiles(directory, { quietPeriodMs, expected, memory, disk, clock }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      return fallBackToLastGood(directory, before, error);
+      return fallBackToLastGood(directory, accepted ?? new Map(), error);
     }
+    const before = accepted;
     const { parsed, problems } = await parseFiles(found);
     const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
     await lastGood.write(before, after, parsed);
@@ -107,14 +108,14 @@ const AT_ONCE = 32;
  * Stores the last good document and generation of each slot in `<state>/slots/<name>.json`, for invalid edits after a
  * restart. The copy beside it serves where the first is empty or torn, as disks leave them that lose power.
  */
-function createLastGoodSlots({ lastGoodDirectory: directory, records, disk, log }: TomlDirectoryOptions) {
+function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYSTEM_DISK, log }: TomlDirectoryOptions) {
   const unwritten = new Set<SlotName>();
   const writes = createWriteLog(log);
   const filesOf = (name: SlotName) => [join(directory, `${name}.json`), join(directory, `${name}.json~`)] as const;
 
   const write = async (name: SlotName, { generation, lastGood }: AcceptedSlot): Promise<void> => {
     const replace = async (file: string): Promise<void> => {
-      if (lastGood === undefined) await rm(file, { force: true });
+      if (lastGood === undefined) await disk.rm(file, { force: true });
       else await writeJsonAtomically(file, { generation, document: lastGood.document }, 0o600, { sync: 'file', disk });
     };
     try {
@@ -128,17 +129,17 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk, log 
 
   /** Programs have seen the generation in its status. */
   const observedSlot = async (name: SlotName, signal: AbortSignal): Promise<AcceptedSlot | undefined> => {
-    const generation = (await records?.read(signal).catch(() => undefined))?.get(name)?.observedGeneration;
+    const generation = (await records?.read(signal))?.get(name)?.observedGeneration;
     return generation === undefined ? undefined : { generation, lastGood: undefined };
   };
 
   return {
     async read(signal: AbortSignal): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
-      for (const file of await readdir(directory).catch((): string[] => [])) {
+      for (const file of new Set((await listDirectory(directory, disk)).map((each) => each.replace(/~$/, '')))) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]).data;
         if (name === undefined) continue;
-        const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log)));
+        const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log, disk)));
         const newest = (copy?.generation ?? 0) > (first?.generation ?? 0) ? copy : first;
         if (newest === undefined || !isSameSlot(first, newest) || !isSameSlot(copy, newest)) unwritten.add(name);
         const slot = newest ?? (await observedSlot(name, signal));
@@ -154,7 +155,7 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk, log 
       if (changed.length === 0) return;
       for (let from = 0; from < changed.length; from += AT_ONCE)
         await Promise.all(changed.slice(from, from + AT_ONCE).map(async (entry) => await write(...entry)));
-      await syncDirectory(directory, disk);
+      if (!(await syncDirectory(directory, disk))) for (const [name] of changed) unwritten.add(name);
       if (changed.every(([name]) => !unwritten.has(name)) && changed.some(([, slot]) => slot.lastGood !== undefined))
         writes.succeeded(directory);
     },
@@ -165,13 +166,15 @@ function isSameSlot(left: AcceptedSlot | undefined, right: AcceptedSlot): boolea
   return left?.generation === right.generation && isSameValue(left.lastGood?.document, right.lastGood?.document);
 }
 
-async function readSlot(path: string, name: SlotName, log: SourceLog): Promise<AcceptedSlot | undefined> {
+async function readSlot(path: string, name: SlotName, log: SourceLog, disk: Disk): Promise<AcceptedSlot | undefined> {
   try {
-    const { generation, document } = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES })));
+    const { generation, document } = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES, disk })));
     const parsed = parseSlot(name, document);
     return { generation, lastGood: parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined };
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT')
+    // Without what is stored, the generation would begin again.
+    if (!['', 'ENOENT'].includes(codeOf(error))) throw error;
+    if (codeOf(error) === '')
       log.warn({ slot: name, error: messageOf(error) }, `The last good spec of slot "${name}" in "${path}" is damaged and ignored`);
     return undefined;
   }

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { LAUNCHER, LEADER } from '../../../src/host/process/decide/process-facts.ts';
-import type { ProcessSystem } from '../../../src/host/process/process-monitor.ts';
+import { createProcessSystem, type ProcessSystem } from '../../../src/host/process/process-monitor.ts';
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
 import { portTaken } from '../../../src/host/host-probe.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
@@ -157,6 +157,7 @@ function createMachine(random: Random, stateDir: string) {
   const isUsed = (pid: number): boolean => processes.has(pid) || [...processes.values()].some(({ group }) => group === pid);
 
   const system = (): ProcessSystem => ({
+    ...createProcessSystem(),
     files: {
       async read(path) {
         await opens();

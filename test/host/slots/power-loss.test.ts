@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createStatusFiles, createStatusRecords } from '../../../src/files/status-files.ts';
+import { SYSTEM_DISK } from '../../../src/files/regular-file.ts';
 import { createTomlDirectory } from '../../../src/host/slots/toml-directory.ts';
 import type { DesiredSlot } from '../../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
@@ -161,4 +162,12 @@ test('what could not be stored is stored with a later read, so that the generati
   await mkdir(join(root, 'state'));
   await source.read(signal);
   expect(await readSlot(root)).toMatchObject({ generation: 8 });
+});
+
+test('recorded failures keep the spec that failed, and a file that the system cannot read is not taken for a damaged one', async () => {
+  const failures = [{ at: 5, kind: 'crash', reason: 'Crashed', message: 'It ended' }];
+  await writeFile(join(root, 'primary.json'), JSON.stringify({ observedGeneration: 1, failures, failedSpec: '0123456789abcdef' }));
+  expect((await createStatusRecords(root, silent).read(signal)).get(primary)).toMatchObject({ failures, failedSpec: '0123456789abcdef' });
+  const exhausted = { ...SYSTEM_DISK, open: () => Promise.reject(Object.assign(new Error('EMFILE'), { code: 'EMFILE' })) };
+  await expect(createStatusRecords(root, silent, exhausted).read(signal)).rejects.toThrow('EMFILE');
 });

@@ -7,8 +7,8 @@ export interface Mutant {
   /** Text that is in the file exactly once. */
   readonly find: string;
   readonly replace: string;
-  /** Where it matters: in clusters, where each plan is compared with one that relies on nothing remembered, or where passes pause. Default: everywhere. */
-  readonly worlds?: 'clusters' | 'compared' | 'paused';
+  /** Where it matters: in clusters, on hosts with the real adapters, where each plan is compared with one that relies on nothing remembered, or where passes pause. Default: everywhere. */
+  readonly worlds?: 'clusters' | 'hosts' | 'compared' | 'paused';
 }
 
 /** Returns the source with the fault in it. Throws unless the text to find is there exactly once: then the mutant would prove nothing. */

@@ -38,6 +38,7 @@ async function tryMutant(modules: MutantModules, mutant: Mutant, worlds: number)
 /** `simulate.ts` says which seed is what. */
 function seedOf({ worlds }: Mutant, world: number): number {
   if (worlds === 'clusters') return 5 * world;
+  if (worlds === 'hosts') return 25 * world + 1;
   return worlds === 'compared' ? 20 * world + 3 : world;
 }
 

@@ -37,7 +37,8 @@ export function witnessRuntime(runtime: InMemoryRuntime, deeds: Deeds, clock: Cl
   return {
     ...runtime,
     exit(id, exit) {
-      if (runtime.list().some((each) => each.id === id && each.phase === 'running')) {
+      // A machine notes the end of its processes itself.
+      if (runtime.traits.kind !== 'process' && runtime.list().some((each) => each.id === id && each.phase === 'running')) {
         deeds.exits.set(id, [...(deeds.exits.get(id) ?? []), clock.now()]);
       }
       runtime.exit(id, exit);

@@ -36,7 +36,15 @@ export async function calm(scene: Scene): Promise<void> {
   if (scene.pods) await changeLeader(scene);
   const [change] = referee.takeChanges();
   if (change !== undefined) violation(`Changes were planned after everything was done: ${change}`);
+  if (world.host !== undefined) await removeSlots(scene);
   referee.close();
+}
+
+/** Nothing is left on a machine of slots that were removed, not even what their servers started. */
+async function removeSlots({ world, referee, names }: Scene): Promise<void> {
+  for (const name of names) world.remove(name);
+  const left = (): readonly number[] => (world.host?.machine.marked() ?? []).map(({ pid }) => pid);
+  if (!(await watchUntil(world, referee, () => left().length === 0, CALM_MS))) violation(`Processes are left: ${left().join(', ')}`);
 }
 
 /** Elects a leader and makes room for all desired pods; no more than that, unless a slot insists on a blue-green swap. */

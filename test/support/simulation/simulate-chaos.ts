@@ -14,7 +14,9 @@ export async function chaos(scene: Scene): Promise<void> {
   for (let events = random.int(5, 14); events > 0; events -= 1) {
     await watch(world, referee, clock.now() + random.int(0, 2 * Math.floor(CHAOS_MS / 14)));
     const name = random.pick([names[0] ?? 'primary', ...names]);
-    await (scene.pods && random.chance(0.5) ? happenInCluster(scene, name) : happen(scene, name));
+    if (scene.pods && random.chance(0.5)) await happenInCluster(scene, name);
+    else if (world.host !== undefined && random.chance(0.6)) happenOnHost(scene, name);
+    else await happen(scene, name);
   }
   await watch(world, referee, Math.max(clock.now() + 1000, Math.min(end, clock.now() + 5000)));
 }
@@ -104,6 +106,34 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
     default:
       for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
   }
+}
+
+function happenOnHost(scene: Scene, name: string): void {
+  const { world, random, referee } = scene;
+  const { host } = world;
+  const servers = host?.machine.servers() ?? [];
+  const server = servers[random.int(0, servers.length)];
+  switch (random.int(0, 7)) {
+    case 0:
+      return server && host?.machine.fork(server);
+    case 1:
+      // Once its server has ended, nothing is known of it.
+      return loseRecord(scene);
+    case 2:
+    case 3:
+      return host?.machine.setFaults(random.pick(['none', 'some', 'some', 'exhausted', 'full']));
+    case 4:
+      for (const { id } of world.runtime.list()) referee.killed(id);
+      host?.machine.losePower();
+      return referee.follow(world.crash());
+    default:
+      for (let count = random.int(1, 5); count > 0; count -= 1) ask(scene, name);
+  }
+}
+
+function loseRecord({ world, random }: Scene): void {
+  const id = world.host?.loseRecord(random);
+  if (id !== undefined) world.deeds.vanished.set(id, world.clock.now());
 }
 
 async function restart(scene: Scene): Promise<void> {

@@ -4,7 +4,7 @@ import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { Reason } from '../../../src/schema/status/reasons.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import type { SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
-import type { Random } from './seeded-random.ts';
+import { createRandom, type Random } from './seeded-random.ts';
 import type { Referee } from './world-referee.ts';
 import type { World, WorldOptions } from './world.ts';
 
@@ -80,6 +80,13 @@ export function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provid
       },
     },
   };
+}
+
+/** The real adapters of a host. Its random numbers are its own. */
+export function machineOptions(seed: number, faults: Faults, onKilled: (id: WorkloadId) => void): Pick<WorldOptions, 'machine'> {
+  const random = createRandom(seed ^ 0xd15c);
+  const stopMs = (): number => (random.chance(0.2) ? random.int(100, 4000) : random.int(0, 30));
+  return { machine: { random, stopMs, isDown: () => faults.down !== undefined, onKilled } };
 }
 
 export function clusterOptions(random: Random, faults: Faults, onKilled: (id: WorkloadId) => void): WorldOptions {

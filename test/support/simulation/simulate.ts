@@ -18,6 +18,7 @@ import {
   documentOf,
   DRAIN_MS,
   hostOptions,
+  machineOptions,
   MODELS,
   SLOTS,
   type Faults,
@@ -44,6 +45,9 @@ interface More {
 /** Every fifth world is a cluster. */
 const isCluster = (seed: number): boolean => seed % 5 === 0;
 
+/** Every 25th world is a host with the real adapters. */
+const isHost = (seed: number): boolean => seed % 25 === 1;
+
 /** Resolves when the world kept all rules; rejects with the first violation. */
 export async function simulate(seed: number, decide: Decide = { plan, inspect }, more: More = {}): Promise<void> {
   const { trace } = more;
@@ -58,6 +62,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     ...(pods
       ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) }
       : { ...hostOptions(random, faults), ...deviceOptions(seed) }),
+    ...(isHost(seed) ? machineOptions(seed, faults, onKilled) : {}),
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),
     disturb: createDisturb(seed, () => faults.chaos),
@@ -94,6 +99,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     budget: budget === undefined ? Number.POSITIVE_INFINITY : Number(budget),
   };
   await chaos(scene);
+  world.host?.machine.setFaults('none');
   faults.chaos = false;
   faults.down = undefined;
   faults.failingEndpoints = false;

@@ -17,6 +17,8 @@ import { witnessProbes, witnessProvider, type Deeds } from './deeds.ts';
 import { disturbDownloads, disturbRuntime } from './faults/runtime.ts';
 import { disturbHost, disturbModels, disturbProbes, disturbRecords, disturbSource } from './faults/senses.ts';
 import { createJournal, type Journal } from './journal.ts';
+import { openHost } from './machine/host-ports.ts';
+import type { HostWorld } from './machine/host-world.ts';
 import { fakeReadiness, FAKE_PROVIDER, NONSENSE, READINESS_PATH } from './world-models.ts';
 import { shareTraffic } from './world-shares.ts';
 import { createWorldTraffic, type WorldTraffic } from './world-traffic.ts';
@@ -66,6 +68,8 @@ export interface LifeParts {
   readonly statusesOf: Map<SlotName, DesiredSlot>;
   /** The newest entry that was written, as a disk keeps it. */
   readonly timeline: { lastSeq: number };
+  /** The machine with the real adapters; undefined in other worlds. */
+  readonly host: HostWorld | undefined;
 }
 
 export function beginLife({
@@ -84,9 +88,11 @@ export function beginLife({
   statuses,
   statusesOf,
   timeline,
+  host: hostWorld,
 }: LifeParts): Life {
   const journal = createJournal();
   const cable = createCable(clock, journal);
+  const ports = hostWorld && openHost(hostWorld, { clock: cable.clock, isCut: cable.isCut });
   const disturb = options.disturb ?? (() => undefined);
   const { pauseMs } = options;
   const board = createBoard();
@@ -118,12 +124,12 @@ export function beginLife({
     witness,
   );
   // A cluster keeps statuses where every controller sees them, and not what its predecessor published.
-  const earlier = leadership === undefined ? new Map(statuses) : undefined;
-  const { lastSeq } = timeline;
+  const earlier = leadership === undefined ? new Map(ports?.earlier ?? statuses) : undefined;
+  const { lastSeq } = ports ?? timeline;
   let described: ReadonlyMap<SlotName, DesiredSlot> = new Map();
   const loop = createLoop({
-    source: cable.source(disturbSource(source, clock, disturb)),
-    runtime: cable.runtime(disturbRuntime(runtime, clock, disturb)),
+    source: cable.source(disturbSource(ports?.source ?? source, clock, disturb)),
+    runtime: cable.runtime(disturbRuntime(ports?.runtime ?? runtime, clock, disturb)),
     models: cable.models(disturbDownloads(disturbModels(models, clock, disturb), clock, disturb)),
     traffic: cable.traffic(leadership === undefined ? traffic : shareTraffic(traffic, { others, leadership, clock, demandWakes })),
     host: cable.host(disturbHost(host, clock, disturb)),
@@ -135,6 +141,8 @@ export function beginLife({
       {
         write(report) {
           reports.push(report);
+          hostWorld?.reported(report.statuses, described);
+          ports?.write(report);
           if (leadership?.leads() === false) return;
           statuses.clear();
           timeline.lastSeq = report.entries.at(-1)?.seq ?? timeline.lastSeq;
@@ -143,7 +151,9 @@ export function beginLife({
         },
       },
     ],
-    records: cable.records(disturbRecords({ read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb)),
+    records: cable.records(
+      disturbRecords(ports?.records ?? { read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb),
+    ),
     ...(earlier === undefined ? {} : { earlier, lastSeq }),
     board,
     settings,
@@ -169,7 +179,10 @@ export function beginLife({
     },
   });
   let hasEnded = false;
-  const ended = loop.start(stopping.signal).then(() => void (hasEnded = true));
+  const ended = loop
+    .start(stopping.signal)
+    .then(async () => await ports?.flush())
+    .then(() => void (hasEnded = true));
   return {
     board,
     loop,
@@ -188,6 +201,7 @@ export function beginLife({
     hasEnded: () => hasEnded,
     crash() {
       cable.cut();
+      ports?.left();
       traffic.close();
     },
   };

@@ -2,11 +2,12 @@
 import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts';
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
-import type { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Clock, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Disturb } from './faults/disturbance.ts';
+import type { MachineOptions } from './machine/world-machine.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { WorldClock } from './world-clock.ts';
 
@@ -15,6 +16,8 @@ export interface WorldOptions {
   /** Makes the world a cluster, in which workloads have pods, with this number of controllers and gateways; the first one leads. Default: no cluster, one controller. */
   readonly replicas?: number;
   readonly behaviour?: InMemoryClusterBehaviour;
+  /** Makes the world a host with the real adapters on a machine in memory. Default: a runtime and a source in memory. */
+  readonly machine?: Omit<MachineOptions, 'clock' | 'onEnded'> & { readonly onKilled: (id: WorkloadId) => void };
   /** Milliseconds until a started workload passes its probe. Default: 50. */
   readonly readyMs?: (model: string) => number;
   /** Whether the server of a workload answers at all; one that does not takes requests and stays silent, as a stopped process does. Default: true. */

@@ -8,6 +8,7 @@ import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/words/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
+import { createHostWorld, type HostWorld } from './machine/host-world.ts';
 import { createWorldClock, type WorldClock } from './world-clock.ts';
 import { createDeeds, witnessCluster, witnessRuntime, type Deeds } from './deeds.ts';
 import { beginLife, type Life } from './world-life.ts';
@@ -21,6 +22,8 @@ export interface World {
   readonly runtime: InMemoryRuntime;
   /** The same, in a world with pods. */
   readonly cluster: InMemoryCluster | undefined;
+  /** The machine, in a world with the real adapters of a host. */
+  readonly host: HostWorld | undefined;
   /** The present controller; with several, the leader, or the first one while there is no leader. */
   life(): Life;
   lives(): readonly Life[];
@@ -51,7 +54,7 @@ export interface World {
   changes(): readonly string[];
   readonly desired: ReadonlyMap<SlotName, DesiredSlot>;
   /** What the last status of each slot was made of. */
-  readonly statusesOf: ReadonlyMap<SlotName, DesiredSlot>;
+  statusesOf(): ReadonlyMap<SlotName, DesiredSlot>;
 }
 
 export const slotName = (text: string): SlotName => SlotName.parse(text);
@@ -61,7 +64,11 @@ export function createWorld(options: WorldOptions = {}): World {
   const lives: Life[] = [];
   const inUse = (id: WorkloadId): boolean => lives.some(({ traffic }) => (traffic.read().workloads.get(id)?.inFlight ?? 0) > 0);
   const deeds = createDeeds();
-  const { cluster, runtime } = createRuntime(options, clock, inUse, deeds);
+  const host = createHost(options, clock, deeds);
+  const { cluster, runtime } =
+    host === undefined
+      ? createRuntime(options, clock, inUse, deeds)
+      : { cluster: undefined, runtime: witnessRuntime(host.runtime, deeds, clock) };
   for (const image of [IMAGE, GPU_IMAGE]) runtime.addImage(image);
   const desired = new Map<SlotName, DesiredSlot>();
   const wakes = new Set<Wake>();
@@ -106,6 +113,7 @@ export function createWorld(options: WorldOptions = {}): World {
       statuses,
       statusesOf,
       timeline,
+      host,
     };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });
   };
@@ -135,15 +143,20 @@ export function createWorld(options: WorldOptions = {}): World {
     clock,
     runtime,
     cluster,
+    host,
     desired,
     changes: () => changes,
-    statusesOf,
+    statusesOf: () => host?.statusesOf() ?? statusesOf,
     life: () => lifeAt(election.leader() ?? 0),
     lives: () => lives,
     lead: election.elect,
     leader: election.leader,
     async restart(index = 0) {
-      await lifeAt(index).end();
+      const life = lifeAt(index);
+      await life.end();
+      // The lock of its state directory keeps the next controller of a host out until it has ended.
+      if (host !== undefined && !(await clock.until(life.hasEnded, LONGEST_END_MS))) throw new Error('A controller does not end');
+      if (host !== undefined) life.crash();
       return beginAgain(index);
     },
     freeze: (id) => void frozen.add(id),
@@ -160,6 +173,7 @@ export function createWorld(options: WorldOptions = {}): World {
       const parsed = parseSlot(name, document);
       if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
       put(name, { spec: parsed.spec, problems: [] });
+      host?.edit(name, document, parsed.spec);
     },
     scale(text, replicas) {
       const name = slotName(text);
@@ -171,10 +185,12 @@ export function createWorld(options: WorldOptions = {}): World {
       const slot = desired.get(slotName(text));
       if (slot === undefined) throw new Error(`There is no slot "${text}"`);
       desired.set(slot.name, { ...slot, problems: [{ path: ['model'], message, file: '/slots/x.toml', line: 3, column: 7 }] });
+      host?.spoil(slot.name);
       wakeAll();
     },
     remove(text) {
       desired.delete(slotName(text));
+      host?.remove(slotName(text));
       wakeAll();
     },
     setModel: (text, presence, sizeBytes = 1000) => models.set(text, presence, sizeBytes),
@@ -190,6 +206,23 @@ export function createWorld(options: WorldOptions = {}): World {
     },
   };
   return world;
+}
+
+/** A stop, and what it may have to wait for. */
+const LONGEST_END_MS = 120_000;
+
+function createHost({ machine }: WorldOptions, clock: WorldClock, deeds: Deeds): HostWorld | undefined {
+  if (machine === undefined) return undefined;
+  const host: HostWorld = createHostWorld({
+    ...machine,
+    clock,
+    onEnded(server) {
+      const id = host.idOf(server);
+      deeds.exits.set(id, [...(deeds.exits.get(id) ?? []), clock.now()]);
+      machine.onKilled(id);
+    },
+  });
+  return host;
 }
 
 function createRuntime(

@@ -69,7 +69,9 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
         const key = `${id} ${declarations.get(slot)?.times}`;
         const times = (counted.get(key) ?? 0) + 1;
         counted.set(key, times);
-        return id !== undefined && times <= (deeds.exits.get(id)?.length ?? 0);
+        // A stop may have failed after its signal.
+        const isStopped = world.host !== undefined && id !== undefined && deeds.stops.has(id);
+        return isStopped || (id !== undefined && times <= (deeds.exits.get(id)?.length ?? 0));
       }
       case 'vanish':
         return id !== undefined && hasVanished(id);

@@ -50,7 +50,7 @@ export const judgeRecords: Rule = ({ world, wrong }) => {
     recalling: () => void (asked = true),
     recalled(all) {
       recorded = all;
-      describes = new Map(world.statusesOf);
+      describes = new Map(world.statusesOf());
       for (const [name, { failures = [] }] of all)
         everRead.set(name, new Set([...(everRead.get(name) ?? []), ...failures.map(listedText)]));
       recalls = true;

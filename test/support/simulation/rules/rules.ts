@@ -4,6 +4,7 @@ import type { Life } from '../world-life.ts';
 import type { World } from '../world.ts';
 import { judgeFacts } from './facts.ts';
 import { judgeFailures } from './failures.ts';
+import { judgeHosts } from './hosts.ts';
 import { judgeLeaders } from './leaders.ts';
 import { judgeLogs } from './logs.ts';
 import { judgePasses } from './passes.ts';
@@ -27,6 +28,7 @@ export const RULES: readonly Rule[] = [
   judgeStarts,
   judgeStatuses,
   judgeLogs,
+  judgeHosts,
 ];
 
 export interface Judges {
