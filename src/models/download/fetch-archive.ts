@@ -5,9 +5,8 @@ import { ok, type Result } from '../../schema/words/failure.ts';
 import type { ArchiveFormat, CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { leastUnpackedBytes } from '../decide/judge-member.ts';
 import { failUnlessWritable, createDiskRoom, type DiskRoom } from './disk-room.ts';
-import { fetchFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
+import { fetchFile, verifyFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
 import { hiddenPath, placeDirectory } from './place-file.ts';
-import { verifyFile } from './verify-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
 interface ArchiveJob {

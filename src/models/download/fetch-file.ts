@@ -1,15 +1,16 @@
 /** Downloads or generates one file of a model. Of several programs, one downloads it and the others wait. */
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ok, fail, type Result } from '../../schema/words/failure.ts';
+import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { failUnlessWritable, storageFailure } from './disk-room.ts';
 import type { ModelSources } from '../model-sources.ts';
 import type { PullLimits, PullFile } from './pull-file.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { createPartFiles, type PartFiles } from './take-over-part.ts';
-import { verifyFile } from './verify-file.ts';
+import { isFileWith } from './verify-hash.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { loadDemoToolbox } from '../demo-toolbox.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
@@ -118,4 +119,26 @@ async function generate({ path: file }: CatalogueFile, target: string): Promise<
 async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise<Pick<PullFile, 'bearer' | 'hub'>> {
   if (repo === undefined || hub === undefined) return {};
   return { bearer: await bearerOf(hub), hub: { repo, page: `${hub.endpoint}/${repo}` } };
+}
+
+/** Takes two to ten seconds on common disks, and every start of a pod waits for it. */
+const HASH_UP_TO_BYTES = 2 * 2 ** 30;
+
+/**
+ * Compares a file with its catalogue entry: its size, and its checksum if that takes only seconds. Undefined if the file is
+ * missing or differs. For an archive, `file` is the directory of its files.
+ */
+export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
+  const { from, archive } = expected;
+  if (archive !== undefined && from.kind === 'url')
+    return await verifyUnpacked(file, { sha256: from.sha256, hashUpToBytes: HASH_UP_TO_BYTES }, signal);
+  const facts = await stat(file).catch(() => undefined);
+  if (facts?.isFile() !== true) return undefined;
+  if (from.kind === 'generated') {
+    const { encodeDemoFile } = await loadDemoToolbox();
+    return Buffer.compare(encodeDemoFile(expected.path), await readFile(file)) === 0 ? 'content' : undefined;
+  }
+  if (facts.size !== from.sizeBytes) return undefined;
+  if (facts.size > HASH_UP_TO_BYTES) return 'size';
+  return (await isFileWith(file, from, signal)) ? 'content' : undefined;
 }

@@ -19,11 +19,10 @@ import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { ModelSources } from '../model-sources.ts';
 import type { MountedModels } from '../decide/workflows-mount.ts';
 import { fetchArchive } from './fetch-archive.ts';
-import { fetchFile, targetOf, type FetchOptions } from './fetch-file.ts';
+import { fetchFile, targetOf, verifyFile, type FetchOptions } from './fetch-file.ts';
 import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure, failUnlessWritable } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
-import { verifyFile } from './verify-file.ts';
 import { takeBytes } from './place-file.ts';
 import { isFileWith } from './verify-hash.ts';
 
