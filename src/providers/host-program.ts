@@ -71,10 +71,7 @@ export async function outputOf(program: string, args: readonly string[], { PATH,
   });
 }
 
-/**
- * Returns the absolute path of a program of this machine. Ignores relative entries of `PATH`, because their meaning depends on the working
- * directory.
- */
+/** Returns the absolute path of a program. Ignores relative entries of `PATH`: they depend on the working directory. */
 export async function findProgram(name: string, pathVariable: string | undefined): Promise<string | undefined> {
   for (const directory of (pathVariable ?? '').split(path.delimiter)) {
     if (!path.isAbsolute(directory)) continue;

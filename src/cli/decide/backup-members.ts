@@ -7,7 +7,7 @@ export const BACKUP_FORMAT = 1;
 /** The first member. */
 export const BACKUP_MANIFEST = 'svc-backup.json';
 
-export const BackupManifest = z.object({
+const BackupManifest = z.object({
   format: z.int().min(1),
   version: z.string(),
   created_at: z.string(),
@@ -42,7 +42,7 @@ export function isBackedUp(place: BackupPlace, parts: readonly string[]): boolea
   return place === 'config' || STATE_ENTRIES.some((entry) => entry === parts[0]);
 }
 
-/** Refuses links, devices, directories, paths out of the two directories, files of other programs and sizes beyond the limits. */
+/** Accepts only regular files of the limited size that a backup contains. */
 export function judgeBackupMember(member: ArchiveMember, soFar: UnpackLimits): BackupVerdict {
   const judged = judgeMember(member, soFar, BACKUP_LIMITS);
   if (judged.kind === 'refuse') return judged;
@@ -55,10 +55,10 @@ export function judgeBackupMember(member: ArchiveMember, soFar: UnpackLimits): B
   return { kind: 'refuse', message: `${name}, which no backup contains` };
 }
 
-/** Undefined if this version can restore the archive. The message completes the sentence "The archive has …". */
-export function refuseManifest(document: unknown): string | undefined {
-  const format = z.object({ format: z.int() }).safeParse(document).data?.format;
-  if (format !== undefined && format > BACKUP_FORMAT)
-    return `the format ${format}, and this version reads up to ${BACKUP_FORMAT}; restore it with a newer version`;
-  return BackupManifest.safeParse(document).success ? undefined : `no valid "${BACKUP_MANIFEST}"`;
+/** Returns why the archive cannot be restored as a text that completes the sentence "The archive has …". */
+export function parseManifest(document: unknown): BackupManifest | string {
+  const parsed = BackupManifest.safeParse(document).data;
+  const { format } = parsed ?? z.object({ format: z.int() }).safeParse(document).data ?? { format: 0 };
+  if (format > BACKUP_FORMAT) return `the format ${format}, and this version reads up to ${BACKUP_FORMAT}; restore it with a newer version`;
+  return parsed ?? `no valid "${BACKUP_MANIFEST}"`;
 }

@@ -1,7 +1,6 @@
 /**
- * `svcctl backup FILE` and `svcctl restore FILE`: configuration and state of the service of this machine, as a tar file
- * compressed by gzip. Models are listed by name only. Both work beside a running service, which replaces its files as a
- * whole.
+ * `svcctl backup FILE` and `svcctl restore FILE`: configuration and state of the service of this machine in a gzipped
+ * tar file, models by name only. Both work beside a running service, which replaces its files as a whole.
  */
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -19,10 +18,10 @@ import {
   BACKUP_FORMAT,
   BACKUP_LIMITS,
   BACKUP_MANIFEST,
-  BackupManifest,
   isBackedUp,
   judgeBackupMember,
-  refuseManifest,
+  parseManifest,
+  type BackupManifest,
   type BackupPlace,
 } from '../decide/backup-members.ts';
 import { configDirOf, readVersion, stateDirOf, withCheckoutSettings, withServiceSettings } from '../installation.ts';
@@ -39,12 +38,10 @@ type Roots = Readonly<Record<BackupPlace, string>>;
 
 /** Owners are stored by role, because the user of the service has another id on another machine. */
 const OF_SERVICE = 'service';
-const OF_ROOT = 'root';
-/** The archive contains secrets of "api.env". */
-const ARCHIVE_MODE = 0o600;
+/** The archive, and copies of what was replaced, contain the secrets of "api.env". */
+const OWN_READ_WRITE = 0o600;
 /** No restored file is executable, or writable for others than its owner. */
 const MODE_MASK = 0o644;
-const OWN_READ_WRITE = 0o600;
 /** A tar file has a header for each member, which is padded, and ends with zeros. */
 const HEADERS_BYTES = BACKUP_LIMITS.members * 2048;
 
@@ -70,17 +67,18 @@ export async function runBackup(cli: Cli, options: BackupOptions, file: string):
   const fill = async (): Promise<void> => {
     await add({ name: BACKUP_MANIFEST, mtime: now }, Buffer.from(`${JSON.stringify(manifest, undefined, 1)}\n`));
     const owner = await lstat(roots.state);
-    for (const { place, name } of await listFiles(roots)) {
-      await using handle = await openRegularFile(path.join(roots[place], name), { follow: false, mostBytes: BACKUP_FILE_BYTES });
-      const { mode, uid, gid, mtime } = await handle.stat();
-      const roles = { uname: uid === owner.uid ? OF_SERVICE : OF_ROOT, gname: gid === owner.gid ? OF_SERVICE : OF_ROOT };
-      await add({ name: `${place}/${name}`, mode: mode & 0o777, mtime, ...roles }, await handle.readFile());
-      count += 1;
-    }
+    for (const place of ['config', 'state'] as const)
+      for await (const name of listFiles(roots[place], place)) {
+        await using handle = await openRegularFile(path.join(roots[place], name), { follow: false, mostBytes: BACKUP_FILE_BYTES });
+        const { mode, uid, gid, mtime } = await handle.stat();
+        const roles = { uname: uid === owner.uid ? OF_SERVICE : 'root', gname: gid === owner.gid ? OF_SERVICE : 'root' };
+        await add({ name: `${place}/${name}`, mode: mode & 0o777, mtime, ...roles }, await handle.readFile());
+        count += 1;
+      }
     controller.finalize();
   };
   try {
-    const written = pipeline(readable, createGzip(), createWriteStream(temporary, { flags: 'wx', mode: ARCHIVE_MODE, flush: true }));
+    const written = pipeline(readable, createGzip(), createWriteStream(temporary, { flags: 'wx', mode: OWN_READ_WRITE, flush: true }));
     await Promise.all([fill().catch((error: unknown) => controller.error(error)), written]);
     await rename(temporary, target);
   } catch (error) {
@@ -98,16 +96,14 @@ async function modelsOf(service: Pick<Cli, 'env' | 'terminal'>): Promise<string[
   return [...(await presentModels(storeRoot(service, {}), await catalogueOf(service), new AbortController().signal))];
 }
 
-/** Only regular files: links are skipped. */
-async function listFiles(roots: Roots): Promise<readonly { readonly place: BackupPlace; readonly name: string }[]> {
-  const listed = (['config', 'state'] as const).map(async (place) => {
-    const entries = await readdir(roots[place], { withFileTypes: true, recursive: true });
-    const names = entries
-      .filter((entry) => entry.isFile())
-      .map((entry) => path.relative(roots[place], path.join(entry.parentPath, entry.name)));
-    return names.filter((name) => isBackedUp(place, name.split(path.sep))).map((name) => ({ place, name }));
-  });
-  return (await Promise.all(listed)).flat();
+/** Only regular files: links are skipped. `name`: relative to the root, empty for the root itself. */
+async function* listFiles(root: string, place: BackupPlace, name = ''): AsyncGenerator<string> {
+  for (const entry of await readdir(path.join(root, name), { withFileTypes: true })) {
+    const inner = path.posix.join(name, entry.name);
+    if (!isBackedUp(place, inner.split('/'))) continue;
+    if (entry.isDirectory()) yield* listFiles(root, place, inner);
+    else if (entry.isFile()) yield inner;
+  }
 }
 
 export async function runRestore(cli: Cli, options: BackupOptions, file: string): Promise<void> {
@@ -119,27 +115,25 @@ export async function runRestore(cli: Cli, options: BackupOptions, file: string)
   // The whole archive is judged before anything is written.
   for await (const member of readMembers(file)) ({ manifest } = member);
   if (manifest === undefined) throw refusal(file, 'no files');
-  const kept = path.join(roots.state, 'replaced', new Date(cli.now()).toISOString().replaceAll(':', '-'));
+  const kept = path.join('replaced', new Date(cli.now()).toISOString().replaceAll(':', '-'));
   const restored: string[] = [];
   let replaced = 0;
   for await (const member of readMembers(file)) {
-    const result = await restoreFile(member, { root: roots[member.place], owner, kept }).catch((error: unknown) => {
+    const result = await restoreFile(member, { roots, owner, kept }).catch((error: unknown) => {
       throw explain(error, path.join(roots[member.place], member.name));
     });
     if (result !== 'same') restored.push(`${member.place}/${member.name}`);
     if (result === 'replaced') replaced += 1;
   }
   cli.terminal.line(`Restored ${restored.length} files of the backup of ${manifest.created_at}`);
-  if (replaced > 0) cli.terminal.line(`Kept the ${replaced} files that were replaced in "${kept}"`);
+  if (replaced > 0) cli.terminal.line(`Kept the ${replaced} files that were replaced in "${path.join(roots.state, kept)}"`);
   const present = await modelsOf({ env, terminal: cli.terminal });
   for (const model of manifest.models.filter((each) => !present.includes(each)))
     cli.terminal.line(`Model missing: svcctl model pull ${model}`);
-  if (restored.some(needsRestart))
+  // Slots, profiles, tokens, models and toolboxes are watched.
+  if (restored.some((name) => name.startsWith('state/') || name === 'config/api.env'))
     cli.terminal.note('Restart the service: it reads settings, history and voices when it starts ("systemctl restart svc-api")');
 }
-
-/** Slots, profiles, tokens, models and toolboxes are watched. */
-const needsRestart = (name: string): boolean => name.startsWith('state/') || name === 'config/api.env';
 
 interface Member {
   readonly manifest: BackupManifest;
@@ -169,21 +163,17 @@ async function* readMembers(file: string): AsyncGenerator<Member> {
       if (seen.has(header.name)) throw refusal(file, `${JSON.stringify(header.name)} twice`);
       seen.add(header.name);
       if ((verdict.kind === 'manifest') !== (soFar.members === 1)) throw refusal(file, `no "${BACKUP_MANIFEST}" at its beginning`);
-      if (verdict.kind === 'manifest') manifest = parseManifest(file, bytes);
-      else if (manifest !== undefined) yield { manifest, place: verdict.place, name: verdict.path, header, bytes };
+      if (verdict.kind === 'manifest') {
+        const parsed = parseManifest(parseJson(bytes.toString('utf8')));
+        if (typeof parsed === 'string') throw refusal(file, parsed);
+        manifest = parsed;
+      } else if (manifest !== undefined) yield { manifest, place: verdict.place, name: verdict.path, header, bytes };
     }
   } catch (error) {
     if (error instanceof CliFailure) throw error;
     if (/^E[A-Z]+$/.test(codeOf(error)) || error instanceof UnsuitableFile) throw explain(error, file);
     throw refusal(file, `damaged contents (${messageOf(error)})`);
   }
-}
-
-function parseManifest(file: string, bytes: Buffer): BackupManifest {
-  const document = parseJson(bytes.toString('utf8'));
-  const refused = refuseManifest(document);
-  if (refused !== undefined) throw refusal(file, refused);
-  return BackupManifest.parse(document);
 }
 
 async function* limited(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -207,14 +197,18 @@ function explain(error: unknown, file: string): CliFailure {
 /** A file that exists keeps its owner and its mode, and a copy in `kept`. */
 async function restoreFile(
   { place, name, header, bytes }: Member,
-  { root, owner, kept }: { readonly root: string; readonly owner: FileOwner; readonly kept: string },
+  { roots, owner, kept }: { readonly roots: Roots; readonly owner: FileOwner; readonly kept: string },
 ): Promise<'same' | 'new' | 'replaced'> {
-  const target = path.join(root, name);
-  await makeDirectories(root, path.dirname(name), owner);
+  const target = path.join(roots[place], name);
+  await makeDirectories(roots[place], path.dirname(name), owner);
   const facts = await ifThere(lstat(target));
   const present = facts === undefined ? undefined : await readRegularBytes(target, { follow: false, mostBytes: BACKUP_FILE_BYTES });
   if (present?.equals(bytes) === true) return 'same';
-  if (present !== undefined) await writeFileAtomically(path.join(kept, place, name), present, { mode: OWN_READ_WRITE });
+  if (present !== undefined) {
+    const copy = path.join(kept, place, name);
+    await makeDirectories(roots.state, path.dirname(copy), owner);
+    await writeFileAtomically(path.join(roots.state, copy), present, { mode: OWN_READ_WRITE, directory: 'existing' });
+  }
   const uid = facts?.uid ?? (header.uname === OF_SERVICE ? owner.uid : 0);
   const gid = facts?.gid ?? (header.gname === OF_SERVICE ? owner.gid : 0);
   const mode = ((facts ?? header).mode ?? 0) & MODE_MASK;

@@ -124,10 +124,7 @@ async function hubFacts({ repo }: Download, hub: HubAccess | undefined): Promise
 /** Takes two to ten seconds on common disks, and every start of a pod waits for it. */
 const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 
-/**
- * Compares a file with its catalogue entry: its size, and its checksum if that takes only seconds. Undefined if the file is
- * missing or differs. For an archive, `file` is the directory of its files.
- */
+/** Undefined if the file is missing or differs. For an archive, `file` is the directory of its files. */
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const { from, archive } = expected;
   if (archive !== undefined && from.kind === 'url')

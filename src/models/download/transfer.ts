@@ -152,9 +152,7 @@ async function fetchStretch(connection: Connection, stretch: Stretch): Promise<E
   for (let fruitless = 0; ;) {
     const from = firstMissing(blocks, stretch, source.sizeBytes);
     if (from === undefined) return undefined;
-    const got = await fetchFrom(connection, from, stretch).catch((error: unknown): Ended | Broken =>
-      isUnreachable(error) && !shared.hasAnswered ? unreachable(source, error) : { kind: 'broken', message: broke(source, error) },
-    );
+    const got = await fetchFrom(connection, from, stretch).catch((error: unknown) => broke(shared, error));
     if (shared.signal.aborted) return undefined;
     if (got === undefined) continue;
     if (got.kind !== 'broken') return got;
@@ -249,17 +247,13 @@ function takenOver({ url }: TransferSource): Failure {
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
 
-/** Without a network, patience would only delay the message. The plan tries again. */
-const isUnreachable = (error: unknown): boolean =>
-  /^(?:ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/.test(codeOf(error));
+const UNREACHABLE = /^(?:ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/;
 
-const unreachable = ({ url }: TransferSource, error: unknown): Ended => ({
-  kind: 'failed',
-  failure: {
-    kind: 'retry',
-    reason: 'ModelPullFailed',
-    message: `"${new URL(url).origin}" cannot be reached: ${messageOf(error)}; check the network`,
-  },
-});
-
-const broke = ({ url }: TransferSource, error: unknown): string => `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}`;
+/** Without a network, patience would only delay the message; the plan tries again. */
+function broke({ transfer, hasAnswered }: Shared, error: unknown): Ended | Broken {
+  const { url } = transfer.source;
+  if (hasAnswered || !UNREACHABLE.test(codeOf(error)))
+    return { kind: 'broken', message: `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}` };
+  const message = `"${new URL(url).origin}" cannot be reached: ${messageOf(error)}; check the network`;
+  return { kind: 'failed', failure: { kind: 'retry', reason: 'ModelPullFailed', message } };
+}
