@@ -29,7 +29,7 @@ export const BACKUP_FILE_BYTES = 256 * 2 ** 20;
 
 export type BackupPlace = 'config' | 'state';
 
-export type BackupVerdict =
+type BackupVerdict =
   | { readonly kind: 'manifest' }
   /** `path`: relative to the directory of the place. */
   | { readonly kind: 'file'; readonly place: BackupPlace; readonly path: string }

@@ -30,7 +30,7 @@ import { sizeText } from '../output/output.ts';
 import type { Cli } from '../verb.ts';
 import { presentModels, storeRoot, catalogueOf } from './verify-models.ts';
 
-export interface BackupOptions {
+interface BackupOptions {
   readonly checkout?: boolean;
 }
 
