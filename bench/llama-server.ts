@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { findProgram } from '../src/platform/find-program.ts';
+import { findProgram } from '../src/providers/host-program.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
 import type { ModelFacts } from '../src/providers/provider.ts';
 import type { SlotName } from '../src/schema/words/names.ts';

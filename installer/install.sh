@@ -21,6 +21,7 @@ Installs svc, or upgrades it if it is installed. Running it again changes nothin
   --sha256 HASH    the SHA-256 that the archive must have
   --auth=basic     turn authentication on: HTTPS and a password for people, tokens for programs
   --auth=off       turn it off again
+  --runtime=podman run slots in containers of a podman of the user svc; "process" returns to processes
   --chat=on|off    install or remove the chat page (Open WebUI in a container of podman). The first installation has one
   --chat-image IMAGE  use this image for the chat page, also with later upgrades
   --dry-run        say what would be done, and change nothing
@@ -47,16 +48,16 @@ wrong_usage() {
 }
 
 parse_options() {
-  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' CHAT='' CHAT_IMAGE='' PURGE=0
+  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' RUNTIME='' CHAT='' CHAT_IMAGE='' PURGE=0
   DRY_RUN=0
   while [ $# -gt 0 ]; do
     case $1 in
-    --archive | --url | --sha256 | --auth | --chat | --chat-image)
+    --archive | --url | --sha256 | --auth | --runtime | --chat | --chat-image)
       [ $# -ge 2 ] || wrong_usage "Give a value to \"$1\""
       set_option "$1" "$2"
       shift
       ;;
-    --archive=* | --url=* | --sha256=* | --auth=* | --chat=* | --chat-image=*) set_option "${1%%=*}" "${1#*=}" ;;
+    --archive=* | --url=* | --sha256=* | --auth=* | --runtime=* | --chat=* | --chat-image=*) set_option "${1%%=*}" "${1#*=}" ;;
     --dry-run) DRY_RUN=1 ;;
     --rollback) ACTION=rollback ;;
     --uninstall) ACTION=uninstall ;;
@@ -69,6 +70,7 @@ parse_options() {
   done
   [ "$PURGE" = 0 ] || [ "$ACTION" = uninstall ] || wrong_usage 'Use --purge only with --uninstall'
   [[ $AUTH =~ ^(basic|off|)$ ]] || wrong_usage "Use --auth=basic or --auth=off, not \"$AUTH\""
+  [[ $RUNTIME =~ ^(podman|process|)$ ]] || wrong_usage "Use --runtime=podman or --runtime=process, not \"$RUNTIME\""
   [[ $CHAT =~ ^(on|off|)$ ]] || wrong_usage "Use --chat=on or --chat=off, not \"$CHAT\""
   [ "$CHAT" != off ] || [ -z "$CHAT_IMAGE" ] || wrong_usage 'Use either --chat=off or --chat-image'
   [ -z "$ARCHIVE" ] || [ -z "$URL" ] || wrong_usage 'Use either --archive or --url'
@@ -80,6 +82,7 @@ set_option() {
   --url) URL=$2 ;;
   --sha256) SHA256=$2 ;;
   --auth) AUTH=$2 ;;
+  --runtime) RUNTIME=$2 ;;
   --chat) CHAT=$2 ;;
   --chat-image) CHAT_IMAGE=$2 ;;
   esac
@@ -238,7 +241,7 @@ check_release() {
 # The rest of the installer is part of the release, beside this script or in the installed one.
 load_parts() {
   local lib=$1 part
-  for part in changes release service proxy auth chat remove; do
+  for part in changes release service proxy auth podman chat remove; do
     # shellcheck source=/dev/null
     . "$lib/$part.sh"
   done

@@ -81,14 +81,7 @@ announce_chat_image() {
 }
 
 install_podman() {
-  if command -v apt-get >/dev/null; then
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman netavark aardvark-dns >/dev/null 2>&1
-  else
-    dnf --quiet --assumeyes install podman >/dev/null 2>&1
-  fi || {
-    CHAT_PROBLEM='Install the package podman yourself to see why it could not be installed'
-    return 1
-  }
+  install_packages podman netavark aardvark-dns || { CHAT_PROBLEM=$PACKAGE_PROBLEM && return 1; }
 }
 
 # Images of this machine are never looked for in a registry.
@@ -100,9 +93,11 @@ ensure_chat_image() {
   fi
   change "download the image $CHAT_IMAGE, which may take minutes" download_chat_image
 }
+# The lines of podman show how far it is, and the last one why it failed.
 download_chat_image() {
-  podman pull --quiet "$CHAT_IMAGE" >/dev/null 2>&1 || {
-    CHAT_PROBLEM="Run \"podman pull $CHAT_IMAGE\" to see why: the image of the chat page could not be downloaded"
+  local log
+  log=$(podman pull "$CHAT_IMAGE" 2>&1 >/dev/null | tee >(cat >&2)) || {
+    CHAT_PROBLEM="Check the network and the name of the image: \"podman pull $CHAT_IMAGE\" failed: $(tail -n 1 <<<"$log")"
     return 1
   }
 }

@@ -10,12 +10,13 @@ install_release() {
   check_settings
   check_port
   [ "$AUTH" != basic ] || check_auth
+  decide_runtime
   decide_chat "$before"
   if [ -z "$before" ]; then say "Installing svc $VERSION"; elif [ "$before" = "$VERSION" ]; then say "Checking svc $VERSION"; else say "Upgrading svc from $before to $VERSION"; fi
   # What follows does not depend on anything that could be missing.
+  RESTART=0
   ensure_user
   ensure_directories
-  RESTART=0
   if ! cmp -s "$RELEASE/SHA256SUMS" "$here/SHA256SUMS"; then
     change "install the release into $here" place_release "$here"
     RESTART=1
@@ -32,12 +33,14 @@ install_release() {
   ensure_unit
   start_service "$before" "$previous"
   remove_old_releases
+  ensure_runtime
   case $AUTH in
   basic) turn_auth_on ;;
   off) turn_auth_off ;;
   esac
   ensure_chat
   report
+  report_runtime
   report_chat
 }
 

@@ -11,6 +11,7 @@ uninstall() {
   if systemctl --quiet is-active svc-chat.service || systemctl --quiet is-enabled svc-chat.service 2>/dev/null; then
     change 'stop svc-chat.service' systemctl --quiet disable --now svc-chat.service
   fi
+  end_podman
   [ "$PURGE" = 0 ] || purge_chat_image
   remove /etc/systemd/system/svc-chat.service /etc/systemd/system/svc-api.service /etc/systemd/system/svc-proxy.service /etc/avahi/services/svc.service
   [ "$CHANGES" = 0 ] || change 'let systemd forget the unit' systemctl daemon-reload

@@ -51,6 +51,24 @@ ensure_directories() {
     FIRST_SLOTS=1
     ensure_directory /etc/svc/slots svc:svc 755
   fi
+  ensure_ownership
+}
+
+# Files of a backup or a disk of another machine belong to the id that the user svc had there. Files of root and of people stay.
+ensure_ownership() {
+  local foreign=(! -user root ! -user svc '(' -nouser -o -uid -1000 ')') store=/var/lib/svc/.local/share/containers
+  # Images of podman are bound to the subordinate ids of the user, and are built again.
+  [ "$(stat -c %U "$store" 2>/dev/null || echo svc)" = svc ] || remove "$store"
+  if [ -n "$(find /etc/svc /var/lib/svc -xdev -path "$store" -prune -o "${foreign[@]}" -print -quit 2>/dev/null)" ]; then
+    change 'give files of a former user svc to the present one' repair_ownership "$store" "${foreign[@]}"
+  fi
+  [ ! -e "$SETTINGS" ] || [ "$(stat -c %U:%G "$SETTINGS")" = root:svc ] || change "give $SETTINGS to root:svc" chown root:svc "$SETTINGS"
+}
+repair_ownership() {
+  local store=$1
+  shift
+  find /etc/svc /var/lib/svc -xdev -path "$store" -prune -o "$@" -exec chown --no-dereference svc:svc {} +
+  RESTART=1
 }
 
 ensure_program() {

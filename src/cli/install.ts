@@ -2,6 +2,7 @@
  * Run by the installer. `node src/cli/install.ts listen [FILE]` prints the address on which a service with this
  * environment file, or with none, would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes
  * the files of the built-in slots into an empty configuration directory and prints the names of the enabled ones.
+ * `node src/cli/install.ts toolboxes` prints provider and backend of the image of each enabled slot.
  * Invalid settings are printed, and the exit code is 1.
  */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -9,9 +10,11 @@ import path from 'node:path';
 import { parseEnv } from 'node:util';
 import { readRegularFile } from '../files/regular-file.ts';
 import { createHardwareProbe } from '../host/hardware/hardware-probe.ts';
+import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { downloadBytes } from '../models/catalogue/catalogue.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
+import { withBackends } from '../reconciler/decide/facts/choose-backend.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../schema/settings/settings.ts';
 import { authority } from './connect/service-options.ts';
@@ -25,7 +28,17 @@ if (!parsed.ok) {
   for (const problem of parsed.problems) console.error(problem);
   process.exitCode = 1;
 } else if (action === 'listen') console.log(authority(parsed.settings.SVC_LISTEN));
-else for (const name of await writeFirstSlots(parsed.settings)) console.log(name);
+else for (const line of await (action === 'toolboxes' ? neededToolboxes : writeFirstSlots)(parsed.settings)) console.log(line);
+
+/** One image serves several slots, so each pair is listed once. */
+async function neededToolboxes({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir }: Settings): Promise<readonly string[]> {
+  const log = { info: () => undefined, warn: () => undefined };
+  const places = { directory: path.join(configDir, 'slots'), lastGoodDirectory: path.join(stateDir, 'slots') };
+  const read = await createTomlDirectory({ ...places, quietPeriodMs: 0, log }).read(new AbortController().signal);
+  if (!read.ok) throw new Error(read.failure.message);
+  const slots = withBackends(read.value.slots, { providers: PROVIDERS }, await createHardwareProbe({ env: process.env }).read());
+  return [...new Set([...slots.values()].flatMap(({ spec }) => (spec.enabled ? [`${spec.provider} ${spec.backend}`] : [])))];
+}
 
 async function writeFirstSlots({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir }: Settings): Promise<readonly string[]> {
   const slotsDir = path.join(configDir, 'slots');

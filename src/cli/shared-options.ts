@@ -1,6 +1,6 @@
 /** Options and arguments that several verbs of `verb-table.ts` share. */
 import { SCOPE_MEANINGS, SCOPES } from '../schema/words/access.ts';
-import { PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
+import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
 import { OUTPUTS } from './output/output.ts';
 import { argument, option, type VerbOption } from './verb.ts';
@@ -30,12 +30,23 @@ export const STORE = option('--store <directory>', 'Model store of this machine 
 export const SECRET = option('--secret <name>', 'Secret with the tokens of a cluster (default: $SVC_TOKENS_SECRET or svc-tokens)');
 export const SCOPES_HELP = `Access of the token. ${SCOPES.map((scope) => `${scope}: ${SCOPE_MEANINGS[scope]}`).join('; ')}`;
 export const SLOT = argument('<slot>', 'Slot name', { suggestions: 'slots' });
+export const NEW_SLOT = [
+  option('--model <id>', 'Default model', { required: true, suggestions: 'models' }),
+  option('--provider <kind>', 'Provider (default: by slot name, then by model)', { suggestions: PROVIDER_KIND_NAMES }),
+  option('--backend <name>', 'Backend (default: the best one for this machine)', { suggestions: BACKENDS }),
+  option('--context-length <tokens>', 'Context length in tokens'),
+  option('--on-demand', 'Load the slot at its first request'),
+  option('--disabled', 'Create the slot without starting it'),
+];
 export const PROFILE = argument('<profile>', 'Profile name', { suggestions: 'profiles' });
 export const LOG_OPTIONS = [
   option('-f, --follow', 'Stream new lines'),
   option('--tail <lines>', 'Number of lines to print from the end', { default: '200' }),
 ];
-/** Goals of `wait --for`. */
-export const GOALS = [...CONDITION_TYPES.map((type) => `condition=${type}`), ...SLOT_STATES.map((state) => `state=${state}`), 'delete'];
+const GOALS = [...CONDITION_TYPES.map((type) => `condition=${type}`), ...SLOT_STATES.map((state) => `state=${state}`), 'delete'];
+export const GOAL = option('--for <goal>', 'condition=TYPE, condition=TYPE=False, state=STATE or delete', {
+  default: 'condition=UpToDate',
+  suggestions: GOALS,
+});
 export const CHECKOUT = option('--checkout', 'Use the configuration in ".svc" of this checkout');
 export const PROVIDER = argument('<provider>', 'Provider kind', { choices: PROVIDER_KIND_NAMES });

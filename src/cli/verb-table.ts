@@ -1,7 +1,7 @@
 /** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
 import { FOREIGN_TOOLS } from '../models/decide/parse-model-name.ts';
 import { SCOPES } from '../schema/words/access.ts';
-import { MODEL_KINDS, BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
+import { MODEL_KINDS, BACKENDS } from '../schema/slot/provider-kinds.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -24,15 +24,7 @@ const SLOT_VERBS: readonly Verb[] = [
   }),
   verb('create', 'Create a slot', {
     arguments: [shared.SLOT],
-    options: [
-      option('--model <id>', 'Default model', { required: true, suggestions: 'models' }),
-      option('--provider <kind>', 'Provider (default: by slot name, then by model)', { suggestions: PROVIDER_KIND_NAMES }),
-      option('--backend <name>', 'Backend (default: the best one for this machine)', { suggestions: BACKENDS }),
-      option('--context-length <tokens>', 'Context length in tokens'),
-      option('--on-demand', 'Load the slot at its first request'),
-      option('--disabled', 'Create the slot without starting it'),
-      ...shared.FORCE_AND_WAIT,
-    ],
+    options: [...shared.NEW_SLOT, ...shared.FORCE_AND_WAIT],
     examples: ['svcctl slot create primary --model demo-fox --wait', 'svcctl slot create small --model demo-owl --on-demand'],
     load: async () => (await import('./verbs/slot.ts')).runCreate,
   }),
@@ -209,13 +201,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   }),
   verb('wait', 'Wait for a condition or a state of slots', {
     arguments: [argument('<slot...>', 'Slots as slot/NAME', { suggestions: 'slot/NAME' })],
-    options: [
-      option('--for <goal>', 'condition=TYPE, condition=TYPE=False, state=STATE or delete', {
-        default: 'condition=UpToDate',
-        suggestions: shared.GOALS,
-      }),
-      shared.TIMEOUT,
-    ],
+    options: [shared.GOAL, shared.TIMEOUT],
     examples: ['svcctl wait slot/primary', 'svcctl wait slot/primary slot/embed --for condition=Ready --timeout 2m'],
     load: async () => (await import('./verbs/slot.ts')).runWait,
   }),
@@ -283,6 +269,16 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     options: [option('-f, --file <path>', 'Show this recording without contacting the service', { path: true }), shared.OUTPUT],
     examples: ['svcctl hardware', 'svcctl hardware record > machine.json', 'svcctl hardware -f machine.json'],
     load: async () => (await import('./verbs/show-hardware.ts')).runHardware,
+  }),
+  verb('backup', 'Save configuration, tokens, history, voices and engines of this machine in an archive, and list the models', {
+    arguments: [argument('<file>', 'Archive to write, such as svc-backup.tar.gz')],
+    options: [shared.CHECKOUT],
+    load: async () => (await import('./verbs/backup.ts')).runBackup,
+  }),
+  verb('restore', 'Restore an archive of "svcctl backup", and keep the files that it replaces', {
+    arguments: [argument('<file>', 'Archive of "svcctl backup"')],
+    options: [shared.CHECKOUT],
+    load: async () => (await import('./verbs/backup.ts')).runRestore,
   }),
   verb('doctor', 'Check this machine or, with --context or -n, a cluster', {
     options: [option('--checkout', 'Check the configuration in ".svc" of this checkout, as used by "npm start"'), shared.OUTPUT],

@@ -1,8 +1,7 @@
 /** Programs that run without a container: one that the user installed, or an engine of `toolboxes/`. */
 import { execFile } from 'node:child_process';
-import { stat } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { findProgram } from '../platform/find-program.ts';
 import type { ProgramBackends } from '../schema/status/hardware.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { ensureEngine, isEngineInstalled, type Engine } from './install-engine.ts';
@@ -70,4 +69,18 @@ export async function outputOf(program: string, args: readonly string[], { PATH,
   return new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
     execFile(program, args, options, (_error, stdout, stderr) => resolve({ stdout, stderr }));
   });
+}
+
+/** Returns the absolute path of a program. Ignores relative entries of `PATH`: they depend on the working directory. */
+export async function findProgram(name: string, pathVariable: string | undefined): Promise<string | undefined> {
+  for (const directory of (pathVariable ?? '').split(path.delimiter)) {
+    if (!path.isAbsolute(directory)) continue;
+    const file = path.join(directory, name);
+    const found = await access(file, constants.X_OK).then(
+      async () => (await stat(file)).isFile(),
+      () => false,
+    );
+    if (found) return file;
+  }
+  return undefined;
 }

@@ -6,9 +6,12 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
 import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
 import { authSteps } from './auth-steps.ts';
+import { backupSteps } from './backup-steps.ts';
 import { chatSteps } from './chat-steps.ts';
 import { failingPrerequisites } from './failing-prerequisites.ts';
+import { noRouteSteps } from './no-route-steps.ts';
 import { packageSteps } from './package-steps.ts';
+import { podmanSteps } from './podman-steps.ts';
 
 const RELEASE = process.env['SVC_TEST_RELEASE'] ?? '';
 const FIRST = '0.2.0';
@@ -114,6 +117,8 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await snapshot()).toBe(files);
     }, 300_000);
 
+    noRouteSteps(() => machine);
+
     test('serves a model without a network, npm and llama-server', async () => {
       const folder = await mkdtemp(path.join(tmpdir(), 'svc-models-'));
       await writeDemoModels(folder);
@@ -133,6 +138,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       expect(await machine.shell('pgrep --full embedded/[m]ain.ts')).toBe(server);
     }, 300_000);
 
+    backupSteps(() => machine);
     authSteps(() => machine, snapshot);
     chatSteps(() => machine, snapshot);
 
@@ -178,6 +184,9 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       await answers();
       expect(await status()).toMatchObject({ version: FIRST });
     }, 300_000);
+
+    // The machine of Debian 12 has the same installer, with podman 4.3.
+    if (suite === 'trixie') podmanSteps(() => machine);
 
     test('--uninstall keeps configuration and models, and doing it again changes nothing', async () => {
       expect(await upgrade('--uninstall')).toMatchObject({ code: 0, output: expect.stringContaining('svc is removed') });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../../src/providers/install-engine.ts';
-import { findProgram } from '../../src/platform/find-program.ts';
+import { findProgram } from '../../src/providers/host-program.ts';
 
 const signal = new AbortController().signal;
 let directory = '';

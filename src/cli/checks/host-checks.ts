@@ -6,7 +6,7 @@ import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
-import { podmanAnswers, findPodmanSocket } from '../../host/podman/podman-api.ts';
+import { createPodmanApi, findPodmanSocket, podmanAnswers, readRootless } from '../../host/podman/podman-api.ts';
 import { listenError, mostConnections } from '../../host/host-probe.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { Provider } from '../../providers/provider.ts';
@@ -142,8 +142,12 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
   const socket = await findPodmanSocket({ ...env, ...named }, signal).catch(() => undefined);
   const answers = socket !== undefined && (await podmanAnswers(socket, signal).catch(() => false));
-  if (answers) return ok('podman', socket);
-  const hint = 'Start it with "systemctl enable --now podman.socket", or run slots as processes with SVC_RUNTIME=process';
+  if (answers) {
+    const rootless = await readRootless(createPodmanApi(socket), signal);
+    const mode = rootless.ok ? (rootless.value ? 'rootless' : 'rootful: whoever may use this socket is root') : rootless.failure.message;
+    return ok('podman', `"${socket}" (${mode})`);
+  }
+  const hint = 'Let the installer set it up ("install.sh --runtime=podman"), or run slots as processes with SVC_RUNTIME=process';
   const found = socket === undefined ? 'No podman socket answers' : `"${socket}" does not answer`;
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
 }

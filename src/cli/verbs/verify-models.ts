@@ -64,7 +64,7 @@ const VERDICTS = {
   unknown: 'no known checksum',
 } as const;
 
-async function presentModels(root: string, catalogue: Catalogue, signal: AbortSignal): Promise<readonly ModelId[]> {
+export async function presentModels(root: string, catalogue: Catalogue, signal: AbortSignal): Promise<readonly ModelId[]> {
   const listed = await createModelStore({ root, formats: MODEL_FORMATS, catalogue }).list(signal);
   return listed.filter(({ presence }) => presence.kind === 'present').map(({ id }) => id);
 }

@@ -94,6 +94,17 @@ export async function podmanAnswers(socketPath: string, signal?: AbortSignal): P
   }
 }
 
+const Info = z.object({ host: z.object({ security: z.object({ rootless: z.boolean() }) }) });
+
+/** Whether podman runs without root: its containers then have the rights of its user. */
+export async function readRootless(api: PodmanApi, signal: AbortSignal): Promise<Result<boolean>> {
+  const answer = await api.call('GET', `${LIBPOD}/info`, { signal });
+  if (!answer.ok) return answer;
+  const parsed = Info.safeParse(answer.value.body);
+  if (parsed.success) return ok(parsed.data.host.security.rootless);
+  return fail('retry', 'RuntimeUnreachable', `Podman at "${api.socketPath}" does not report whether it is rootless`);
+}
+
 /** Yields one JSON document per line of an event or pull stream. Skips lines that are too long or not JSON. */
 export async function* jsonLines(chunks: AsyncIterable<Buffer>): AsyncIterable<unknown> {
   for await (const line of splitLines(chunks, LONGEST_JSON_LINE)) {

@@ -10,7 +10,7 @@ import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { observedWorkload, ContainerInspect } from './decide/container-facts.ts';
 import { INSTANCE_LABEL } from './decide/podman-container.ts';
-import { LIBPOD, type PodmanApi } from './podman-api.ts';
+import { LIBPOD, readRootless, type PodmanApi } from './podman-api.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
 
 /** What may have changed. */
@@ -36,7 +36,6 @@ const Listed = z.object({
   ExitedAt: z.number().nullish(),
   Pid: z.number().nullish(),
 });
-const Info = z.object({ host: z.object({ security: z.object({ rootless: z.boolean() }) }) });
 
 interface Inspected {
   /** Changes with the state of the container; everything else is fixed at its creation. */
@@ -61,12 +60,9 @@ export function createPodmanObserver(api: PodmanApi, instance: string, eventsLiv
 
   const rootless = async (signal: AbortSignal): Promise<Result<boolean>> => {
     if (isRootless !== undefined) return ok(isRootless);
-    const answer = await api.call('GET', `${LIBPOD}/info`, { signal });
-    if (!answer.ok) return answer;
-    const parsed = Info.safeParse(answer.value.body);
-    if (!parsed.success) return fail('retry', 'RuntimeUnreachable', `Podman at "${api.socketPath}" does not report whether it is rootless`);
-    isRootless = parsed.data.host.security.rootless;
-    return ok(isRootless);
+    const read = await readRootless(api, signal);
+    if (read.ok) isRootless = read.value;
+    return read;
   };
 
   /** Undefined if there is no such container. */

@@ -89,11 +89,12 @@ function progressOf(what: string, layers: Layers): Progress {
 /** Always retried: the registry may become reachable, and a missing digest may be pushed later. */
 function pullFailed(reference: string, error: string): Result<never> {
   const host = reference.split('/')[0] ?? reference;
+  const said = `podman: ${error.slice(0, 500)}`;
   if (/manifest unknown|name unknown|not found|reading manifest .* in .*: (manifest|name)/i.test(error)) {
-    return fail('retry', 'ImagePullFailed', `"${host}" does not have the image "${reference}"; check the digest`);
+    return fail('retry', 'ImagePullFailed', `"${host}" does not have the image "${reference}"; check the digest (${said})`);
   }
   if (/unauthori[sz]ed|authentication required|denied/i.test(error)) {
-    return fail('retry', 'ImagePullFailed', `The registry denies access to "${reference}"; log in with "podman login ${host}"`);
+    return fail('retry', 'ImagePullFailed', `The registry denies access to "${reference}"; log in with "podman login ${host}" (${said})`);
   }
-  return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled; retrying: ${error.slice(0, 500)}`);
+  return fail('retry', 'ImagePullFailed', `The image "${reference}" could not be pulled; retrying (${said})`);
 }

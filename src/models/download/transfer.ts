@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Failure } from '../../schema/words/failure.ts';
-import { messageOf } from '../../platform/error-text.ts';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength } from './decide/part-journal.ts';
 import { connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-pace.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
@@ -55,6 +55,8 @@ interface Shared {
   connections: number;
   etag: string | undefined;
   rangesWork: boolean;
+  /** Whether the server has responded at all. */
+  hasAnswered: boolean;
   allowOthers: () => void;
   end: (end: Ended) => void;
 }
@@ -91,7 +93,7 @@ async function fetchMissing(transfer: Transfer, connections: number, signal: Abo
   };
   const complete = new AbortController();
   const allowOthers = (): void => void untilSlow(transfer, AbortSignal.any([all, complete.signal])).then((slow) => slow && openOthers());
-  const shared: Shared = { transfer, signal: all, connections, etag: undefined, rangesWork: false, allowOthers, end };
+  const shared: Shared = { transfer, signal: all, connections, etag: undefined, rangesWork: false, hasAnswered: false, allowOthers, end };
   begin();
   for (let index = 0; index < running.length; index += 1) await running[index];
   complete.abort();
@@ -146,9 +148,7 @@ async function fetchStretch(connection: Connection, stretch: Stretch): Promise<E
   for (let fruitless = 0; ;) {
     const from = firstMissing(blocks, stretch, source.sizeBytes);
     if (from === undefined) return undefined;
-    const got = await fetchFrom(connection, from, stretch).catch((error: unknown): Broken => {
-      return { kind: 'broken', message: `The download of "${source.url}" failed: ${messageOf(error)}; ${RESUMES}` };
-    });
+    const got = await fetchFrom(connection, from, stretch).catch((error: unknown) => broke(shared, error));
     if (shared.signal.aborted) return undefined;
     if (got === undefined) continue;
     if (got.kind !== 'broken') return got;
@@ -176,6 +176,7 @@ async function fetchFrom(connection: Connection, from: number, stretch: Stretch)
   const end = Math.min((stretch.last + 1) * BLOCK_BYTES, source.sizeBytes);
   if (!(await transfer.blocks.isOwn())) return { kind: 'failed', failure: takenOver(source) };
   const opened = await openUrl({ ...source, dispatcher, headers: rangeHeader(from, end, source.sizeBytes) }, signal);
+  shared.hasAnswered = true;
   if (!opened.ok) return { kind: 'failed', failure: opened.failure };
   const verdict = judgeResponse(opened.value, { ...source, from, etag: shared.etag });
   if (verdict.kind !== 'accept') {
@@ -240,4 +241,15 @@ function rangeHeader(from: number, end: number, sizeBytes: number): Readonly<Rec
 function takenOver({ url }: TransferSource): Failure {
   const problem = `The download of "${url}" is continued by another program, or its files were removed`;
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
+}
+
+const UNREACHABLE = /^(?:ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/;
+
+/** Without a network, patience would only delay the message; the plan tries again. */
+function broke({ transfer, hasAnswered }: Shared, error: unknown): Ended | Broken {
+  const { url } = transfer.source;
+  if (hasAnswered || !UNREACHABLE.test(codeOf(error)))
+    return { kind: 'broken', message: `The download of "${url}" failed: ${messageOf(error)}; ${RESUMES}` };
+  const message = `"${new URL(url).origin}" cannot be reached: ${messageOf(error)}; check the network`;
+  return { kind: 'failed', failure: { kind: 'retry', reason: 'ModelPullFailed', message } };
 }

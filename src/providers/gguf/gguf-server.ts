@@ -1,8 +1,7 @@
 /** Runs GGUF models without containers: with an installed llama-server, otherwise with the embedded engine. */
-import { findProgram } from '../../platform/find-program.ts';
 import type { ProgramBackends } from '../../schema/status/hardware.ts';
 import type { Backend } from '../../schema/slot/provider-kinds.ts';
-import { outputOf, programOrEngine, rememberBackends } from '../host-program.ts';
+import { findProgram, outputOf, programOrEngine, rememberBackends } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
 import type { AskHealth, Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost } from '../provider.ts';
 import { PROGRAM } from './decide/gguf-command.ts';

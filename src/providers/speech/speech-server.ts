@@ -1,7 +1,6 @@
 /** Runs speech models without containers: with an installed program, otherwise with the speech server here. */
 import { z } from 'zod';
-import { findProgram } from '../../platform/find-program.ts';
-import { programOrEngine } from '../host-program.ts';
+import { findProgram, programOrEngine } from '../host-program.ts';
 import { toolboxSources, type Engine } from '../install-engine.ts';
 import type { Endpoint, Health, HostProgram, ProbeIo, ProbeResponse, ProgramHost, Provider } from '../provider.ts';
 import { PROGRAMS, SAFE_FLAGS, serverCommand, type SpeechTask } from './decide/speech-command.ts';

@@ -41,10 +41,13 @@ async function answer(call: string, response: ServerResponse): Promise<void> {
     await gate;
     json(listed);
   } else if (call.endsWith('/info')) json({ host: { security: { rootless: false } } });
+  else if (call.includes('/images/create')) response.end(`${JSON.stringify({ error: pullError })}\n`);
   else if (call.includes('/images/')) json({ Id: 'sha256:1', Config: { Env: [] } });
   else if (call.startsWith('DELETE')) json([]);
   else json(container);
 }
+
+let pullError = '';
 
 const open = () => {
   const instance = container.Config.Labels['inference.svc.dev/instance'] ?? 'svc';
@@ -106,4 +109,15 @@ test('an observation that an event overtook is not used again', async () => {
   await overtaken;
   expect(await runtime.observe([], signal())).toMatchObject({ value: { workloads: [{ phase: 'exited' }] } });
   watching.abort();
+});
+
+test.each([
+  ['reading manifest sha256:1 in registry.invalid/a: manifest unknown', 'does not have the image'],
+  ['unauthorized: authentication required', 'denies access'],
+  ['dial tcp: lookup registry.invalid: no such host', 'could not be pulled'],
+])('a pull that fails tells what podman said: %s', async (error, what) => {
+  pullError = error;
+  const pulled = await open().pull({ reference: 'registry.invalid/a@sha256:1' }, () => undefined, signal());
+  expect(pulled).toMatchObject({ failure: { reason: 'ImagePullFailed', message: expect.stringContaining(what) } });
+  expect(pulled).toMatchObject({ failure: { message: expect.stringContaining(`(podman: ${error})`) } });
 });

@@ -156,6 +156,35 @@ test('a server that sends too much or falls silent is disconnected', async () =>
   expect(await pull({ silenceMs: 300 })).toMatchObject({ ok: false, failure: { kind: 'retry' } });
 });
 
+/** Nobody waits that long. */
+const LONG = { attempts: 6, pauseMs: 600_000 };
+
+test('a server that cannot be reached ends the download at once, without the patience for a broken one', async () => {
+  serve({ ranges: true });
+  const gone = url();
+  server.close();
+  for (const address of [gone, 'http://models.invalid/model'])
+    expect(await pull({ url: address, patience: LONG })).toMatchObject({
+      ok: false,
+      failure: {
+        kind: 'retry',
+        reason: 'ModelPullFailed',
+        message: expect.stringMatching(/^"http:.*" cannot be reached: .*; check the network$/),
+      },
+    });
+});
+
+test('a server that goes away during the download is waited for', async () => {
+  serve({ ranges: true, cutAfter: 1_000_000 });
+  const port = Number(new URL(url()).port);
+  server.once('request', () => server.close());
+  const done = pull({ patience: { attempts: 10, pauseMs: 100 } });
+  await new Promise((resolve) => server.once('close', resolve));
+  serve({ ranges: true });
+  server = createServer((request, response) => answer(request, response)).listen(port, '127.0.0.1');
+  expect(await done).toEqual({ ok: true, value: undefined });
+});
+
 test('redirects are followed', async () => {
   serve({ ranges: true });
   const send = answer;

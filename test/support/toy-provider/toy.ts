@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { rankBackends } from '../../../src/providers/decide/rank-backends.ts';
 import type { Health, ModelFacts, ProbeResponse, Provider } from '../../../src/providers/provider.ts';
-import { findProgram } from '../../../src/platform/find-program.ts';
+import { findProgram } from '../../../src/providers/host-program.ts';
 import { parseJson } from '../../../src/platform/decide/parse-json.ts';
 import { fail, ok } from '../../../src/schema/words/failure.ts';
 import { translateEmbedding } from './toy-embedding.ts';
