@@ -176,6 +176,8 @@ report() {
     say "svc $VERSION is running"
   fi
   say ''
+  # A release before 0.3, after a rollback, has no report.
+  grep -q "'report'" "$RELEASE/src/cli/install.ts" || return 0
   "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" report "$SETTINGS"
   if [ "$(setting SVC_AUTH_ENABLED)" = 1 ] && systemctl --quiet is-active svc-proxy.service; then report_proxy; fi
 }

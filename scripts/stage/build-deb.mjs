@@ -17,7 +17,6 @@ const LINKS = {
   'usr/share/bash-completion/completions/svcctl': 'completions/svcctl.bash',
   'usr/share/zsh/vendor-completions/_svcctl': 'completions/svcctl.zsh',
   'usr/share/fish/vendor_completions.d/svcctl.fish': 'completions/svcctl.fish',
-  [`usr/${MANUAL}`]: MANUAL,
   'usr/share/doc/svc/docs': 'docs',
 };
 
@@ -33,6 +32,8 @@ export function buildDeb({ release, out, version }) {
     writeText(join(root, 'usr/lib/systemd/system/svc-api.service'), unitText());
     writeText(join(root, 'usr/share/doc/svc/copyright'), readFileSync(join(ROOT, 'installer/deb/copyright'), 'utf8'));
     writeText(join(root, 'usr/share/lintian/overrides/svc'), readFileSync(join(ROOT, 'installer/deb/lintian-overrides'), 'utf8'));
+    mkdirSync(join(root, 'usr', MANUAL, '..'), { recursive: true });
+    writeFileSync(join(root, 'usr', `${MANUAL}.gz`), gzipSync(readFileSync(join(release, MANUAL)), { level: 9 }));
     writeFileSync(join(root, 'usr/share/doc/svc/changelog.gz'), gzipSync(changelog(version), { level: 9 }));
     execFileSync('chmod', ['-R', 'u=rwX,go=rX', root]);
     writeControl(root, version);

@@ -31,17 +31,15 @@ export interface AccessFacts extends ListenFacts {
   readonly now: number;
 }
 
-type AccessSettings = Pick<Settings, 'SVC_LISTEN' | 'SVC_AUTH_ENABLED' | 'SVC_PUBLIC_URL' | 'SVC_CHAT_URL'>;
-
 const ANSWER_TIMEOUT_MS = 3000;
 /** Where Caddy of the installer keeps the root of its own authority. */
-export const ROOT_CERTIFICATE = '/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt';
+const ROOT_CERTIFICATE = '/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt';
 const CHAT_UNIT = '/etc/systemd/system/svc-chat.service';
 const CHAT_PORT = 3001;
 const JOURNAL = 'Read "journalctl -u svc-proxy"';
 
 /** What a running service says counts, because not every user may read its settings. */
-export async function readAccess(settings: AccessSettings): Promise<AccessFacts> {
+export async function readAccess(settings: Settings): Promise<AccessFacts> {
   const { host, port } = settings.SVC_LISTEN;
   const addresses = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
   const listening = describeListening(host, port, addresses);
@@ -53,12 +51,8 @@ export async function readAccess(settings: AccessSettings): Promise<AccessFacts>
   const publicUrl = typeof configured === 'string' ? configured.replace(/\/$/, '') : undefined;
   const authEnabled = typeof status?.['auth_enabled'] === 'boolean' ? status['auth_enabled'] : settings.SVC_AUTH_ENABLED;
   const chatUrl = publicUrl === undefined ? urls[0]?.replace(/:\d+$/, `:${CHAT_PORT}/`) : `${publicUrl}/chat/`;
-  const answers = await fetch(`http://${localAuthority({ host: authEnabled ? '127.0.0.1' : host, port: CHAT_PORT })}`, {
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-  }).then(
-    () => true,
-    () => false,
-  );
+  const page = `http://${localAuthority({ host: authEnabled ? '127.0.0.1' : host, port: CHAT_PORT })}`;
+  const answers = (await fetch(page, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) }).catch(() => undefined)) !== undefined;
   const certificate = publicUrl?.startsWith('https:') === true ? await readCertificate(new URL(publicUrl)) : undefined;
   const chat = existsSync(CHAT_UNIT) ? { url: chatUrl ?? '', answers } : undefined;
   return { ...listening, urls, authEnabled, publicUrl, certificate, chat, now: Date.now() };
@@ -95,12 +89,10 @@ async function readCertificate({ hostname: name, port }: URL): Promise<AccessFac
 /** Pure. */
 export function judgeAccess(facts: AccessFacts): readonly Check[] {
   const { chat } = facts;
-  const hint = 'A new page needs a minute; then read "journalctl -u svc-chat"';
-  const found =
-    chat === undefined
-      ? [ok('chat', 'No chat page')]
-      : [chat.answers ? ok('chat', chat.url) : warn('chat', `${chat.url} does not answer`, hint)];
-  return [judgeCallers(facts), ...judgeCertificate(facts), ...found];
+  const callers = [judgeCallers(facts), ...judgeCertificate(facts)];
+  if (chat === undefined) return [...callers, ok('chat', 'No chat page')];
+  if (chat.answers) return [...callers, ok('chat', chat.url)];
+  return [...callers, warn('chat', `${chat.url} does not answer`, 'A new page needs a minute; then read "journalctl -u svc-chat"')];
 }
 
 function judgeCallers({ authEnabled, isLocal, publicUrl, urls }: AccessFacts): Check {

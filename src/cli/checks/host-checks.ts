@@ -47,7 +47,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkToolboxes(settings),
       checkCatalogue(env),
       checkPodman(settings, env),
-      ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, { settings, env, isNeeded: kinds.has(provider.kind) })),
+      ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env, kinds.has(provider.kind))),
       checkHardware(settings, env),
       checkModelsDir(settings),
       checkDisk(settings),
@@ -150,15 +150,8 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : ok('podman', `${found}; slots run as processes`);
 }
 
-interface ProgramOptions {
-  readonly settings: Settings;
-  readonly env: Environment;
-  /** A slot that should run has this provider. */
-  readonly isNeeded: boolean;
-}
-
-/** Checks the program of a provider, which slots need to run as processes. */
-async function checkProgram({ kind, openProgram }: Provider, { settings, env, isNeeded }: ProgramOptions): Promise<Check> {
+/** Checks the program of a provider, which slots need to run as processes. `isNeeded`: by a slot that should run. */
+async function checkProgram({ kind, openProgram }: Provider, settings: Settings, env: Environment, isNeeded: boolean): Promise<Check> {
   const check = `program of ${kind}`;
   const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
   if (!found.ok && !isNeeded) return ok(check, 'Not found; no slot that should run needs it');
@@ -174,20 +167,12 @@ async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check>
   return exists ? warn('models', `"${dir}" is not writable`, hint) : ok('models', `"${dir}" does not exist; the service creates it`);
 }
 
-async function checkDisk({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {
-  let place = dir;
-  for (;;) {
-    const disk = await statfs(place).catch(() => undefined);
-    if (disk === undefined && place !== path.dirname(place)) {
-      place = path.dirname(place);
-      continue;
-    }
-    const freeBytes = (disk?.bavail ?? 0) * (disk?.bsize ?? 0);
-    const found = `${sizeText(freeBytes)} free for models in "${dir}"`;
-    return freeBytes < MIN_DISK_BYTES
-      ? warn('disk', found, 'Free space, or set SVC_MODELS_DIR to another disk; "svcctl model rm" removes models')
-      : ok('disk', found);
-  }
+async function checkDisk({ SVC_MODELS_DIR: dir, SVC_STATE_DIR: parent }: Settings): Promise<Check> {
+  const disk = await statfs(dir).catch(() => statfs(parent).catch(() => undefined));
+  if (disk === undefined) return ok('disk', `No disk for models: neither "${dir}" nor "${parent}" exists`);
+  const found = `${sizeText(disk.bavail * disk.bsize)} free for models in "${dir}"`;
+  if (disk.bavail * disk.bsize >= MIN_DISK_BYTES) return ok('disk', found);
+  return warn('disk', found, 'Free space: "svcctl model rm" removes models; or set SVC_MODELS_DIR to another disk');
 }
 
 async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
