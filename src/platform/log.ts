@@ -2,8 +2,7 @@
  * The service's own log: JSON lines for a journal or a collector, or short lines for a person at a terminal. Fields
  * never contain secrets.
  */
-import { fstatSync } from 'node:fs';
-import { pino } from 'pino';
+import { pino, type DestinationStream } from 'pino';
 
 type LogMethod = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
@@ -24,21 +23,11 @@ export type LogLevel = (typeof LEVELS)[number];
 /** How much is kept while standard output accepts nothing: its disk is full, or its terminal was closed. */
 const UNWRITTEN_BYTES = 1024 * 1024;
 
-/** Priorities of syslog, by pino's numbers of levels. */
-const priorityOf = (level: number): number => (level >= 50 ? 3 : level >= 40 ? 4 : level >= 30 ? 6 : 7);
-
-/** Whether a descriptor leads to systemd's journal, which takes the priority of a line from a prefix such as `<4>`. */
-export function leadsToJournal({ JOURNAL_STREAM: journal }: Readonly<Record<string, string | undefined>>, descriptor: number): boolean {
-  if (journal === undefined) return false;
-  const { dev, ino } = fstatSync(descriptor);
-  return journal === `${dev}:${ino}`;
-}
-
 /**
- * Writes one JSON object per line to standard output, with its priority for a journal. A log that cannot be written
- * ends nothing: the service works on, and later lines may get through.
+ * Writes one JSON object per line to standard output. A log that cannot be written ends nothing: the service works on,
+ * and later lines may get through. `wrap` may change lines.
  */
-export function createJsonLog(level: LogLevel, toJournal = false): Log {
+export function createJsonLog(level: LogLevel, wrap = (output: DestinationStream): DestinationStream => output): Log {
   const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES });
   output.on('error', () => undefined);
   const options = {
@@ -47,16 +36,7 @@ export function createJsonLog(level: LogLevel, toJournal = false): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  if (!toJournal) return pino(options, output);
-  const journal = {
-    [Symbol.for('pino.metadata')]: true,
-    // Set by pino before each line.
-    lastLevel: 0,
-    write(line: string) {
-      output.write(`<${priorityOf(this.lastLevel)}>${line}`);
-    },
-  };
-  return pino(options, journal);
+  return pino(options, wrap(output));
 }
 
 /**

@@ -48,7 +48,7 @@ const STEPS: readonly Step[] = [
   { block: 'package', then: answersAt(SERVICE) },
   {
     block: 'package-extras',
-    given: `podman tag ${'localhost/stand-in-chat:v1'} $(sed -n 's/^DEFAULT_CHAT_IMAGE=//p' /opt/svc/current/installer/lib/chat.sh)`,
+    given: `podman tag localhost/stand-in-chat:v1 $(sed -n 's/^DEFAULT_CHAT_IMAGE=//p' /opt/svc/current/installer/lib/chat.sh)`,
     typed: CREDENTIALS,
     then: answersAt(BEHIND_PROXY),
   },

@@ -4,11 +4,13 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, rmSync } fro
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { createPlainLog, leadsToJournal } from '../../src/platform/log.ts';
+import { leadsToJournal } from '../../src/cli/verbs/serve.ts';
+import { createPlainLog } from '../../src/platform/log.ts';
 
 const PROGRAM = `
-  import { createJsonLog, leadsToJournal } from ${JSON.stringify(path.resolve('src/platform/log.ts'))};
-  const log = createJsonLog('debug', leadsToJournal(process.env, 1));
+  import { createJsonLog } from ${JSON.stringify(path.resolve('src/platform/log.ts'))};
+  import { leadsToJournal, withPriority } from ${JSON.stringify(path.resolve('src/cli/verbs/serve.ts'))};
+  const log = createJsonLog('debug', leadsToJournal(process.env, 1) ? withPriority : undefined);
   for (const level of ['debug', 'info', 'warn', 'error']) log[level]({ slot: 'primary' }, level);`;
 
 /** The lines of a program whose standard output is a file that is a journal, or is not. */

@@ -181,9 +181,9 @@ async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
   if (error === undefined) return ok('address', `No service answers; ${address} is free`);
   if (codeOf(error) === 'EADDRINUSE') {
     const status = await readJson(`http://${localAuthority(listen)}/api/status`);
-    const { version, runtime } = status ?? {};
+    const version = status?.['version'];
     if (typeof version === 'string')
-      return ok('address', `svc ${version.slice(0, 40)} answers at ${address}, runtime ${JSON.stringify(runtime)}`);
+      return ok('address', `svc ${version.slice(0, 40)} answers at ${address}, runtime ${JSON.stringify(status?.['runtime'])}`);
     return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }
   return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');

@@ -1,15 +1,16 @@
 /** `svcctl serve`: runs the service until a signal. `--checkout` first writes example slots and demo models. */
 import { execFile } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, fstatSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { DestinationStream } from 'pino';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { createService, type Service } from '../../main.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { createJsonLog, createPlainLog, leadsToJournal } from '../../platform/log.ts';
+import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
@@ -17,7 +18,7 @@ import { CHECKOUT, readVersion, TOOLBOX_MANIFEST, withCheckoutSettings } from '.
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import type { Cli } from '../verb.ts';
 
-/** A first pass that takes longer, such as that of a host whose podman does not answer, does not delay the start of other units. */
+/** A longer first pass, as on a host whose podman does not answer, does not delay the start of other units. */
 const READY_WITHIN_MS = 30_000;
 const READY_POLL_MS = 50;
 const DASHBOARD = path.join(CHECKOUT, 'dashboard/dist');
@@ -33,7 +34,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   const isForPeople = checkout || process.stdout.isTTY;
   const log = isForPeople
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`), !checkout)
-    : createJsonLog(settings.SVC_LOG_LEVEL, leadsToJournal(process.env, 1));
+    : createJsonLog(settings.SVC_LOG_LEVEL, leadsToJournal(process.env, 1) ? withPriority : undefined);
   nameProcess();
   const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
@@ -72,6 +73,29 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
 function refuse(message: string): ExitCode {
   process.stderr.write(`${leadsToJournal(process.env, 2) ? '<3>' : ''}svcctl: ${message}\n`);
   return EXIT.failed;
+}
+
+/** Whether a descriptor leads to systemd's journal, which takes the priority of a line from a prefix such as `<4>`. */
+export function leadsToJournal({ JOURNAL_STREAM: journal }: Readonly<Record<string, string | undefined>>, descriptor: number): boolean {
+  if (journal === undefined) return false;
+  const { dev, ino } = fstatSync(descriptor);
+  return journal === `${dev}:${ino}`;
+}
+
+/** Priorities of syslog, by the numbers of pino's levels. */
+const PRIORITIES: Readonly<Record<number, number>> = { 50: 3, 40: 4, 30: 6 };
+const DEBUG_PRIORITY = 7;
+
+export function withPriority(output: DestinationStream): DestinationStream {
+  const journal = {
+    [Symbol.for('pino.metadata')]: true,
+    // Set by pino before each line.
+    lastLevel: 0,
+    write(line: string) {
+      output.write(`<${PRIORITIES[journal.lastLevel] ?? DEBUG_PRIORITY}>${line}`);
+    },
+  };
+  return journal;
 }
 
 /** For `ps` and `top`, which would say "node". The command line, by which processes are found, stays as it is. */
