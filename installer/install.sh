@@ -22,6 +22,7 @@ Installs svc, or upgrades it if it is installed. Running it again changes nothin
   --auth=basic     turn authentication on: HTTPS and a password for people, tokens for programs
   --auth=off       turn it off again
   --runtime=podman run slots in containers of a podman of the user svc; "process" returns to processes
+  --internal-ca    with --auth=basic: the certificate comes from an authority of this machine. Names ending in ".local", names without a dot, and addresses always do
   --chat=on|off    install or remove the chat page (Open WebUI in a container of podman). The first installation has one
   --chat-image IMAGE  use this image for the chat page, also with later upgrades
   --dry-run        say what would be done, and change nothing
@@ -32,7 +33,7 @@ Installs svc, or upgrades it if it is installed. Running it again changes nothin
   --help           print this text
 
 With --auth=basic, these are read from the environment: SVC_ADMIN_USER and SVC_ADMIN_PASSWORD (asked for in a terminal), SVC_HOSTNAME (default: the name of this machine
-with ".local") and SVC_TLS_EMAIL (for a public name). "sudo --preserve-env=SVC_ADMIN_USER,SVC_ADMIN_PASSWORD bash install.sh" passes them on.
+with ".local"), SVC_TLS_EMAIL (for a public name) and SVC_ACME_CA (address of another ACME authority). "sudo --preserve-env=SVC_ADMIN_USER,SVC_ADMIN_PASSWORD bash install.sh" passes them on.
 TEXT
 }
 
@@ -48,7 +49,7 @@ wrong_usage() {
 }
 
 parse_options() {
-  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' RUNTIME='' CHAT='' CHAT_IMAGE='' PURGE=0
+  ACTION=install ARCHIVE='' URL='' SHA256='' AUTH='' RUNTIME='' CHAT='' CHAT_IMAGE='' PURGE=0 INTERNAL_CA=0
   DRY_RUN=0
   while [ $# -gt 0 ]; do
     case $1 in
@@ -62,6 +63,7 @@ parse_options() {
     --rollback) ACTION=rollback ;;
     --uninstall) ACTION=uninstall ;;
     --purge) PURGE=1 ;;
+    --internal-ca) INTERNAL_CA=1 ;;
     --version) ACTION=version ;;
     --help | -h) ACTION=help ;;
     *) wrong_usage "Remove \"$1\": there is no such option" ;;
@@ -69,6 +71,7 @@ parse_options() {
     shift
   done
   [ "$PURGE" = 0 ] || [ "$ACTION" = uninstall ] || wrong_usage 'Use --purge only with --uninstall'
+  [ "$INTERNAL_CA" = 0 ] || [ "$AUTH" = basic ] || wrong_usage 'Use --internal-ca only with --auth=basic'
   [[ $AUTH =~ ^(basic|off|)$ ]] || wrong_usage "Use --auth=basic or --auth=off, not \"$AUTH\""
   [[ $RUNTIME =~ ^(podman|process|)$ ]] || wrong_usage "Use --runtime=podman or --runtime=process, not \"$RUNTIME\""
   [[ $CHAT =~ ^(on|off|)$ ]] || wrong_usage "Use --chat=on or --chat=off, not \"$CHAT\""
@@ -183,7 +186,8 @@ find_release() {
     return
   fi
   if [ -z "$ARCHIVE$URL" ]; then
-    mapfile -t archives < <(find "$here" "$here/../dist" -maxdepth 1 -name "svc-*-linux-$arch.tar.gz" 2>/dev/null)
+    # The same directory twice if the script is in "dist".
+    mapfile -t archives < <(find "$here" "$here/../dist" -maxdepth 1 -name "svc-*-linux-$arch.tar.gz" -exec readlink -f {} + 2>/dev/null | sort --unique)
     case ${#archives[@]} in
     0) fail "Put the release archive \"svc-VERSION-linux-$arch.tar.gz\" beside this script, or name it with --archive or --url; \"npm run release\" builds it in a checkout" ;;
     1) ARCHIVE=${archives[0]} ;;
@@ -272,7 +276,6 @@ main() {
     note_distribution
     check_user
     check_foreign_files
-    check_space
     find_release
     load_parts "$RELEASE/installer/lib"
     install_release
@@ -280,6 +283,7 @@ main() {
   rollback)
     [ -e "$PREFIX/current" ] || fail 'Install svc first: there is nothing to return from'
     load_parts "$PREFIX/current/installer/lib"
+    remove_remains
     roll_back
     ;;
   uninstall)
@@ -292,6 +296,7 @@ main() {
       find_release
       load_parts "$RELEASE/installer/lib"
     fi
+    remove_remains
     uninstall
     ;;
   esac

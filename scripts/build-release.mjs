@@ -2,7 +2,7 @@
  * Builds the release archive for this platform: `npm run release [-- --out DIRECTORY] [--version VERSION]`. It contains everything that the service needs on a host: the
  * sources, which Node runs as they are, the locked packages, Node, the engines, the documentation, and the installer.
  *
- * `dist/` then holds the archive, its checksum, the installer, and, where dpkg-deb is installed, a package for Debian with the same contents. The same sources and packages yield the same archive, byte for byte: entries are sorted, have no times and
+ * `dist/` then holds the archive, its checksum, the installer, and, where dpkg-deb is installed, a package for Debian with the same contents. The same sources and packages yield the same archive, byte for byte: entries are sorted, have the time of the last commit and
  * belong to root. Nothing is downloaded if `node_modules` and the engines in `.svc` are complete.
  */
 import { execFileSync } from 'node:child_process';
@@ -15,7 +15,7 @@ import { EMBEDDED_ENGINE } from '../src/providers/gguf/gguf-server.ts';
 import { ensureEngine } from '../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../src/providers/speech/speech-server.ts';
 import { buildDashboard } from './stage/build-dashboard.mjs';
-import { buildDeb } from './stage/build-deb.mjs';
+import { buildDeb, sourceTime } from './stage/build-deb.mjs';
 import { NODE_PACKAGE, ROOT, stageNode, stagePackages } from './stage/stage-packages.mjs';
 import { stageService } from './stage/stage-service.mjs';
 
@@ -109,7 +109,18 @@ const sha256 = (path) => createHash('sha256').update(readFileSync(path)).digest(
 function pack(work, name, archive) {
   const tar = join(work, 'release.tar');
   const owner = ['--owner=0', '--group=0', '--numeric-owner'];
-  execFileSync('tar', ['--create', '--file', tar, '--format=gnu', '--sort=name', '--mtime=@0', ...owner, '--directory', work, name]);
+  execFileSync('tar', [
+    '--create',
+    '--file',
+    tar,
+    '--format=gnu',
+    '--sort=name',
+    `--mtime=@${sourceTime()}`,
+    ...owner,
+    '--directory',
+    work,
+    name,
+  ]);
   execFileSync('gzip', ['--no-name', '--force', tar]);
   cpSync(`${tar}.gz`, archive);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the suites that need machines with systemd (test/machines): builds the release archive, and installs it. Passes its arguments to jest.
+# Runs the suites that need machines with systemd (test/machines): builds the release archive, and installs it. Passes its arguments to jest:
+# `npm run test:machines -- bookworm -t 'HTTPS on'` runs one part of the suite on one machine.
 #   SVC_TEST_SYSTEMD          a tool that makes machines; test/support/require/require-machine.ts says which verbs it has
 #   SVC_TEST_RELEASE          a directory with an archive that was built before (default: a new one)
 #   SVC_TEST_REQUIRE=systemd  fail without it, instead of skipping the suites

@@ -10,18 +10,29 @@ PROXY_HTTP_PORT=80 PROXY_HTTPS_PORT=443 PROXY_CHAT_PORT=3443 PROXY_CHAT_UPSTREAM
 # Everything that is needed is asked for and checked here, before anything changes.
 check_auth() {
   ADMIN_USER=${SVC_ADMIN_USER:-}
-  PROXY_HOSTNAME=${SVC_HOSTNAME:-$(value_of 's|^https://\([^ :]*\) {$|\1|p')}
-  PROXY_HOSTNAME=${PROXY_HOSTNAME:-$(own_name)}
-  [[ $PROXY_HOSTNAME =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$ ]] || fail "Set SVC_HOSTNAME to a name such as \"gpu.local\" or \"llm.example.com\", not \"$PROXY_HOSTNAME\""
+  local former
+  former=$(proxy_name)
+  PROXY_HOSTNAME=${SVC_HOSTNAME:-${former:-$(own_name)}}
+  [[ $PROXY_HOSTNAME != *:*:* ]] || PROXY_HOSTNAME="[${PROXY_HOSTNAME//[\[\]]/}]"
+  is_address || [[ $PROXY_HOSTNAME =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$ ]] ||
+    fail "Set SVC_HOSTNAME to a name such as \"gpu.local\" or \"llm.example.com\", or to an address, not \"$PROXY_HOSTNAME\""
+  # A name keeps the kind of authority that it has, unless an address for the public one is given.
+  ! needs_internal_ca || INTERNAL_CA=1
+  [ "$PROXY_HOSTNAME" != "$former" ] || [ -n "${SVC_TLS_EMAIL:-}" ] || ! grep -q $'^\ttls internal$' "$CADDYFILE" || INTERNAL_CA=1
   local email=${SVC_TLS_EMAIL:-$(value_of 's|^\temail \(.*\)$|\1|p')}
   [ -z "$email" ] || [[ $email =~ ^[^[:space:]\"{}@]+@[^[:space:]\"{}@]+\.[^[:space:]\"{}@]+$ ]] || fail "Set SVC_TLS_EMAIL to an address such as \"you@example.com\", not \"$email\""
-  [[ $PROXY_HOSTNAME == *.local ]] || [ -n "$email" ] || fail "Set SVC_TLS_EMAIL to your address: the certificate authority of \"$PROXY_HOSTNAME\" asks for it"
+  [ "$INTERNAL_CA" = 1 ] || [ -n "$email" ] || fail "Set SVC_TLS_EMAIL to your address, which the certificate authority of \"$PROXY_HOSTNAME\" asks for, or use --internal-ca"
   PROXY_EMAIL=${email:+email $email}
+  PROXY_ACME_CA=${SVC_ACME_CA:-$(value_of 's|^\tacme_ca \(.*\)$|\1|p')}
+  [[ $PROXY_ACME_CA =~ ^(https://[^[:space:]\"{}]+)?$ ]] || fail "Set SVC_ACME_CA to an address such as \"https://ca.example/acme/acme/directory\", not \"$PROXY_ACME_CA\""
+  PROXY_ACME_CA=${PROXY_ACME_CA:+acme_ca $PROXY_ACME_CA}
   check_proxy_program
   check_proxy_ports
   read_credentials
 }
 
+# The name of the present proxy.
+proxy_name() { value_of 's/^https:\/\/\(\[[^]]*\]\|[^ :]*\) {$/\1/p'; }
 own_name() { uname -n | cut -d . -f 1 | tr '[:upper:]' '[:lower:]' | sed 's/$/.local/'; }
 
 # value_of EXPRESSION: what sed finds in the present configuration of the proxy
@@ -55,28 +66,40 @@ check_proxy_ports() {
 }
 
 read_credentials() {
+  local terminal=0 present
+  present=$(present_user)
   KEEP_HASH=0
-  if [ -z "$ADMIN_USER$ADMIN_PASSWORD" ] && [ -n "$(present_hash)" ]; then
-    ADMIN_USER=$(present_user)
-    KEEP_HASH=1
-    return
-  fi
-  if [ -z "$ADMIN_USER" ] || [ -z "$ADMIN_PASSWORD" ]; then
-    { : >/dev/tty; } 2>/dev/null || fail 'Set SVC_ADMIN_USER and SVC_ADMIN_PASSWORD, or run the installer in a terminal, where it asks for them'
-    [ -n "$ADMIN_USER" ] || read -r -p 'Name of the administrator: ' ADMIN_USER </dev/tty
-    [ -n "$ADMIN_PASSWORD" ] || ask_password
+  ! { : >/dev/tty; } 2>/dev/null || terminal=1
+  if [ -z "$ADMIN_USER" ]; then
+    # With a password alone, it is for the present user.
+    ADMIN_USER=$present
+    [ -n "$present" ] || [ "$terminal" = 1 ] || fail_without_terminal
+    [ "$terminal" = 0 ] || [ -n "$ADMIN_PASSWORD" ] || read -r -p "Name of the administrator${present:+ [$present]}: " ADMIN_USER </dev/tty
+    ADMIN_USER=${ADMIN_USER:-$present}
+    [ -n "$ADMIN_PASSWORD" ] || [ "$terminal" = 1 ] || KEEP_HASH=1
   fi
   [[ $ADMIN_USER =~ ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$ ]] || fail 'Set SVC_ADMIN_USER to a name of letters, digits, ".", "_" and "-", at most 64 characters'
+  [ "$KEEP_HASH" = 0 ] || return 0
+  if [ -z "$ADMIN_PASSWORD" ]; then
+    [ "$terminal" = 1 ] || fail_without_terminal
+    ask_password
+    [ "$KEEP_HASH" = 0 ] || return 0
+  fi
   # bcrypt ignores what comes after 72 bytes.
   ((${#ADMIN_PASSWORD} >= 8 && ${#ADMIN_PASSWORD} <= 72)) || fail 'Choose a password of 8 to 72 bytes'
   [[ $ADMIN_PASSWORD != *$'\n'* && $ADMIN_PASSWORD != *$'\r'* ]] || fail 'Choose a password of one line'
 }
 
+fail_without_terminal() { fail 'Set SVC_ADMIN_USER and SVC_ADMIN_PASSWORD, or run the installer in a terminal, where it asks for them'; }
+
+# An empty one keeps that of the present user. Spaces at the ends belong to it.
 ask_password() {
-  local again
-  read -r -s -p "Password of $ADMIN_USER: " ADMIN_PASSWORD </dev/tty
+  local again what="Password of $ADMIN_USER: "
+  [ "$ADMIN_USER" != "$(present_user)" ] || what="New password of $ADMIN_USER (empty: keep the present one): "
+  IFS= read -r -s -p "$what" ADMIN_PASSWORD </dev/tty
   printf '\n' >/dev/tty
-  read -r -s -p 'The same again: ' again </dev/tty
+  [[ -n $ADMIN_PASSWORD || $what != New* ]] || { KEEP_HASH=1 && return; }
+  IFS= read -r -s -p 'The same again: ' again </dev/tty
   printf '\n' >/dev/tty
   [ "$ADMIN_PASSWORD" = "$again" ] || fail 'Start again: the two passwords differ'
 }
@@ -154,7 +177,8 @@ password_is_accepted() {
   printf '%s:%s' "$ADMIN_USER" "$ADMIN_PASSWORD" | "$RELEASE/node_modules/.bin/node" --eval '
     const [name, port] = process.argv.slice(1);
     const authorization = "Basic " + require("node:fs").readFileSync(0).toString("base64");
-    const options = { host: "127.0.0.1", port, servername: name, path: "/api/status", headers: { host: name, authorization }, rejectUnauthorized: false };
+    const servername = /^[0-9.]+$|^\[/.test(name) ? "" : name;
+    const options = { host: "127.0.0.1", port, servername, path: "/api/status", headers: { host: name, authorization }, rejectUnauthorized: false };
     require("node:https").get(options, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on("error", () => process.exit(1));
   ' "$PROXY_HOSTNAME" "$PROXY_HTTPS_PORT"
 }
@@ -166,19 +190,23 @@ ensure_proxy_file() {
 }
 
 start_proxy() {
-  caddy validate --config "$CADDYFILE" --adapter caddyfile >/dev/null 2>&1 || fail "Run \"caddy validate --config $CADDYFILE --adapter caddyfile\" to see why: Caddy does not accept its configuration"
+  # As the user of the proxy: this makes the authority, which would be in the home of root otherwise.
+  (cd / && setpriv --reuid caddy --regid caddy --init-groups env -i PATH="$PATH" HOME=/var/lib/caddy caddy validate --config "$CADDYFILE" --adapter caddyfile >/dev/null 2>&1) ||
+    fail "Run \"sudo -u caddy caddy validate --config $CADDYFILE --adapter caddyfile\" to see why: Caddy does not accept its configuration"
   systemctl restart svc-proxy.service || { journalctl --unit svc-proxy.service --lines 10 --no-pager --output cat >&2 && fail 'Read the messages above: the proxy does not start'; }
-  [[ $PROXY_HOSTNAME != *.local ]] || wait_for_certificate
+  wait_for_certificate || [ "$INTERNAL_CA" = 0 ] || fail 'Look into "journalctl -u svc-proxy": the proxy has no certificate, or does not reach the service'
 }
+# A public authority may need longer: the report says how far it is.
 wait_for_certificate() {
   "$RELEASE/node_modules/.bin/node" --eval '
     const [name, port] = process.argv.slice(1);
     const end = Date.now() + 60_000;
-    const options = { host: "127.0.0.1", port, servername: name, path: "/api/status", headers: { host: name }, rejectUnauthorized: false };
+    const servername = /^[0-9.]+$|^\[/.test(name) ? "" : name;
+    const options = { host: "127.0.0.1", port, servername, path: "/api/status", headers: { host: name }, rejectUnauthorized: false };
     const ask = () => require("node:https").get(options, ({ statusCode }) => (statusCode === 200 ? process.exit(0) : again())).on("error", again);
     const again = () => (Date.now() > end ? process.exit(1) : setTimeout(ask, 100));
     ask();
-  ' "$PROXY_HOSTNAME" "$PROXY_HTTPS_PORT" || fail 'Look into "journalctl -u svc-proxy": the proxy has no certificate, or does not reach the service'
+  ' "$PROXY_HOSTNAME" "$PROXY_HTTPS_PORT"
 }
 
 turn_auth_off() {
@@ -196,28 +224,21 @@ turn_auth_off() {
 }
 
 restart_service() {
-  change 'restart svc-api.service' systemctl restart svc-api.service
+  change 'restart svc-api.service' restart_unit
   [ "$DRY_RUN" = 1 ] || wait_until_ready || fail 'Look into "journalctl -u svc-api": the service does not start with these settings'
 }
 
 report_proxy() {
   local name
-  name=$(value_of 's|^https://\([^ :]*\) {$|\1|p')
-  say "  Browser  https://$name/       (name and password of the administrator)"
-  say "  Chat     https://$name/chat/  (the same login)"
-  say "  API      https://$name/v1     (with a token)"
-  say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env, /etc/svc/Caddyfile     Log  journalctl -u svc-api -u svc-proxy'
+  name=$(proxy_name)
+  ! grep -q '__Host-svc-chat=[0-9a-f]' "$CADDYFILE" || say $'\nRun the installer with --auth=basic: until then, sessions of the chat page outlive the password, as in 0.2'
+  grep -q $'^\ttls internal$' "$CADDYFILE" || return 0
   say ''
-  ! grep -q '__Host-svc-chat=[0-9a-f]' "$CADDYFILE" || say $'Run the installer with --auth=basic: until then, sessions of the chat page outlive the password, as in 0.2\n'
-  if [[ $name == *.local ]]; then
-    say "The certificate is from an authority of this machine. Clients trust it once they have its root, $ROOT_CERTIFICATE:"
-    say '  Debian, Ubuntu: copy it to /usr/local/share/ca-certificates/svc.crt and run update-ca-certificates; Fedora: to /etc/pki/ca-trust/source/anchors, update-ca-trust;'
-    say '  Firefox: Settings, Certificates, Import; Python and Node: SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name it'
-    if [ ! -d /etc/avahi/services ] || [ "$name" != "$(own_name)" ]; then
-      say "Nothing announces \"$name\" on the network: add it to /etc/hosts of each client, or install avahi-daemon on a machine of this name"
-    fi
-    say ''
+  say "Clients trust the certificate once they have the root of its authority, $ROOT_CERTIFICATE:"
+  say '  Debian, Ubuntu: copy it to /usr/local/share/ca-certificates/svc.crt and run update-ca-certificates; Fedora: to /etc/pki/ca-trust/source/anchors, update-ca-trust;'
+  say '  Firefox: Settings, Certificates, Import; Python and Node: SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name it'
+  [[ $name == *.local ]] || return 0
+  if [ ! -d /etc/avahi/services ] || [ "$name" != "$(own_name)" ]; then
+    say "Nothing announces \"$name\" on the network: add it to /etc/hosts of each client, or install avahi-daemon on a machine of this name"
   fi
-  say 'Next: create a token for a program'
-  say '  sudo -u svc svcctl token create --label laptop'
 }

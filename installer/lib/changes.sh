@@ -51,6 +51,17 @@ replace_file() {
   mv -T "$new" "$1"
 }
 
+# Files that an installer left when it was killed. The lock is held, so no other one uses them.
+remove_remains() {
+  local path
+  for path in "$PREFIX"/.new.* "$PREFIX"/*.new.[0-9]* /usr/local/bin/svcctl.new.[0-9]* /etc/svc/.svc.?????? /etc/systemd/system/.svc.?????? /etc/avahi/services/.svc.?????? \
+    /run/systemd/system/svc-api.service.d/uninstall.conf; do
+    [[ $path == "$PREFIX/.new.$$" ]] || remove "$path"
+  done
+  [[ ! -d /run/systemd/system/svc-api.service.d ]] || { rmdir /run/systemd/system/svc-api.service.d && systemctl daemon-reload; } 2>/dev/null || true
+  [ ! -L /run/systemd/system/caddy.service ] || change 'unmask caddy.service' systemctl --quiet unmask --runtime caddy.service
+}
+
 # remove PATH...: those that exist
 remove() {
   local path

@@ -13,8 +13,11 @@ install_release() {
   decide_runtime
   decide_chat "$before"
   if [ -z "$before" ]; then say "Installing svc $VERSION"; elif [ "$before" = "$VERSION" ]; then say "Checking svc $VERSION"; else say "Upgrading svc from $before to $VERSION"; fi
+  # Only a new release needs room. An archive has been unpacked already.
+  [[ $RELEASE == "$PREFIX"/.new.* ]] || cmp -s "$RELEASE/SHA256SUMS" "$here/SHA256SUMS" || check_space
   # What follows does not depend on anything that could be missing.
   RESTART=0
+  remove_remains
   ensure_user
   ensure_directories
   if ! cmp -s "$RELEASE/SHA256SUMS" "$here/SHA256SUMS"; then

@@ -12,6 +12,7 @@ uninstall() {
     change 'stop svc-chat.service' systemctl --quiet disable --now svc-chat.service
   fi
   end_podman
+  CHAT_UNIT_IMAGE=$(sed -n 's/^.* no-new-privileges \([^ ]*\)$/\1/p' /etc/systemd/system/svc-chat.service 2>/dev/null || true)
   [ "$PURGE" = 0 ] || purge_chat_image
   remove /etc/systemd/system/svc-chat.service /etc/systemd/system/svc-api.service /etc/systemd/system/svc-proxy.service /etc/avahi/services/svc.service
   [ "$CHANGES" = 0 ] || change 'let systemd forget the unit' systemctl daemon-reload
@@ -24,9 +25,23 @@ uninstall() {
     say 'Nothing was changed (--dry-run)'
   elif [ "$PURGE" = 1 ]; then
     say 'svc is removed, with its configuration, models and state'
+    list_left
   else
-    say 'svc is removed. Its configuration is still in /etc/svc, and its models and state in /var/lib/svc; --uninstall --purge removes them as well'
+    say 'svc is removed'
+    list_left
   fi
+}
+
+# What is still on the machine, and how to remove it.
+list_left() {
+  local path left=''
+  for path in '/etc/svc=configuration' '/var/lib/svc=models and state' '/var/lib/svc-chat=data of the chat page'; do
+    [ ! -e "${path%%=*}" ] || left+="  ${path%%=*}  ${path#*=}"$'\n'
+  done
+  ! getent passwd svc >/dev/null || left+=$'  the user svc\n'
+  [ -z "$left" ] || printf 'Still here, until install.sh --uninstall --purge:\n%s' "$left"
+  [ ! -e /var/lib/caddy ] || say 'The package caddy and its certificates in /var/lib/caddy stay'
+  [ -z "${CHAT_UNIT_IMAGE:-}" ] || ! podman image exists "$CHAT_UNIT_IMAGE" 2>/dev/null || say "The image of the chat page stays: podman rmi $CHAT_UNIT_IMAGE"
 }
 
 # The unit leaves models running when the service stops; here, they end with it.
@@ -52,14 +67,14 @@ remove_links() {
 
 # Of several gigabytes.
 purge_chat_image() {
-  local image
-  image=$(sed -n 's/^.* no-new-privileges \([^ ]*\)$/\1/p' /etc/systemd/system/svc-chat.service 2>/dev/null || true)
-  if [ -n "$image" ] && podman image exists "$image" 2>/dev/null; then change "remove the image $image" remove_image "$image"; fi
+  if [ -n "$CHAT_UNIT_IMAGE" ] && podman image exists "$CHAT_UNIT_IMAGE" 2>/dev/null; then change "remove the image $CHAT_UNIT_IMAGE" remove_image "$CHAT_UNIT_IMAGE"; fi
 }
 # One that other containers use stays.
 remove_image() { podman rmi "$1" >/dev/null 2>&1 || true; }
 
 purge() {
-  remove /etc/svc /var/lib/svc /var/lib/svc-chat
+  remove /etc/svc /var/lib/svc /var/lib/svc-chat || true
+  ! ls -d /etc/svc /var/lib/svc /var/lib/svc-chat >/dev/null 2>&1 || [ "$DRY_RUN" = 1 ] ||
+    fail 'Unmount the file systems in these directories, and run the installer again: what is on other file systems stays'
   ! getent passwd svc >/dev/null || change 'remove the user svc' userdel svc
 }

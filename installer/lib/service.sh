@@ -143,7 +143,7 @@ ensure_unit() {
 # start_service BEFORE PREVIOUS: returns to the release BEFORE, if there is one, when the new one does not start
 start_service() {
   if [ "$RESTART" = 0 ] && systemctl --quiet is-active svc-api.service; then return; fi
-  change 'start svc-api.service' systemctl restart svc-api.service
+  change 'start svc-api.service' restart_unit
   [ "$DRY_RUN" = 0 ] || return 0
   wait_until_ready && return
   journalctl --unit svc-api.service --lines 15 --no-pager --output cat >&2 || true
@@ -152,11 +152,16 @@ start_service() {
     rm -f "$PREFIX/previous"
     [ -z "$2" ] || replace_link "$PREFIX/previous" "$2"
     rm -rf "${PREFIX:?}/$VERSION"
-    systemctl restart svc-api.service
+    RELEASE=$PREFIX/$1
+    ensure_unit
+    restart_unit
     fail "Read the messages above: svc $VERSION does not start here, so $1 runs again"
   fi
   fail 'Read the messages above, and run the installer again when the cause is removed: the service does not start'
 }
+
+# Its unit says when it is ready. What does not start is found by wait_until_ready.
+restart_unit() { timeout "$SECONDS_TO_START" systemctl restart svc-api.service || true; }
 
 wait_until_ready() {
   listen_address
@@ -188,25 +193,9 @@ report() {
   else
     say "svc $VERSION is running"
   fi
-  listen_address
   say ''
-  if [ "$(setting SVC_AUTH_ENABLED)" = 1 ] && systemctl --quiet is-active svc-proxy.service; then report_proxy; else report_service; fi
-}
-
-report_service() {
-  local where
-  where=$(local_host)
-  case $LISTEN_HOST in 0.0.0.0 | ::) where=$(uname -n) ;; esac
-  say "  API      http://$where:$LISTEN_PORT/v1"
-  say "  Browser  http://$where:$LISTEN_PORT/"
-  ! systemctl --quiet is-active svc-chat.service || say "  Chat     http://$where:3001/  (ready after a minute when it is new)"
-  say '  Slots    /etc/svc/slots     Settings  /etc/svc/api.env     Log  journalctl -u svc-api'
-  say ''
-  if [ "$(setting SVC_AUTH_ENABLED)" != 1 ] && [[ ! $LISTEN_HOST =~ ^(127\.|::1$|localhost$) ]]; then
-    say 'Everyone who reaches these addresses can use them and change slots, because authentication is off. To close them:'
-    say '  to other machines: SVC_LISTEN=127.0.0.1:8080 in /etc/svc/api.env, then systemctl restart svc-api; to strangers: install.sh --auth=basic'
-    say ''
-  fi
-  say 'Next: svcctl get slots. Then ask the first question, which downloads the model of the slot "primary":'
-  say "  curl http://$(local_host):$LISTEN_PORT/v1/chat/completions -H 'content-type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'"
+  # A release before 0.3, after a rollback, has no report.
+  grep -q "'report'" "$RELEASE/src/cli/install.ts" || return 0
+  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" report "$SETTINGS"
+  if [ "$(setting SVC_AUTH_ENABLED)" = 1 ] && systemctl --quiet is-active svc-proxy.service; then report_proxy; fi
 }

@@ -1,8 +1,8 @@
 /**
  * Run by the installer. `node src/cli/install.ts listen [FILE]` prints the address on which a service with this
- * environment file, or with none, would listen, such as `0.0.0.0:8080`. `node src/cli/install.ts first-slots` writes
- * the files of the built-in slots into an empty configuration directory and prints the names of the enabled ones.
- * `node src/cli/install.ts toolboxes` prints provider and backend of the image of each enabled slot.
+ * environment file, or with none, would listen, such as `0.0.0.0:8080`; `report [FILE]` prints how a running service
+ * is reached. `first-slots` writes the files of the built-in slots into an empty configuration directory and prints the
+ * names of the enabled ones; `toolboxes` prints provider and backend of the image of each enabled slot.
  * Invalid settings are printed, and the exit code is 1.
  */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -17,18 +17,22 @@ import { PROVIDERS } from '../providers/registry.ts';
 import { withBackends } from '../reconciler/decide/facts/choose-backend.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../schema/settings/settings.ts';
+import { judgeAccess, readAccess, reportText } from './checks/access-checks.ts';
 import { authority } from './connect/service-options.ts';
 import { firstSlots } from './decide/first-slots.ts';
 import { readCatalogue } from './installation.ts';
 
 const [, , action, file = ''] = process.argv;
 const listenEnv = async () => (file === '' ? {} : parseEnv(await readRegularFile(file)));
-const parsed = parseSettings(action === 'listen' ? await listenEnv() : process.env);
+const parsed = parseSettings(action === 'listen' || action === 'report' ? await listenEnv() : process.env);
 if (!parsed.ok) {
   for (const problem of parsed.problems) console.error(problem);
   process.exitCode = 1;
 } else if (action === 'listen') console.log(authority(parsed.settings.SVC_LISTEN));
-else for (const line of await (action === 'toolboxes' ? neededToolboxes : writeFirstSlots)(parsed.settings)) console.log(line);
+else if (action === 'report') {
+  const facts = await readAccess(parsed.settings);
+  process.stdout.write(reportText(facts, judgeAccess(facts)));
+} else for (const line of await (action === 'toolboxes' ? neededToolboxes : writeFirstSlots)(parsed.settings)) console.log(line);
 
 /** One image serves several slots, so each pair is listed once. */
 async function neededToolboxes({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir }: Settings): Promise<readonly string[]> {

@@ -1,8 +1,8 @@
 /**
- * The service's own log: JSON lines for a journal, or short lines for a person who ran `npm start`. Fields never
- * contain secrets.
+ * The service's own log: JSON lines for a journal or a collector, or short lines for a person at a terminal. Fields
+ * never contain secrets.
  */
-import { pino } from 'pino';
+import { pino, type DestinationStream } from 'pino';
 
 type LogMethod = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
@@ -25,9 +25,9 @@ const UNWRITTEN_BYTES = 1024 * 1024;
 
 /**
  * Writes one JSON object per line to standard output. A log that cannot be written ends nothing: the service works on,
- * and later lines may get through.
+ * and later lines may get through. `wrap` may change lines.
  */
-export function createJsonLog(level: LogLevel): Log {
+export function createJsonLog(level: LogLevel, wrap = (output: DestinationStream): DestinationStream => output): Log {
   const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES });
   output.on('error', () => undefined);
   const options = {
@@ -36,21 +36,22 @@ export function createJsonLog(level: LogLevel): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  return pino(options, output);
+  return pino(options, wrap(output));
 }
 
 /**
- * Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time and the
- * other fields.
+ * Writes lines such as `primary   starting → warming`: the slot's name in its own column, without the time, and
+ * without the other fields unless `withFields`.
  */
-export function createPlainLog(minimum: LogLevel, write: (line: string) => void): Log {
+export function createPlainLog(minimum: LogLevel, write: (line: string) => void, withFields = false): Log {
   const at =
     (level: LogLevel): LogMethod =>
     (fields, message) => {
       if (LEVELS.indexOf(level) < LEVELS.indexOf(minimum)) return;
-      const { slot } = fields;
+      const { slot, ...others } = fields;
       const prefix = level === 'error' || level === 'warn' ? `${level}: ` : '';
-      write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${prefix}${message}`);
+      const more = withFields ? Object.entries(others).map(([key, value]) => ` ${key}=${JSON.stringify(value)}`) : [];
+      write(`  ${(typeof slot === 'string' ? slot : '').padEnd(8)} ${prefix}${message}${more.join('')}`);
     };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

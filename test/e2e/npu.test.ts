@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { Service } from '../../src/main.ts';
-import { probeForm, PROBE_FORM_TYPE } from '../../src/providers/speech/decide/probe-recording.ts';
+import { probeForm, PROBE_FORM_TYPE } from '../../src/providers/decide/judge-status.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RecordedMachine } from '../support/hardware/recorded-machines.ts';

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { blocksIn } from '../support/doc-blocks.ts';
 import { freePort } from '../support/free-port.ts';
 import { ownEnvironment, pause, shareEngine, shareSpeechEngine } from '../support/service.ts';
 import { ROOT } from './lint-fixtures.ts';
@@ -13,22 +14,9 @@ import { ROOT } from './lint-fixtures.ts';
 const WRITTEN = 'localhost:8080';
 const STARTED_WITHIN_MS = 120_000;
 
-interface Block {
-  /** Page and line. */
-  readonly place: string;
-  readonly commands: string;
-}
-
 const BLOCKS = ['README.md', ...globSync('docs/{*,cluster/*}.md', { cwd: ROOT }).toSorted()].flatMap((page) =>
-  runnableBlocks(page, readFileSync(join(ROOT, page), 'utf8')),
+  blocksIn(page, readFileSync(join(ROOT, page), 'utf8')).filter(({ marks }) => marks.includes('runnable')),
 );
-
-function runnableBlocks(page: string, text: string): readonly Block[] {
-  return [...text.matchAll(/^( *)```sh runnable\n(.*?)^ *```$/gms)].map(({ index, 1: indent = '', 2: commands = '' }) => ({
-    place: `${page}:${text.slice(0, index).split('\n').length}`,
-    commands: commands.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-  }));
-}
 
 describe('blocks that are marked as runnable', () => {
   let dir = '';
@@ -108,8 +96,9 @@ test('blocks are marked in the README and on pages of tasks, and reach nothing b
   expect(new Set(addresses)).toEqual(new Set([WRITTEN]));
 });
 
-test('blocks are found with their lines, without their indentation', () => {
-  expect(runnableBlocks('a.md', 'x\n\n   ```sh runnable\n   a\n     b\n   ```\n\n```sh\nc\n```\n')).toEqual([
-    { place: 'a.md:3', commands: 'a\n  b\n' },
+test('blocks are found with their lines and marks, without their indentation', () => {
+  expect(blocksIn('a.md', 'x\n\n   ```sh runnable machine=x\n   a\n     b\n   ```\n\n```sh\nc\n```\n')).toEqual([
+    { place: 'a.md:3', marks: ['runnable', 'machine=x'], commands: 'a\n  b\n' },
+    { place: 'a.md:8', marks: [], commands: 'c\n' },
   ]);
 });

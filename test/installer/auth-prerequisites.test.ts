@@ -49,6 +49,7 @@ async function check(http: number, https: number): Promise<Ran> {
   const script = `
     eval "$(sed -n '/^fail() {/,/^}/p' installer/install.sh)"
     . installer/lib/service.sh
+    . installer/lib/proxy.sh
     . installer/lib/auth.sh
     CADDYFILE=/nonexistent/Caddyfile PROXY_HTTP_PORT=${http} PROXY_HTTPS_PORT=${https} PROXY_CHAT_PORT=0
     read_credentials() { echo passed; }

@@ -71,22 +71,6 @@ describe('The address of the chat page', () => {
   });
 });
 
-describe('The report', () => {
-  const report = 'listen_address; report_service';
-
-  test('says that everyone on the network can use both, and how to close them', () => {
-    const text = run(report, '');
-    expect(text).toMatch(/Everyone who reaches these addresses can use them and change slots/);
-    expect(text).toContain('SVC_LISTEN=127.0.0.1:8080');
-  });
-
-  test('names the address of the chat page, and warns of nobody, if only this machine can reach it', () => {
-    const text = run(report, 'SVC_LISTEN=127.0.0.1:8080\n');
-    expect(text).toContain('Chat     http://127.0.0.1:3001/');
-    expect(text).not.toContain('Everyone');
-  });
-});
-
 test('how large the chat page is, and how to do without it, is said before podman and the page are fetched', () => {
   const script = `
     command() { [ "$2" != podman ]; }

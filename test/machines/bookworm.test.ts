@@ -1,3 +1,9 @@
+import { describeDocuments } from './doc-steps.ts';
+import { describeHost } from './host-steps.ts';
+import { describeHttps } from './https-steps.ts';
 import { describeInstaller } from './install-suite.ts';
 
 describeInstaller('bookworm');
+describeDocuments('bookworm');
+describeHost('bookworm');
+describeHttps('bookworm');

@@ -10,7 +10,7 @@ const ADMIN = `SVC_ADMIN_USER=admin SVC_ADMIN_PASSWORD='correct horse' SVC_HOSTN
 const ENV_FILE = '/etc/svc/chat.env';
 
 /** Debian's static busybox is the whole image. */
-const MAKE_IMAGE = String.raw`
+export const MAKE_IMAGE = String.raw`
 apt-get update -qq >/dev/null
 apt-get install -y -qq --no-install-recommends busybox-static runc >/dev/null 2>&1
 # Machines for tests may not raise limits, as crun of Debian 12 does.

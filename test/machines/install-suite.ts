@@ -157,7 +157,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
     }, 300_000);
 
     test('a release that does not start is replaced by the one before', async () => {
-      const edit = `echo 'throw new Error("broken");' >src/main.ts; sed -i 's/^SECONDS_TO_START=.*/SECONDS_TO_START=3/' installer/lib/service.sh`;
+      const edit = `echo 'throw new Error("broken");' >src/main.ts; sed -i 's/^Type=notify/Type=exec/' installer/templates/svc-api.service; sed -i 's/^SECONDS_TO_START=.*/SECONDS_TO_START=3/' installer/lib/service.sh`;
       await makeRelease('0.4.0', edit);
       const { code, output } = await machine.run(['bash', '/root/0.4.0/installer/install.sh']);
       expect({ code, output }).toMatchObject({
@@ -166,6 +166,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie'): void {
       });
       await answers();
       expect(await status()).toMatchObject({ version: SECOND });
+      expect(await machine.shell('systemctl show --property Type svc-api')).toBe('Type=notify');
     }, 300_000);
 
     test('--rollback returns to the previous release, and doing it again changes nothing', async () => {

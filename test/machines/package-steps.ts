@@ -31,7 +31,7 @@ export function packageSteps(machine: () => Machine): void {
     expect(await machine().shell('systemctl is-enabled svc-api')).toBe('enabled');
     expect(await machine().shell(`grep -cE '^SVC_PROXY_SECRET=[0-9a-f]{64}$' /etc/svc/api.env`)).toBe('1');
     expect(await machine().shell('source /usr/share/bash-completion/completions/svcctl && complete -p svcctl')).toContain('svcctl');
-    expect(await machine().shell('head -n 2 /usr/share/man/man1/svcctl.1')).toContain('.TH SVCCTL 1');
+    expect(await machine().shell('zcat /usr/share/man/man1/svcctl.1.gz | head -n 2')).toContain('.TH SVCCTL 1');
     const rating = await machine().shell('systemd-analyze security --no-pager svc-api.service | tail -n 1');
     expect(Number(/: ([0-9.]+) /.exec(rating)?.[1] ?? NaN)).toBeLessThanOrEqual(4);
   }, 600_000);

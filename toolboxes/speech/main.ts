@@ -1,5 +1,5 @@
 /** A small server for speech-to-text and text-to-speech around sherpa-onnx, with OpenAI's paths. README.md describes it. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -23,6 +23,8 @@ const EXIT_USAGE = 2;
 const YOUNG_STAYS = '--semi-space-growth-factor=1';
 
 async function main(flags: Flags): Promise<void> {
+  // For "ps" and "top", which would say "node". Only Linux has it.
+  await writeFile('/proc/self/comm', 'svc-speech').catch(() => undefined);
   const server = createSpeechServer(flags, Date.now);
   const directory = await mkdtemp(path.join(tmpdir(), 'svc-speech-'));
   let engine: Engine | undefined;

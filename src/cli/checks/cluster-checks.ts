@@ -8,7 +8,7 @@ import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import { createClusterTransport, LeaseSpec, type ClusterAccess } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
-import { fail, ok, warn, type Check } from './host-checks.ts';
+import { fail, ok, warn, type Check } from './access-checks.ts';
 
 /** The oldest supported minor version of Kubernetes 1.x. */
 const MIN_MINOR = 29;

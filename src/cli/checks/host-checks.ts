@@ -1,4 +1,4 @@
-import { access, constants, readdir, stat } from 'node:fs/promises';
+import { access, constants, readdir, stat, statfs } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
@@ -13,32 +13,23 @@ import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
+import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { parseSlot } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { describeFormer } from '../../wiring/choose-runtime.ts';
-import { isAnswer } from '../connect/answer-shape.ts';
 import { authority, localAuthority } from '../connect/service-options.ts';
 import { readCatalogue, type Environment } from '../installation.ts';
+import { fail, judgeAccess, ok, readAccess, readJson, warn, type Check } from './access-checks.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
 import { sizeText } from '../output/output.ts';
-
-/** The result of one check of `svcctl doctor`. A check never throws and changes nothing. */
-export interface Check {
-  readonly name: string;
-  readonly result: 'ok' | 'warn' | 'fail';
-  readonly found: string;
-  /** The fix. Empty if no action is needed. */
-  readonly hint: string;
-}
-
-export const ok = (name: string, found: string): Check => ({ name, result: 'ok', found, hint: '' });
-export const warn = (name: string, found: string, hint: string): Check => ({ name, result: 'warn', found, hint });
-export const fail = (name: string, found: string, hint: string): Check => ({ name, result: 'fail', found, hint });
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
 /** Below this, not even a small model fits beside the service. */
 const MIN_FREE_BYTES = 1024 ** 3;
 const ANSWER_TIMEOUT_MS = 3000;
+/** Below this, not even a small model can be downloaded. */
+const MIN_DISK_BYTES = 2 * 1024 ** 3;
 
 /** Runs all checks of this host with settings from the environment. */
 export async function checkHost(env: Environment): Promise<readonly Check[]> {
@@ -47,22 +38,25 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
   if (!parsed.ok)
     return [node, fail('settings', parsed.problems.join('; '), 'Fix the environment; the service does not start with these settings')];
   const { settings } = parsed;
+  const [slots, kinds] = await checkSlots(settings);
   return [
     node,
     ok('settings', 'All SVC_* variables are valid'),
+    slots,
     ...(await Promise.all([
       checkConfigDir(settings),
-      checkSlots(settings),
       checkToolboxes(settings),
       checkCatalogue(env),
       checkPodman(settings, env),
       checkRuntime(settings),
-      ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env)),
+      ...Object.values(PROVIDERS).map(async (provider) => checkProgram(provider, settings, env, kinds.has(provider.kind))),
       checkHardware(settings, env),
       checkModelsDir(settings),
+      checkDisk(settings),
       checkAddress(settings),
       checkDescriptors(settings),
     ])),
+    ...judgeAccess(await readAccess(settings)),
     checkMemory(settings),
     ...checkProxySecret(settings),
   ];
@@ -72,7 +66,7 @@ export function checkNode(): Check {
   const { version } = process;
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
   const enough = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
-  return enough ? ok('node', version) : fail('node', version, `Use Node ${MIN_NODE.join('.')} or newer`);
+  return enough ? ok('node', `Node ${version}`) : fail('node', version, `Use Node ${MIN_NODE.join('.')} or newer`);
 }
 
 async function checkDescriptors({ SVC_MAX_CONNECTIONS: wanted, SVC_WORKERS: workers }: Settings): Promise<Check> {
@@ -98,21 +92,29 @@ async function checkConfigDir({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check>
   return fail('configuration', `"${slots}" is not readable`, 'Create the directory with a file for each slot');
 }
 
-async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
+/** Also returns the providers of slots that should run. */
+async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<readonly [Check, ReadonlySet<ProviderKind>]> {
   const slots = path.join(dir, 'slots');
   const entries = await readdir(slots).catch(() => []);
   const files = entries.filter((name) => name.endsWith('.toml') && !name.startsWith('.')).toSorted();
+  const kinds = new Set<ProviderKind>();
   const problems = await Promise.all(
     files.map(async (file) => {
       const read = (await readTextFile(path.join(slots, file)))?.file;
       if (read === undefined) return [];
-      const problems = read.kind === 'text' ? parseToml(file, read.text).problems : [{ ...read, path: [], file }];
+      const parsed = read.kind === 'text' ? parseToml(file, read.text) : { problems: [{ ...read, path: [], file }], slots: [] };
+      for (const { name, document } of parsed.slots) {
+        const slot = parseSlot(name, document);
+        if (slot.ok && slot.spec.enabled) kinds.add(slot.spec.provider);
+      }
+      const { problems } = parsed;
       return problems.map((problem) => formatProblem(problem));
     }),
   );
-  if (problems.flat().length > 0) return fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"');
-  if (files.length === 0) return warn('slots', 'No slots found', 'Create one with "svcctl slot create NAME --model MODEL"');
-  return ok('slots', `${files.length} valid`);
+  if (problems.flat().length > 0)
+    return [fail('slots', problems.flat().join('; '), 'Fix the files; check them with "svcctl validate -f"'), kinds];
+  if (files.length === 0) return [warn('slots', 'No slots found', 'Create one with "svcctl slot create NAME --model MODEL"'), kinds];
+  return [ok('slots', `${files.length} valid slots`), kinds];
 }
 
 async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
@@ -149,7 +151,7 @@ async function checkPodman(settings: Settings, env: Environment): Promise<Check>
   }
   const hint = 'Let the installer set it up ("install.sh --runtime=podman"), or run slots as processes with SVC_RUNTIME=process';
   const found = socket === undefined ? 'No podman socket answers' : `"${socket}" does not answer`;
-  return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : warn('podman', found, hint);
+  return settings.SVC_RUNTIME === 'podman' ? fail('podman', found, hint) : ok('podman', `${found}; slots run as processes`);
 }
 
 async function checkRuntime(settings: Settings): Promise<Check> {
@@ -158,33 +160,40 @@ async function checkRuntime(settings: Settings): Promise<Check> {
   return warn('runtime', former, 'No action needed: they serve until the service has replaced them; start it if it does not run');
 }
 
-/** Checks the program of a provider, which slots need to run as processes. */
-async function checkProgram({ kind, openProgram }: Provider, settings: Settings, env: Environment): Promise<Check> {
+/** Checks the program of a provider, which slots need to run as processes. `isNeeded`: by a slot that should run. */
+async function checkProgram({ kind, openProgram }: Provider, settings: Settings, env: Environment, isNeeded: boolean): Promise<Check> {
   const check = `program of ${kind}`;
   const found = await openProgram({ env, stateDir: settings.SVC_STATE_DIR, onProgress: () => undefined }).describe();
+  if (!found.ok && !isNeeded) return ok(check, 'Not found; no slot that should run needs it');
   if (!found.ok) return warn(check, 'Not found; slots that run as processes need it', found.failure.message);
   const { name, installs } = found.value;
-  return installs === undefined
-    ? ok(check, name)
-    : warn(check, `${name}, for slots that run as processes`, `No action needed: ${installs}`);
+  return ok(check, installs === undefined ? name : `${name}: ${installs}`);
 }
 
 async function checkModelsDir({ SVC_MODELS_DIR: dir }: Settings): Promise<Check> {
   if (await isUsable(dir, constants.W_OK)) return ok('models', dir);
   const exists = (await stat(dir).catch(() => undefined))?.isDirectory() === true;
   const hint = 'Make it writable for the user of the service, or set SVC_MODELS_DIR to another directory';
-  return exists
-    ? warn('models', `"${dir}" is not writable`, hint)
-    : warn('models', `"${dir}" does not exist`, 'No action needed: the service creates it at its first start');
+  return exists ? warn('models', `"${dir}" is not writable`, hint) : ok('models', `"${dir}" does not exist; the service creates it`);
+}
+
+async function checkDisk({ SVC_MODELS_DIR: dir, SVC_STATE_DIR: parent }: Settings): Promise<Check> {
+  const disk = await statfs(dir).catch(() => statfs(parent).catch(() => undefined));
+  if (disk === undefined) return ok('disk', `No disk for models: neither "${dir}" nor "${parent}" exists`);
+  const found = `${sizeText(disk.bavail * disk.bsize)} free for models in "${dir}"`;
+  if (disk.bavail * disk.bsize >= MIN_DISK_BYTES) return ok('disk', found);
+  return warn('disk', found, 'Free space: "svcctl model rm" removes models; or set SVC_MODELS_DIR to another disk');
 }
 
 async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
   const address = authority(listen);
   const error = await listenError(listen.host, listen.port);
-  if (error === undefined) return ok('address', `${address} is free`);
+  if (error === undefined) return ok('address', `No service answers; ${address} is free`);
   if (codeOf(error) === 'EADDRINUSE') {
-    const version = await svcVersion(`http://${localAuthority(listen)}/api/status`);
-    if (version !== undefined) return ok('address', `svc ${version} answers at ${address}`);
+    const status = await readJson(`http://${localAuthority(listen)}/api/status`);
+    const version = status?.['version'];
+    if (typeof version === 'string')
+      return ok('address', `svc ${version.slice(0, 40)} answers at ${address}, runtime ${JSON.stringify(status?.['runtime'])}`);
     return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }
   return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');
@@ -192,7 +201,7 @@ async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
 
 function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {
   const total = totalmem();
-  const found = `${sizeText(freemem())} free of ${sizeText(total)}`;
+  const found = `${sizeText(freemem())} of ${sizeText(total)} memory free`;
   if (budget !== undefined && budget > total)
     return warn('memory', `${found}; the budget of ${sizeText(budget)} exceeds it`, 'Lower SVC_MEMORY_BUDGET');
   if (freemem() < MIN_FREE_BYTES) return warn('memory', found, 'Free memory; models that do not fit are not started');
@@ -209,15 +218,6 @@ async function isUsable(file: string, mode: number): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-async function svcVersion(url: string): Promise<string | undefined> {
-  try {
-    const answer: unknown = await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json();
-    return isAnswer('status', answer) ? answer.version.slice(0, 40) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const NAME = 'hardware';

@@ -1,12 +1,15 @@
 /** `svcctl serve`: runs the service until a signal. `--checkout` first writes example slots and demo models. */
-import { existsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, fstatSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { DestinationStream } from 'pino';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { createService, type Service } from '../../main.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
+import { sleep } from '../../platform/clock.ts';
 import { createJsonLog, createPlainLog } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -15,19 +18,24 @@ import { CHECKOUT, readVersion, TOOLBOX_MANIFEST, withCheckoutSettings } from '.
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
 import type { Cli } from '../verb.ts';
 
+/** A longer first pass, as on a host whose podman does not answer, does not delay the start of other units. */
+const READY_WITHIN_MS = 30_000;
+const READY_POLL_MS = 50;
 const DASHBOARD = path.join(CHECKOUT, 'dashboard/dist');
 
 export async function runServe(_cli: Cli, options: { readonly checkout?: boolean }): Promise<ExitCode> {
   const checkout = options.checkout === true;
   const parsed = parseSettings(checkout ? withCheckoutSettings(process.env) : process.env);
   if (!parsed.ok) {
-    for (const problem of parsed.problems) process.stderr.write(`svcctl: ${problem}\n`);
+    for (const problem of parsed.problems) refuse(problem);
     return EXIT.usage;
   }
   const { settings } = parsed;
-  const log = checkout
-    ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`))
-    : createJsonLog(settings.SVC_LOG_LEVEL);
+  const isForPeople = checkout || process.stdout.isTTY;
+  const log = isForPeople
+    ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`), !checkout)
+    : createJsonLog(settings.SVC_LOG_LEVEL, leadsToJournal(process.env, 1) ? withPriority : undefined);
+  nameProcess();
   const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;
   if (prepared?.ok === false) return refuse(prepared.failure.message);
@@ -55,6 +63,7 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
     log.info({ urls: service.urls, runtime: service.runtime, version }, 'Listening');
     for (const warning of warnings) log.warn({ urls: service.urls }, warning);
   }
+  void notifySystemd(service);
   await stop;
   if (checkout) process.stdout.write('\n  Stopping\n');
   await service.stop();
@@ -63,8 +72,57 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
 }
 
 function refuse(message: string): ExitCode {
-  process.stderr.write(`svcctl: ${message}\n`);
+  process.stderr.write(`${leadsToJournal(process.env, 2) ? '<3>' : ''}svcctl: ${message}\n`);
   return EXIT.failed;
+}
+
+/** Whether a descriptor leads to systemd's journal, which takes the priority of a line from a prefix such as `<4>`. */
+export function leadsToJournal({ JOURNAL_STREAM: journal }: Readonly<Record<string, string | undefined>>, descriptor: number): boolean {
+  if (journal === undefined) return false;
+  const { dev, ino } = fstatSync(descriptor);
+  return journal === `${dev}:${ino}`;
+}
+
+/** Priorities of syslog, by the numbers of pino's levels. */
+const PRIORITIES: Readonly<Record<number, number>> = { 50: 3, 40: 4, 30: 6 };
+const DEBUG_PRIORITY = 7;
+
+export function withPriority(output: DestinationStream): DestinationStream {
+  const journal = {
+    [Symbol.for('pino.metadata')]: true,
+    // Set by pino before each line.
+    lastLevel: 0,
+    write(line: string) {
+      output.write(`<${PRIORITIES[journal.lastLevel] ?? DEBUG_PRIORITY}>${line}`);
+    },
+  };
+  return journal;
+}
+
+/** For `ps` and `top`, which would say "node". The command line, by which processes are found, stays as it is. */
+function nameProcess(): void {
+  try {
+    writeFileSync('/proc/self/comm', 'svc');
+  } catch {
+    // Only Linux has it.
+  }
+}
+
+/**
+ * Tells systemd that requests can be answered, if it has started the service with `Type=notify`. A program of systemd
+ * sends the message, because Node has no datagram sockets of the Unix domain.
+ */
+async function notifySystemd({ url, runtime }: Service): Promise<void> {
+  if (process.env['NOTIFY_SOCKET'] === undefined) return;
+  const signal = AbortSignal.timeout(READY_WITHIN_MS);
+  const isReady = async (): Promise<boolean> =>
+    fetch(`${url}/api/health/ready`, { signal }).then(
+      ({ ok: isOk }) => isOk,
+      () => false,
+    );
+  while (!signal.aborted && !(await isReady())) await sleep(READY_POLL_MS);
+  const args = ['--ready', `--status=Answers at ${url}, runtime "${runtime}"`];
+  execFile('systemd-notify', args, () => undefined);
 }
 
 /**

@@ -1,6 +1,7 @@
-/** Verdicts on the HTTP status of a health probe. Pure. */
+/** Health probes: verdicts on their HTTP status, and the recording that transcription is asked for. Pure. */
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
+import { wavHeadOf } from '../../platform/decide/wav-head.ts';
 import type { Health, ProbeResponse } from '../provider.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 
@@ -29,3 +30,27 @@ export function judgeStatus({ status, body, error = 'no response' }: ProbeRespon
 /** An argument for the names of the model. Aliases with a comma would be split, and are left out. */
 export const serverAliases = ({ model }: Pick<SlotSpec, 'model'>): string =>
   [model.default, ...model.aliases.filter((alias) => !alias.includes(','))].join(',');
+
+const RATE = 16_000;
+const TONE_HZ = 440;
+const LOUDNESS = 8000;
+const BOUNDARY = '----svc-probe';
+
+export const PROBE_FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;
+
+/** A second of a tone as a WAV file in a form. Deterministic. */
+export function probeForm(model: string): Uint8Array {
+  const field = (disposition: string): string => `--${BOUNDARY}\r\nContent-Disposition: form-data; ${disposition}\r\n`;
+  return Buffer.concat([
+    Buffer.from(`${field('name="model"')}\r\n${model}\r\n${field('name="response_format"')}\r\njson\r\n`),
+    Buffer.from(`${field('name="file"; filename="probe.wav"')}content-type: audio/wav\r\n\r\n`),
+    encodeTone(),
+    Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
+  ]);
+}
+
+function encodeTone(): Uint8Array {
+  const samples = Buffer.alloc(RATE * 2);
+  for (let at = 0; at < RATE; at += 1) samples.writeInt16LE(Math.round(LOUDNESS * Math.sin((2 * Math.PI * TONE_HZ * at) / RATE)), at * 2);
+  return Buffer.concat([wavHeadOf(RATE, samples.length), samples]);
+}

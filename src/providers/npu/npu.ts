@@ -10,8 +10,7 @@ import { translateChat, translateEmbedding, translateTranscription } from './tra
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { ok } from '../../schema/words/failure.ts';
 import { installedProgram, outputOf, rememberBackends } from '../host-program.ts';
-import { errorIn, judgeAlive, judgeStatus, PASSING, quoteError } from '../decide/judge-status.ts';
-import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
+import { errorIn, judgeAlive, judgeStatus, PASSING, PROBE_FORM_TYPE, probeForm, quoteError } from '../decide/judge-status.ts';
 
 const Validation = z.object({ ready: z.boolean() });
 

@@ -4,7 +4,7 @@ import { rankBackends } from '../decide/rank-backends.ts';
 import type { AskHealth, ModelFacts, ModelFiles, ModelFormat, ModelReading, Provider } from '../provider.ts';
 import { serverMemory } from '../speech/decide/speech-command.ts';
 import { askReadiness as askSpeech, judgeTranscription, speechProvider } from '../speech/speech-server.ts';
-import { PROBE_FORM_TYPE, probeForm } from '../speech/decide/probe-recording.ts';
+import { PROBE_FORM_TYPE, probeForm } from '../decide/judge-status.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { findBundle, network, TOKENS, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';

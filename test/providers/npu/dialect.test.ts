@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { begin, CHAT, errorOf, post, type Reply } from '../../gateway/support/client.ts';
 import { startNpuGateway, type NpuFixture } from '../../support/flm/npu-gateway.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
-import { probeForm, PROBE_FORM_TYPE } from '../../../src/providers/speech/decide/probe-recording.ts';
+import { probeForm, PROBE_FORM_TYPE } from '../../../src/providers/decide/judge-status.ts';
 
 let npu: NpuFixture;
 afterEach(async () => {

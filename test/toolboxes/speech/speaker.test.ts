@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
@@ -31,6 +31,10 @@ describe('The speech server, for text-to-speech, on the real library', () => {
   const stillHealthy = async (): Promise<void> => {
     expect((await bytesOf({ input: 'Hello.', response_format: 'pcm' })).length).toBe(6 * BYTES_PER_CHARACTER);
   };
+
+  test('is called svc-speech in lists of processes', async () => {
+    expect(await readFile(`/proc/${server.pid}/comm`, 'utf8')).toBe('svc-speech\n');
+  });
 
   test('lists the voices of the model, in its order', async () => {
     const voices = await (await fetch(`${server.url}/v1/audio/voices`)).json();
