@@ -95,8 +95,8 @@ export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector
   readonly replicas: number;
   /** Undefined means one if the backend computes on a device, else none. */
   readonly gpus: number | undefined;
-  /** What admission counts for one replica. */
-  readonly memoryBytes: number;
+  /** What admission counts for one replica. Undefined: not known. */
+  readonly memoryBytes: number | undefined;
   /** `GET` on this path returns 200 as soon as the server accepts requests. */
   readonly readyPath: string;
   /** Fixed for the life of a replica, also for what the runtime does itself: restarts, replicas removed by others. */

@@ -103,7 +103,7 @@ export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
   const limit = workload.memoryLimitBytes;
   const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
-  const countedBytes = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const countedBytes = (hasGpu ? limit : workload.cluster.memoryBytes) ?? 0;
   const requestedBytes = Math.min(countedBytes, limit ?? countedBytes);
   const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
   const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };

@@ -4,7 +4,7 @@
  * most.
  */
 import { createHash } from 'node:crypto';
-import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
+import { isSized, type MemoryDemand, type ModelFacts, type Provider, type SlotContext, type Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { parseDurationMs } from '../../../schema/words/quantities.ts';
@@ -20,10 +20,10 @@ export interface Template {
   readonly objection?: string | undefined;
   /** What a discrete device must have in total for this model. */
   readonly leastDeviceBytes?: number | undefined;
-  /** What admission counts: the larger of the spec's and the estimate, by where it is. */
-  readonly memory: MemoryDemand;
+  /** What admission counts: the larger of the spec's and the estimate, by where it is. Undefined: not known. */
+  readonly memory: MemoryDemand | undefined;
   /** All of it. */
-  readonly memoryBytes: number;
+  readonly memoryBytes: number | undefined;
   readonly image: ImageReference | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
@@ -66,14 +66,20 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: provider.ownModels === undefined ? modelsMount(traits, modelsRoot) : [],
     devices: provider.devices(spec.backend),
   };
-  const memory = demandOf(provider.estimateMemory(name, spec, model), spec);
-  const memoryBytes = memory.hostBytes + memory.deviceBytes;
+  const memory = demandOf(isSized(model) ? provider.estimateMemory(name, spec, model) : undefined, spec);
+  const memoryBytes = memory && memory.hostBytes + memory.deviceBytes;
   // One wrong number would make the sum over all slots wrong.
-  if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
+  if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
     env: { ...parts.env, ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }) },
-    revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
+    // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
+    revision: hash(
+      spec,
+      { ...parts, model },
+      provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: model.sizeBytes ?? 0 } }),
+      traits,
+    ),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
     memory,
@@ -92,8 +98,13 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
  */
 export const MODEL_FILES = 'INFERENCE_MODEL_FILES';
 
+/** The size of the model is not known, and the slot reserves no memory. */
+export const isMemoryUnknown = (template: Template | undefined): boolean => template !== undefined && template.memory === undefined;
+
 /** What a spec reserves beyond the estimate is memory of the host, which also limits the container. */
-function demandOf({ hostBytes, deviceBytes }: MemoryDemand, { resources }: SlotSpec): MemoryDemand {
+function demandOf(estimate: MemoryDemand | undefined, { resources }: SlotSpec): MemoryDemand | undefined {
+  if (estimate === undefined && resources.memoryBytes === undefined) return undefined;
+  const { hostBytes = 0, deviceBytes = 0 } = estimate ?? {};
   return { hostBytes: Math.max(hostBytes, (resources.memoryBytes ?? 0) - deviceBytes), deviceBytes };
 }
 
@@ -105,7 +116,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 
 interface ClusterParts {
   readonly provider: Provider;
-  readonly memoryBytes: number;
+  readonly memoryBytes: number | undefined;
   readonly pinnedBy: ModelFacts['pinnedBy'];
 }
 

@@ -76,6 +76,13 @@ describe('kubeObjects()', () => {
     });
   });
 
+  test('requests no memory if the size of the model is not known', () => {
+    const resourcesOf = (memoryLimitBytes?: number) =>
+      at(server(kubeWorkload({ cluster: { memoryBytes: memoryLimitBytes }, memoryLimitBytes })), 'resources');
+    expect(resourcesOf()).toEqual({});
+    expect(resourcesOf(2 ** 30)).toEqual({ requests: { memory: '1Gi' }, limits: { memory: '1Gi' } });
+  });
+
   test('requests only the configured node memory if a GPU holds the model', () => {
     const resourcesOf = (more: Parameters<typeof kubeWorkload>[0]) =>
       at(server(kubeWorkload({ cluster: { backend: 'cuda' }, ...more })), 'resources');
