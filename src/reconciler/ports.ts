@@ -85,7 +85,10 @@ export interface Workload {
 }
 
 /** Node selection, number of replicas and pod overlay of a workload in a cluster. */
-export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'> {
+export interface ClusterWorkload
+  extends
+    Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'>,
+    Pick<SlotSpec['resources'], 'deviceAccess' | 'gpuResource'> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
   readonly model: ModelId;

@@ -44,7 +44,11 @@ const rest = fc.record(
       },
       some,
     ),
-    resources: fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),
+    resources: fc.oneof(
+      fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),
+      fc.record({ deviceAccess: fc.constant('hostDevices') }),
+      fc.record({ deviceAccess: fc.constant('plugin'), gpuResource: fc.constantFrom('nvidia.com/mig-1g.10gb', 'amd.com/gpu') }, some),
+    ),
     env: fc.dictionary(
       fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,9}$/).filter((name) => name !== '__proto__' && name !== 'constructor'),
       plain,

@@ -4,7 +4,7 @@ import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
-import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
+import { deviceClassOf, deviceResource, usesDevice, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/object-names.ts';
 
 /** A uid restricts the target to this very object. */
@@ -75,11 +75,15 @@ export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: (
     return ok(exists);
   };
 
-  return async ({ backend, gpus }, signal) => {
+  return async (cluster, signal) => {
+    const resource = usesDevice(cluster) ? deviceResource(cluster, settings.SVC_GPU_RESOURCES) : undefined;
+    if (usesDevice(cluster) && resource === undefined && cluster.deviceAccess === 'plugin') {
+      const fix = 'name it in "resources.gpuResource" of the slot, or in "gpus.resources" of the chart';
+      return fail('stalled', 'DeviceMissing', `No resource stands for the devices of backend "${cluster.backend}": ${fix}`);
+    }
     if (settings.SVC_GPU_ALLOCATION !== 'auto') return ok(settings.SVC_GPU_ALLOCATION);
-    const resource = settings.SVC_GPU_RESOURCES[backend];
     const deviceClass = resource === undefined ? undefined : deviceClassOf(resource);
-    if (deviceClass === undefined || backend === 'cpu' || gpus === 0) return ok('device-plugin');
+    if (deviceClass === undefined) return ok('device-plugin');
     const has = await hasDeviceClass(deviceClass, signal);
     return has.ok ? ok(has.value ? 'dra' : 'device-plugin') : has;
   };

@@ -213,6 +213,19 @@ describe('apply() of the kube runtime', () => {
     await stop(amd);
     expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual([]);
   });
+
+  test('starts nothing without a device if the slot wants one from a plugin, and no resource stands for it', async () => {
+    await start({ SVC_GPU_ALLOCATION: 'dra' });
+    const { runtime } = world;
+    expect(await runtime.apply(withCluster({ backend: 'npu', deviceAccess: 'plugin' }), new AbortController().signal)).toMatchObject({
+      ok: false,
+      failure: { kind: 'stalled', reason: 'DeviceMissing', message: expect.stringContaining('"resources.gpuResource"') },
+    });
+    expect(named(DEPLOYMENTS)).toEqual([]);
+    // A slot on the CPU needs none.
+    await world.apply(withCluster({ backend: 'cuda', gpus: 0, deviceAccess: 'plugin' }));
+    expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual([]);
+  });
 });
 
 describe('stop() of the kube runtime', () => {

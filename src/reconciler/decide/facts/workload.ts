@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { isSized, type MemoryDemand, type ModelFacts, type Provider, type SlotContext, type Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { parseDurationMs } from '../../../schema/words/quantities.ts';
 import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
@@ -128,6 +129,7 @@ function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterP
     model: spec.model.default,
     ...(pinnedBy === undefined ? {} : { pinnedBy }),
     replicas,
+    ...devicesOf(spec.resources),
     gpus: spec.resources.gpus,
     memoryBytes,
     readyPath: provider.readyPath,
@@ -182,7 +184,7 @@ function pathInWorkload(hostPath: string, root: string, target: string | undefin
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
 /** Placement, mounts and times of a pod: fixed for its life. Excludes the number of pods, which is updated in place. */
-function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
+function clusterParts({ cluster, backend, lifecycle, resources }: SlotSpec): unknown {
   const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
   return [
@@ -192,9 +194,12 @@ function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
     storage ?? null,
     serviceAccountName ?? null,
     ...podTimes(lifecycle),
+    ...[devicesOf(resources)].filter((devices) => Object.keys(devices).length > 0),
     ...(pod === undefined ? [] : [pod]),
   ];
 }
+
+const devicesOf = ({ deviceAccess, gpuResource }: SlotSpec['resources']) => defined({ deviceAccess, gpuResource });
 
 /** Left out where a slot has the default times, so that its revision is the one that earlier versions gave it. */
 function podTimes({ startTimeoutMs, drainTimeoutMs }: SlotSpec['lifecycle']): readonly unknown[] {

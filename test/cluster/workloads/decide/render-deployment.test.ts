@@ -202,8 +202,12 @@ describe('a model that the pods fetch', () => {
 
 describe('the devices of a workload', () => {
   const devices = ['/dev/dri', '/dev/kfd', 'nvidia.com/gpu=all'];
-  const of = (cluster: Partial<KubeWorkload['cluster']>, allocation: KubeContext['allocation'] = 'device-plugin') => {
-    const workload = kubeWorkload({ cluster, devices });
+  const of = (
+    cluster: Partial<KubeWorkload['cluster']>,
+    allocation: KubeContext['allocation'] = 'device-plugin',
+    ofProvider: readonly string[] = devices,
+  ) => {
+    const workload = kubeWorkload({ cluster, devices: ofProvider });
     return {
       objects: kubeObjects(workload, context({}, allocation)),
       pod: podSpec(workload, context({}, allocation)),
@@ -235,8 +239,44 @@ describe('the devices of a workload', () => {
     expect(of({}, 'dra').objects.claimTemplate).toBeUndefined();
   });
 
-  test('are device files of a labelled node if no GPU is counted', () => {
-    for (const cluster of [{ backend: 'rocm', gpus: 0 }, { backend: 'npu' }] as const) {
+  test('are none if the slot computes on the CPU', () => {
+    for (const allocation of ['device-plugin', 'dra'] as const) {
+      const { objects, pod, server: container } = of({ backend: 'rocm', gpus: 0, deviceAccess: 'hostDevices' }, allocation);
+      expect(at(container, 'securityContext')).toEqual({
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+        readOnlyRootFilesystem: true,
+      });
+      expect(JSON.stringify([pod, objects.deployment.metadata])).not.toMatch(/\/dev\/|nvidia|amd\.com|affinity|runAsUser":0/);
+      expect(objects.claimTemplate).toBeUndefined();
+    }
+  });
+
+  test('are of the resource that the slot names, so that nodes of several kinds are in one cluster', () => {
+    const partition = of({ backend: 'cuda', gpuResource: 'nvidia.com/mig-1g.10gb' });
+    expect(at(partition.server, 'resources', 'limits')).toEqual({ 'nvidia.com/mig-1g.10gb': '1' });
+    expect(at(of({ backend: 'vulkan', gpuResource: 'gpu.intel.com/i915', gpus: 2 }).server, 'resources', 'limits')).toEqual({
+      'gpu.intel.com/i915': '2',
+    });
+    const npu = of({ backend: 'npu', gpuResource: 'amd.com/npu' });
+    expect(at(npu.server, 'resources', 'limits')).toEqual({ 'amd.com/npu': '1' });
+    expect(at(npu.server, 'securityContext')).not.toHaveProperty('privileged');
+  });
+
+  test('are given by the container runtime without privileges where it knows their names', () => {
+    const named = of({ backend: 'cuda', deviceAccess: 'hostDevices' }, 'device-plugin', ['nvidia.com/gpu=all']);
+    expect(at(named.server, 'securityContext')).toEqual({
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      readOnlyRootFilesystem: true,
+    });
+    expect(at(named.objects.deployment, 'spec', 'template', 'metadata', 'annotations')).toMatchObject({
+      'cdi.k8s.io/svc': 'nvidia.com/gpu=all',
+    });
+  });
+
+  test('are device files of a labelled node if the slot asks for them, or nothing counts them', () => {
+    for (const cluster of [{ backend: 'rocm', deviceAccess: 'hostDevices' }, { backend: 'npu' }, { backend: 'npu', gpus: 0 }] as const) {
       const files = of(cluster);
       expect(at(files.server, 'securityContext')).toMatchObject({ privileged: true });
       expect(at(files.pod, 'volumes')).toContainEqual({ name: 'device-1', hostPath: { path: '/dev/kfd' } });
