@@ -76,15 +76,9 @@ export const slotDocuments = fc
   .map(([provider, others]): Readonly<Record<string, unknown>> => ({ ...provider, ...others, ...oneMemory(others) }));
 
 /** The limit of memory is in one of two places. */
-function oneMemory({
-  resources,
-  pod,
-}: {
-  readonly resources?: { readonly gpus?: number; readonly memory?: string };
-  readonly pod?: Overlay;
-}): object {
+function oneMemory({ resources, pod }: { readonly resources?: object; readonly pod?: Overlay }): object {
   if (resources === undefined || pod?.server?.resources?.limits?.['memory'] === undefined) return {};
-  return { resources: resources.gpus === undefined ? {} : { gpus: resources.gpus } };
+  return { resources: Object.fromEntries(Object.entries(resources).filter(([key]) => key !== 'memory')) };
 }
 
 interface Overlay {
