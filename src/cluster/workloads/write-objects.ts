@@ -1,6 +1,6 @@
 /** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
-import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
+import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
@@ -44,9 +44,16 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
     },
-    /** The pod stays in the local copy until it is gone. */
-    shortenGrace: async (pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>> =>
-      await removeObject(PODS, pod, { graceSeconds }, signal),
+    /** `graceSeconds` undefined: as the pod says. The pod stays in the local copy until it is gone. */
+    terminate: async (pod: Target, graceSeconds: number | undefined, signal: AbortSignal): Promise<Result<void>> =>
+      await removeObject(PODS, pod, defined({ graceSeconds }), signal),
+    /** Succeeds if the Deployment is gone. */
+    scaleToZero: async (name: string, signal: AbortSignal): Promise<Result<void>> =>
+      await duringTerm(signal, async (writing) => {
+        const scaled = await api.mergePatch(DEPLOYMENTS, name, { spec: { replicas: 0 } }, writing);
+        if (scaled.ok) copyOf(DEPLOYMENTS)?.noteWritten(scaled.value);
+        return scaled.ok || scaled.failure.reason === 'NotFound' ? ok(undefined) : scaled;
+      }),
   };
 }
 

@@ -229,7 +229,7 @@ describe('apply() of the kube runtime', () => {
 });
 
 describe('stop() of the kube runtime', () => {
-  test('removes the Deployment at once, and resolves when its pods are gone', async () => {
+  test('removes the Deployment as soon as its pods terminate, and resolves when they are gone', async () => {
     await start({}, { longestGraceMs: 400 });
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
@@ -255,6 +255,22 @@ describe('stop() of the kube runtime', () => {
     expect(await stop(id, 300)).toEqual({ ok: true, value: undefined });
     expect(named(PODS)).toEqual([]);
   });
+
+  test('does not wait for the garbage collector', async () => {
+    await start({}, { longestGraceMs: 400, collects: false });
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    expect(await stop(id)).toEqual({ ok: true, value: undefined });
+    expect([named(PODS), named(DEPLOYMENTS), await world.workloads()]).toEqual([[], [], []]);
+  });
+
+  test('removes pods by name if the controllers do not terminate them', async () => {
+    await start({}, { longestGraceMs: 100, collects: false, scales: false });
+    const id = await world.apply(WORKLOAD);
+    await world.pod(WORKLOAD);
+    expect(await stop(id)).toEqual({ ok: true, value: undefined });
+    expect([named(PODS), named(DEPLOYMENTS)]).toEqual([[], []]);
+  }, 20_000);
 
   test('keeps the ConfigMap of another workload of the slot', async () => {
     await start();
