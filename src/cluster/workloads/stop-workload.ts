@@ -9,7 +9,7 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { isImmediate } from './decide/render-pod.ts';
 import { usesDra } from './decide/container-devices.ts';
-import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
+import { isOver, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
 import { revisionedName } from './decide/object-names.ts';
 import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
@@ -38,7 +38,7 @@ export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, grace
   const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
   if (facts !== undefined) {
     const scaled = await deps.lock(facts.slot, async () => await deps.writer.scaleToZero(facts.name, signal));
-    const ending = scaled.ok ? await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.every(isTerminating) }, signal) : scaled;
+    const ending = scaled.ok ? await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.every(isLeaving) }, signal) : scaled;
     if (!ending.ok) return ending;
     const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, facts, signal));
     if (!removed.ok) return removed;
@@ -61,6 +61,9 @@ async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot
   const unused = [...reflectors.configMaps.items().values()].filter((object) => inSlot(object) && !used.has(object.metadata.name));
   for (const { metadata } of unused) await writer.remove(CONFIG_MAPS, metadata, {}, signal);
 }
+
+/** A ReplicaSet leaves pods that have failed or were evicted. */
+const isLeaving = (pod: PodFacts): boolean => isTerminating(pod) || isOver(pod);
 
 interface AwaitedPods {
   readonly id: WorkloadId;
