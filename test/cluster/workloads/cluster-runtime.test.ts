@@ -215,7 +215,7 @@ describe('apply() of the kube runtime', () => {
   });
 
   test('starts nothing without a device if the slot wants one from a plugin, and no resource stands for it', async () => {
-    await start({ SVC_GPU_ALLOCATION: 'dra' });
+    await start({ SVC_GPU_ALLOCATION: 'dra' }, { dra: true });
     const { runtime } = world;
     expect(await runtime.apply(withCluster({ backend: 'npu', deviceAccess: 'plugin' }), new AbortController().signal)).toMatchObject({
       ok: false,

@@ -57,11 +57,12 @@ describe('kubeObjects()', () => {
       securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
     });
     const confined = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true };
-    const securityOf = (cluster: Partial<KubeWorkload['cluster']>) => at(server(kubeWorkload({ cluster })), 'securityContext');
+    const securityOf = (cluster: Partial<KubeWorkload['cluster']>, devices: readonly string[] = []) =>
+      at(server(kubeWorkload({ cluster, devices })), 'securityContext');
     expect(securityOf({})).toEqual(confined);
     expect(securityOf({ backend: 'cuda' })).toEqual(confined);
     expect(securityOf({ backend: 'rocm' })).toEqual({ ...confined, runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 });
-    expect(securityOf({ backend: 'npu' })).toMatchObject({ privileged: true, readOnlyRootFilesystem: true });
+    expect(securityOf({ backend: 'npu' }, ['/dev/accel'])).toMatchObject({ privileged: true, readOnlyRootFilesystem: true });
   });
 
   test('requests the memory that admission counts, but never more than the limit', () => {
