@@ -45,8 +45,6 @@ export interface ModelFacts {
 
 export type Sized<Model extends Pick<ModelFacts, 'sizeBytes'> = ModelFacts> = Model & { readonly sizeBytes: number };
 
-export const isSized = <Model extends Pick<ModelFacts, 'sizeBytes'>>(model: Model): model is Sized<Model> => model.sizeBytes !== undefined;
-
 export interface PinReference {
   readonly object: string;
   /** Changes with each version of the model. */

@@ -1,7 +1,7 @@
 /** Answers whether a model would fit here, for the management API. */
 import type { FitListing, FitRequest, Manage } from '../api/ports.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
-import { isSized, type Provider, type ProviderRegistry, type Sized } from '../providers/provider.ts';
+import type { Provider, ProviderRegistry, Sized } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import { budgetOf } from '../reconciler/remember/desire.ts';
@@ -62,7 +62,10 @@ export function createFit(
     const provider = REGISTRY[kind];
     if (provider === undefined)
       return fail('stalled', 'ProviderMissing', `The provider "${kind}" is not part of this installation: use another model`);
-    if (presence.kind === 'present' && isSized(presence.facts)) return ok({ provider, facts: presence.facts, exact: true, offers: [] });
+    if (presence.kind === 'present' && presence.facts.sizeBytes !== undefined) {
+      const facts = { ...presence.facts, sizeBytes: presence.facts.sizeBytes };
+      return ok({ provider, facts, exact: true, offers: [] });
+    }
     if (presence.kind === 'pullable' && presence.sizeBytes !== undefined)
       return ok({ provider, facts: factsOfSize(id, presence.sizeBytes), exact: false, offers: [] });
     const offers = await listOffers(id, world, signal);

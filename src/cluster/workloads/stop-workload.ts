@@ -1,6 +1,6 @@
 /**
- * Stops a workload: its Deployment is scaled to zero, and removed once its pods terminate, which exit when their requests
- * have been answered. Removing it first would leave the pods to the garbage collector, which may be minutes behind.
+ * Stops a workload: its Deployment is scaled to zero, and removed once its pods terminate, which exit when their
+ * requests have been answered. Removed first, it would leave the pods to the garbage collector, minutes later.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
@@ -26,7 +26,7 @@ interface KubeStopDeps extends Pick<KubeApplyDeps, 'reflectors' | 'writer' | 'po
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
-/** Time for Kubernetes to terminate the pods of a Deployment that was scaled to zero. Later, they are removed by name. */
+/** Time for Kubernetes to terminate the pods of a Deployment without replicas. Later, they are removed by name. */
 const TERMINATED_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {

@@ -1,7 +1,7 @@
 /** Command line, environment and devices of llama-server for a slot. Pure. */
 import { dirname, join } from 'node:path';
 import { serverAliases } from '../../decide/judge-status.ts';
-import { isSized, type SlotContext } from '../../provider.ts';
+import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
@@ -47,7 +47,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     serverAliases(spec),
     ...contextArguments(slot),
     ...deviceArguments(spec),
-    ...(isSized(model) && model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
+    ...((model.sizeBytes ?? Infinity) < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
     // Otherwise it serves a web page and the prompts of all users, and may download models.
     '--no-ui',

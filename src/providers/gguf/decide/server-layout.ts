@@ -1,5 +1,5 @@
 /** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
-import { isSized, type MemoryDemand, type Sized } from '../../provider.ts';
+import type { MemoryDemand, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
@@ -48,7 +48,8 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   const wanted = set ?? spec.model.context;
   if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined)
     return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
-  const fits = (layout: ServerLayout): boolean => isSized(model) && totalBytes(model, layout) <= memoryBytes;
+  const { sizeBytes } = model;
+  const fits = (layout: ServerLayout): boolean => sizeBytes !== undefined && totalBytes({ ...model, sizeBytes }, layout) <= memoryBytes;
   const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
   const context =
     wanted ?? largestFitting({ from: floor, to: trained, step: CONTEXT_STEP }, (tokens) => fits(layoutOf(tokens, undefined))) ?? floor;

@@ -4,7 +4,7 @@
  * most.
  */
 import { createHash } from 'node:crypto';
-import { isSized, type MemoryDemand, type ModelFacts, type Provider, type SlotContext, type Voice } from '../../../providers/provider.ts';
+import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
@@ -67,7 +67,8 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: provider.ownModels === undefined ? modelsMount(traits, modelsRoot) : [],
     devices: provider.devices(spec.backend),
   };
-  const memory = demandOf(isSized(model) ? provider.estimateMemory(name, spec, model) : undefined, spec);
+  const { sizeBytes } = model;
+  const memory = demandOf(sizeBytes === undefined ? undefined : provider.estimateMemory(name, spec, { ...model, sizeBytes }), spec);
   const memoryBytes = memory && memory.hostBytes + memory.deviceBytes;
   // One wrong number would make the sum over all slots wrong.
   if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
@@ -75,12 +76,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     ...parts,
     env: { ...parts.env, ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }) },
     // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
-    revision: hash(
-      spec,
-      { ...parts, model },
-      provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: model.sizeBytes ?? 0 } }),
-      traits,
-    ),
+    revision: hash(spec, { ...parts, model }, provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
     memory,
