@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { encodeDemoModel } from '../toolboxes/demo/demo-models.ts';
 import { createModelReader } from '../src/models/read-model.ts';
-import type { ModelFacts } from '../src/providers/provider.ts';
+import type { Sized } from '../src/providers/provider.ts';
 import { ggufModel } from '../src/providers/gguf/decide/gguf-model.ts';
 import { chooseLayout } from '../src/providers/gguf/decide/server-layout.ts';
-import { serverParts, type ServerLayout } from '../src/providers/gguf/decide/gguf-memory.ts';
+import { cacheBytes, type ServerLayout } from '../src/providers/gguf/decide/gguf-memory.ts';
 import { gguf } from '../src/providers/gguf/gguf.ts';
 import { ModelId, SlotName } from '../src/schema/words/names.ts';
 import { parseSlot, type SlotSpec } from '../src/schema/slot/slot-spec.ts';
@@ -146,7 +146,7 @@ async function measure(
     const { layout } = chooseLayout(NAME, spec, ggufModel(model));
     const length = withPrompts ? Math.min(PROMPT_TOKENS, Math.floor(context / 4)) : SHORT_PROMPT_TOKENS;
     // So many prompts that the cache of earlier ones is full.
-    const tokenBytes = serverParts(ggufModel(model), layout).cache / layout.context;
+    const tokenBytes = cacheBytes(ggufModel(model), layout) / layout.context;
     const prompts =
       copies !== 'none' ? 0 : 2 + (layout.cacheRamMiB === 0 ? 0 : Math.ceil((layout.cacheRamMiB * MIB) / tokenBytes / length));
     for (let index = 0; index < prompts; index += 1) await complete(server, randomTokens(length));
@@ -157,7 +157,7 @@ async function measure(
   }
 }
 
-async function readFacts(directory: string, file: string): Promise<ModelFacts> {
+async function readFacts(directory: string, file: string): Promise<Sized> {
   const read = await createModelReader(directory, [gguf.models]).read(ModelId.parse(file), file);
   if (read.kind !== 'present') throw new Error(`"${file}" cannot be read`);
   return read.facts;

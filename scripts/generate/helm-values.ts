@@ -72,6 +72,23 @@ const NOT_FOR_VALUES = {
   SVC_PULL_BANDWIDTH: true,
 } as const;
 
+/** Variables that the chart gives to every gateway. A second entry of the same name would replace them, or make an upgrade fail. */
+export const SET_BY_CHART = [
+  'SVC_RUNTIME',
+  'SVC_LISTEN',
+  'SVC_SERVICE_NAME',
+  'SVC_ALLOWED_HOSTS',
+  'SVC_NAMESPACE',
+  'SVC_POD_NAME',
+  'SVC_POD_UID',
+  'SVC_STOP_DELAY',
+  'SVC_STOP_GRACE',
+  'SVC_IMAGE',
+  'SVC_TOKENS_SECRET',
+  'SVC_GPU_RESOURCES',
+  'SVC_GPU_ALLOCATION',
+] as const;
+
 const Models = z.strictObject({
   claim: z.strictObject({
     name: ObjectName.describe('Name of an existing claim, or of the claim to create'),

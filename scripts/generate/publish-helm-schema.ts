@@ -1,6 +1,6 @@
 /** Generates the JSON Schema with which Helm validates values before it renders templates. Pure. */
 import { z } from 'zod';
-import { HelmValues } from './helm-values.ts';
+import { HelmValues, SET_BY_CHART } from './helm-values.ts';
 import { mapSchema, withoutLimits, type Json } from './map-schema.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
 
@@ -21,8 +21,19 @@ export function helmValuesSchema(): Json {
 function adapt(node: Json, path: readonly string[]): Json {
   const { required: _, ...optional } = withoutLimits(node);
   const keepsRequired = path[0] === 'slots' || path.includes('[]') || isToolboxImage(node);
-  return acceptYamlTypes(requireDigest(keepsRequired ? withoutLimits(node) : optional), path);
+  return acceptYamlTypes(requireDigest(refuse(keepsRequired ? withoutLimits(node) : optional, path.join('.'))), path);
 }
+
+const NONE = { enum: [0, '0%'] };
+/** What the values of a table must not be, by its path. */
+const REFUSED: Readonly<Record<string, Json>> = {
+  // Neither an old gateway could stop nor a new one start.
+  'deploymentStrategy.rollingUpdate': { properties: { maxUnavailable: NONE, maxSurge: NONE }, required: ['maxUnavailable', 'maxSurge'] },
+  'extraEnv.[]': { properties: { name: { enum: SET_BY_CHART } }, required: ['name'] },
+};
+
+const refuse = (node: Json, path: string): Json =>
+  Object.hasOwn(REFUSED, path) && isTable(node['properties']) ? { ...node, not: REFUSED[path] } : node;
 
 /** Whether a schema node is the entry of a toolbox image. */
 function isToolboxImage(node: Json): boolean {

@@ -1,7 +1,7 @@
 /** Reads a model in the store: whether it is usable, and the facts that its provider finds in its files. */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { ModelFacts, ModelFormat, StoreEntry } from '../providers/provider.ts';
+import type { Sized, ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
@@ -9,7 +9,7 @@ import { openModelFiles, UnreadableFile, isInside, realPlace } from './model-fil
 import type { MountedModels } from './decide/workflows-mount.ts';
 
 type ModelRead =
-  | { readonly kind: 'present'; readonly facts: ModelFacts }
+  | { readonly kind: 'present'; readonly facts: Sized }
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly message: string };
 
@@ -55,7 +55,7 @@ export function createModelReader(root: string, formats: readonly ModelFormat[],
   };
 }
 
-function present({ id, hostPath, provider, sizeBytes, contents, family, version }: ModelFacts): ModelRead {
+function present({ id, hostPath, provider, sizeBytes, contents, family, version }: Sized): ModelRead {
   return { kind: 'present', facts: { id, hostPath, sizeBytes, provider, contents, version, ...(family === undefined ? {} : { family }) } };
 }
 

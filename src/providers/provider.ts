@@ -30,7 +30,8 @@ export interface ModelFacts {
   readonly id: ModelId;
   /** Absolute host path of the file or directory that the server loads; the name of a provider's own model. */
   readonly hostPath: string;
-  readonly sizeBytes: number;
+  /** Undefined where the files cannot be read, as in a gateway that does not mount them. */
+  readonly sizeBytes?: number | undefined;
   /** Undefined if no provider recognises the files, or if they cannot be read from here. */
   readonly provider?: ProviderKind | undefined;
   /** Undefined: unknown. Providers must tolerate missing fields and models of other providers. */
@@ -41,6 +42,8 @@ export interface ModelFacts {
   /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
 }
+
+export type Sized<Model extends Pick<ModelFacts, 'sizeBytes'> = ModelFacts> = Model & { readonly sizeBytes: number };
 
 export interface PinReference {
   readonly object: string;
@@ -205,7 +208,7 @@ export interface HostProgram {
 }
 
 /** Model of a program or its toolbox image: named there, without a file in the store. */
-export interface OwnModel extends Pick<ModelFacts, 'id' | 'sizeBytes' | 'family'> {
+export interface OwnModel extends Pick<Sized, 'id' | 'sizeBytes' | 'family'> {
   readonly contents: ModelContents;
   /** Reason why it cannot be served, and the fix. Undefined: it can. */
   readonly missing?: string | undefined;
@@ -240,7 +243,7 @@ export interface Provider {
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
   /** Returns the command, starting with `program`; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
-  estimateMemory(name: SlotName, spec: SlotSpec, model: ModelFacts): MemoryDemand;
+  estimateMemory(name: SlotName, spec: SlotSpec, model: Sized): MemoryDemand;
   /** Least total memory of a discrete device; undefined: any. Shared memory has no minimum. Default: any. Pure. */
   leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
   /** Reason not to serve the model with settings that its server accepts, and the fix. Default: none. Pure. */

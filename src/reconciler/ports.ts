@@ -80,8 +80,10 @@ export interface Workload {
   readonly cluster?: ClusterWorkload;
 }
 
+/** `gpus`: undefined means one if the backend computes on a device, else none. */
+type Devices = Omit<SlotSpec['resources'], 'memoryBytes'>;
 /** Node selection, number of replicas and pod overlay of a workload in a cluster. */
-export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'> {
+export interface ClusterWorkload extends Devices, Pick<SlotSpec['cluster'], 'nodeSelector' | 'tolerations' | 'storage' | 'pod'> {
   readonly provider: ProviderKind;
   readonly backend: Backend;
   readonly model: ModelId;
@@ -89,10 +91,8 @@ export interface ClusterWorkload extends Pick<SlotSpec['cluster'], 'nodeSelector
   readonly pinnedBy?: PinReference;
   /** Not part of the revision: a new number updates the workload in place. */
   readonly replicas: number;
-  /** Undefined means one if the backend computes on a device, else none. */
-  readonly gpus: number | undefined;
-  /** What admission counts for one replica. */
-  readonly memoryBytes: number;
+  /** What admission counts for one replica. Undefined: not known. */
+  readonly memoryBytes: number | undefined;
   /** `GET` on this path returns 200 as soon as the server accepts requests. */
   readonly readyPath: string;
   /** Fixed for the life of a replica, also for what the runtime does itself: restarts, replicas removed by others. */

@@ -1,7 +1,7 @@
 /** Answers whether a model would fit here, for the management API. */
 import type { FitListing, FitRequest, Manage } from '../api/ports.ts';
 import { parseHubName } from '../models/decide/parse-model-name.ts';
-import type { Provider, ModelFacts, ProviderRegistry } from '../providers/provider.ts';
+import type { Provider, ProviderRegistry, Sized } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import type { Board } from '../reconciler/board.ts';
 import { budgetOf } from '../reconciler/remember/desire.ts';
@@ -46,7 +46,7 @@ export function createFit(
     const budget = budgetOf(settings, host.memoryTotalBytes);
     const pools = findPools({ ...host, hostBudgetBytes: budget, hardware: host.hardware, used: promised });
     const common = { spec, hardware: host.hardware, pools, promised };
-    const questionOf = (asked: ModelFacts): FitQuestion => ({
+    const questionOf = (asked: Sized): FitQuestion => ({
       ...common,
       estimate: (each) => provider.estimateMemory(ANY_SLOT, each, asked),
     });
@@ -62,8 +62,12 @@ export function createFit(
     const provider = REGISTRY[kind];
     if (provider === undefined)
       return fail('stalled', 'ProviderMissing', `The provider "${kind}" is not part of this installation: use another model`);
-    if (presence.kind === 'present') return ok({ provider, facts: presence.facts, exact: true, offers: [] });
-    if (presence.sizeBytes !== undefined) return ok({ provider, facts: factsOfSize(id, presence.sizeBytes), exact: false, offers: [] });
+    if (presence.kind === 'present' && presence.facts.sizeBytes !== undefined) {
+      const facts = { ...presence.facts, sizeBytes: presence.facts.sizeBytes };
+      return ok({ provider, facts, exact: true, offers: [] });
+    }
+    if (presence.kind === 'pullable' && presence.sizeBytes !== undefined)
+      return ok({ provider, facts: factsOfSize(id, presence.sizeBytes), exact: false, offers: [] });
     const offers = await listOffers(id, world, signal);
     if (!offers.ok) return offers;
     const [largest] = offers.value;
@@ -85,7 +89,7 @@ export function createFit(
   };
 }
 
-type Subject = Readonly<{ provider: Provider; facts: ModelFacts; exact: boolean; offers: readonly Offer[] }>;
+type Subject = Readonly<{ provider: Provider; facts: Sized; exact: boolean; offers: readonly Offer[] }>;
 
 type Offer = Pick<FitListing['quantisations'][number], 'name' | 'sizeBytes'>;
 
@@ -127,7 +131,7 @@ function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind)
   return fail('stalled', 'SpecInvalid', problem);
 }
 
-const factsOfSize = (id: ModelId, sizeBytes: number): ModelFacts => ({ id, hostPath: '', sizeBytes });
+const factsOfSize = (id: ModelId, sizeBytes: number): Sized => ({ id, hostPath: '', sizeBytes });
 
 /** One quantisation if the name says which, otherwise all. */
 async function listOffers(id: ModelId, { modelFiles }: FitWorld, signal: AbortSignal): Promise<Result<readonly Offer[]>> {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
+import { SET_BY_CHART } from '../../scripts/generate/helm-values.ts';
 import { isHook, renderChart } from '../../scripts/render-manifests.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
 import { at, gatewayOf, listAt, ofKind } from './rendered.ts';
@@ -21,6 +22,18 @@ async function fullname(release: string, values: Json): Promise<string> {
 }
 
 describeWithHelm('The chart', () => {
+  test('gives each variable to the gateway once', async () => {
+    const namesIn = (objects: readonly Json[]) => listAt(podOf(objects), 'containers', 0, 'env').map((each) => String(at(each, 'name')));
+    const byDefault = namesIn(await renderValues({})).filter((name) => name.startsWith('SVC_'));
+    expect(byDefault.filter((name) => !SET_BY_CHART.some((known) => known === name))).toEqual([]);
+    for (const values of Object.values(VALUE_SETS)) {
+      const names = namesIn(await renderValues(values));
+      expect(names).toEqual([...new Set(names)]);
+    }
+    const twice = { settings: { SVC_LOG_LEVEL: 'debug' }, extraEnv: [{ name: 'SVC_LOG_LEVEL', value: 'info' }] };
+    await expect(renderValues(twice)).rejects.toThrow('SVC_LOG_LEVEL is both in settings and in extraEnv: set it in one of them');
+  });
+
   test.each([
     ['svc', {}, 'svc'],
     ['prod', {}, 'prod-svc'],

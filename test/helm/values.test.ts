@@ -76,6 +76,23 @@ describe('values.yaml', () => {
     [{ podSecurityContext: { runAsUser: 'nobody' } }, /\/podSecurityContext\/runAsUser: must be integer/],
     [{ topologySpreadConstraints: [{ maxSkew: 1 }] }, /\/topologySpreadConstraints\/0: must have required property 'topologyKey'/],
     [{ deploymentStrategy: { type: 'OnDelete' } }, /\/deploymentStrategy\/type/],
+    [
+      { deploymentStrategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 0 } } },
+      /\/deploymentStrategy\/rollingUpdate: must NOT be valid/,
+    ],
+    [
+      { deploymentStrategy: { rollingUpdate: { maxUnavailable: '0%', maxSurge: 0 } } },
+      /\/deploymentStrategy\/rollingUpdate: must NOT be valid/,
+    ],
+    [
+      {
+        extraEnv: [
+          { name: 'A', value: 'b' },
+          { name: 'SVC_IMAGE', value: 'b' },
+        ],
+      },
+      /\/extraEnv\/1: must NOT be valid/,
+    ],
     [{ revisionHistoryLimit: -1 }, /\/revisionHistoryLimit: must be >= 0/],
   ])('rejects %j', (values, problem) => {
     expect(problems(values).join('\n')).toMatch(problem);
@@ -88,6 +105,8 @@ describe('values.yaml', () => {
     [{ toolboxes: { gguf: { cpu: { image: 'localhost/a:v1' } } } }],
     [{ slots: { primary: { backend: 'cpu', model: { default: 'a' }, lifecycle: { idleTimeout: 'never' } } } }],
     [{ networkPolicy: { modelSources: null } }],
+    [{ deploymentStrategy: { rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } } }],
+    [{ extraEnv: [{ name: 'SVC_TURN_SECRET', valueFrom: {} }] }],
     [{ podSecurityContext: { runAsUser: null, seLinuxOptions: { level: 's0' } } }],
     [{ ingress: { host: '*.a.example', hosts: [{ host: 'b.example' }] } }],
     [{ service: { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8', '::/0'] } }],

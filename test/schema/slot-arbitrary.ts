@@ -44,7 +44,11 @@ const rest = fc.record(
       },
       some,
     ),
-    resources: fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),
+    resources: fc.oneof(
+      fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),
+      fc.record({ deviceAccess: fc.constant('hostDevices') }),
+      fc.record({ deviceAccess: fc.constant('plugin'), gpuResource: fc.constantFrom('nvidia.com/mig-1g.10gb', 'amd.com/gpu') }, some),
+    ),
     env: fc.dictionary(
       fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,9}$/).filter((name) => name !== '__proto__' && name !== 'constructor'),
       plain,
@@ -72,15 +76,9 @@ export const slotDocuments = fc
   .map(([provider, others]): Readonly<Record<string, unknown>> => ({ ...provider, ...others, ...oneMemory(others) }));
 
 /** The limit of memory is in one of two places. */
-function oneMemory({
-  resources,
-  pod,
-}: {
-  readonly resources?: { readonly gpus?: number; readonly memory?: string };
-  readonly pod?: Overlay;
-}): object {
+function oneMemory({ resources, pod }: { readonly resources?: object; readonly pod?: Overlay }): object {
   if (resources === undefined || pod?.server?.resources?.limits?.['memory'] === undefined) return {};
-  return { resources: resources.gpus === undefined ? {} : { gpus: resources.gpus } };
+  return { resources: Object.fromEntries(Object.entries(resources).filter(([key]) => key !== 'memory')) };
 }
 
 interface Overlay {

@@ -63,7 +63,7 @@ export function createClusterModelStore(options: ClusterModelStoreOptions) {
   function presenceOfOther(id: ModelId, mounted: ModelPresence | undefined): ModelPresence {
     if (mounted?.kind === 'present') return mounted;
     if (formats.some(({ mustBeRead }) => mustBeRead?.(path.basename(id)) === true)) return notRead(id, mounted);
-    return { kind: 'present', facts: { id, hostPath: path.join(root, id), sizeBytes: 0 } };
+    return { kind: 'present', facts: { id, hostPath: path.join(root, id) } };
   }
 
   async function observe(ids: readonly ModelId[], signal: AbortSignal): Promise<ReadonlyMap<ModelId, ModelPresence>> {

@@ -1,4 +1,7 @@
-/** Stops a workload: its Deployment is removed at once, and its pods exit when their requests have been answered. */
+/**
+ * Stops a workload: its Deployment is scaled to zero, and removed once its pods terminate, which exit when their
+ * requests have been answered. Removed first, it would leave the pods to the garbage collector, minutes later.
+ */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -6,7 +9,7 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { isImmediate } from './decide/render-pod.ts';
 import { usesDra } from './decide/container-devices.ts';
-import { isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
+import { isOver, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
 import { revisionedName } from './decide/object-names.ts';
 import type { KeyedLock } from '../../platform/semaphore.ts';
 import type { KubeReflectors } from './workload-reflectors.ts';
@@ -23,7 +26,7 @@ interface KubeStopDeps extends Pick<KubeApplyDeps, 'reflectors' | 'writer' | 'po
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
-/** Time for Kubernetes to terminate the pods of a removed Deployment. Later, they are removed explicitly. */
+/** Time for Kubernetes to terminate the pods of a Deployment without replicas. Later, they are removed by name. */
 const TERMINATED_WITHIN_MS = 5000;
 
 export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
@@ -34,11 +37,14 @@ export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, grace
   const facts = object === undefined ? undefined : parseDeployment(object);
   const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
   if (facts !== undefined) {
+    const scaled = await deps.lock(facts.slot, async () => await deps.writer.scaleToZero(facts.name, signal));
+    const ending = scaled.ok ? await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.every(isLeaving) }, signal) : scaled;
+    if (!ending.ok) return ending;
     const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, facts, signal));
     if (!removed.ok) return removed;
   }
   if (slot !== undefined) await deps.lock(slot, async () => await removeUnusedConfigMaps(deps, slot, signal));
-  return await awaitPodsGone(deps, id, graceMs, signal);
+  return await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.length === 0 }, signal);
 }
 
 async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, signal: AbortSignal): Promise<Result<void>> {
@@ -56,35 +62,49 @@ async function removeUnusedConfigMaps({ reflectors, writer }: KubeStopDeps, slot
   for (const { metadata } of unused) await writer.remove(CONFIG_MAPS, metadata, {}, signal);
 }
 
-async function awaitPodsGone(deps: KubeStopDeps, id: WorkloadId, graceMs: number, signal: AbortSignal): Promise<Result<void>> {
+/** A ReplicaSet leaves pods that have failed or were evicted. */
+const isLeaving = (pod: PodFacts): boolean => isTerminating(pod) || isOver(pod);
+
+interface AwaitedPods {
+  readonly id: WorkloadId;
+  readonly graceMs: number;
+  readonly areDone: (pods: readonly PodFacts[]) => boolean;
+}
+
+async function awaitPods(deps: KubeStopDeps, { id, graceMs, areDone }: AwaitedPods, signal: AbortSignal): Promise<Result<void>> {
   const immediate = isImmediate(graceMs);
   const startedAt = performance.now();
-  const shortened = new Set<string>();
+  // With zero, the API server would delete the pod's object while its processes still run.
+  const graceSeconds = immediate ? Math.max(1, Math.ceil(graceMs / 1000)) : undefined;
+  const terminated = new Set<string>();
   for (;;) {
     if (signal.aborted) return ABORTED;
     const pods = deps.podsOf(id);
-    if (pods.length === 0) return ok(undefined);
+    if (areDone(pods)) return ok(undefined);
     const waitedMs = performance.now() - startedAt;
-    if (immediate) {
-      const due = pods.filter((pod) => !shortened.has(pod.metadata.uid) && (isTerminating(pod) || waitedMs > TERMINATED_WITHIN_MS));
-      for (const { metadata } of due) {
-        shortened.add(metadata.uid);
-        // With zero, the API server would delete the pod's object while its processes still run.
-        const graceSeconds = Math.max(1, Math.ceil(graceMs / 1000));
-        const written = await deps.writer.shortenGrace(metadata, graceSeconds, signal);
-        if (!written.ok) return written;
-      }
-      if (due.length > 0) continue;
+    const due = pods.filter(
+      (pod) => !terminated.has(pod.metadata.uid) && (isTerminating(pod) ? immediate : waitedMs > TERMINATED_WITHIN_MS),
+    );
+    for (const { metadata } of due) {
+      terminated.add(metadata.uid);
+      const written = await deps.writer.terminate(metadata, graceSeconds, signal);
+      if (!written.ok) return written;
     }
+    if (due.length > 0) continue;
     const ownMs = Math.max(...pods.map(({ spec }) => spec.terminationGracePeriodSeconds)) * 1000;
     const leftMs = (immediate ? graceMs + TERMINATED_WITHIN_MS : ownMs) + CLEANUP_MS - waitedMs;
     if (leftMs <= 0) return stopTimedOut(pods);
-    const withinMs = immediate ? Math.min(leftMs, TERMINATED_WITHIN_MS) : leftMs;
+    const withinMs = immediate || !pods.every(isTerminating) ? Math.min(leftMs, TERMINATED_WITHIN_MS) : leftMs;
     await Promise.all([nextPodChange(deps.reflectors, withinMs, signal), sleep(LOOK_GAP_MS, signal)]);
   }
 }
 
-function stopTimedOut([pod]: readonly PodFacts[]): Result<never> {
+function stopTimedOut(pods: readonly PodFacts[]): Result<never> {
+  const pod = pods.find((each) => !isTerminating(each)) ?? pods[0];
+  if (pod !== undefined && !isTerminating(pod)) {
+    const fix = 'see whether "kube-controller-manager" runs and keeps up';
+    return fail('retry', 'StopFailed', `The cluster replaces the pod "${pod.metadata.name}" of a Deployment that was removed: ${fix}`);
+  }
   const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
   const fix = `inspect ${node} with "kubectl describe node", or remove it from the cluster if it is lost for good`;
   return fail('retry', 'StopFailed', `The pod "${pod?.metadata.name}" does not terminate: ${fix}`);

@@ -1,10 +1,10 @@
 /** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
-import { PODS, DEVICE_CLASSES } from '../client/decide/resource-path.ts';
+import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
-import { deviceClassOf, type GpuAllocation } from './decide/container-devices.ts';
+import { deviceClassOf, deviceResource, usesDevice, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/object-names.ts';
 
 /** A uid restricts the target to this very object. */
@@ -44,9 +44,16 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
       if (removed.ok && target.uid !== undefined) copyOf(type)?.noteRemoved(target.name, target.uid);
       return removed;
     },
-    /** The pod stays in the local copy until it is gone. */
-    shortenGrace: async (pod: Target, graceSeconds: number, signal: AbortSignal): Promise<Result<void>> =>
-      await removeObject(PODS, pod, { graceSeconds }, signal),
+    /** `graceSeconds` undefined: as the pod says. The pod stays in the local copy until it is gone. */
+    terminate: async (pod: Target, graceSeconds: number | undefined, signal: AbortSignal): Promise<Result<void>> =>
+      await removeObject(PODS, pod, defined({ graceSeconds }), signal),
+    /** Succeeds if the Deployment is gone. */
+    scaleToZero: async (name: string, signal: AbortSignal): Promise<Result<void>> =>
+      await duringTerm(signal, async (writing) => {
+        const scaled = await api.mergePatch(DEPLOYMENTS, name, { spec: { replicas: 0 } }, writing);
+        if (scaled.ok) copyOf(DEPLOYMENTS)?.noteWritten(scaled.value);
+        return scaled.ok || scaled.failure.reason === 'NotFound' ? ok(undefined) : scaled;
+      }),
   };
 }
 
@@ -75,11 +82,15 @@ export function createGpuAllocation(api: KubeApi, settings: KubeSettings, now: (
     return ok(exists);
   };
 
-  return async ({ backend, gpus }, signal) => {
+  return async (cluster, signal) => {
+    const resource = usesDevice(cluster) ? deviceResource(cluster, settings.SVC_GPU_RESOURCES) : undefined;
+    if (usesDevice(cluster) && resource === undefined && cluster.deviceAccess === 'plugin') {
+      const fix = 'name it in "resources.gpuResource" of the slot, or in "gpus.resources" of the chart';
+      return fail('stalled', 'DeviceMissing', `No resource stands for the devices of backend "${cluster.backend}": ${fix}`);
+    }
     if (settings.SVC_GPU_ALLOCATION !== 'auto') return ok(settings.SVC_GPU_ALLOCATION);
-    const resource = settings.SVC_GPU_RESOURCES[backend];
     const deviceClass = resource === undefined ? undefined : deviceClassOf(resource);
-    if (deviceClass === undefined || backend === 'cpu' || gpus === 0) return ok('device-plugin');
+    if (deviceClass === undefined) return ok('device-plugin');
     const has = await hasDeviceClass(deviceClass, signal);
     return has.ok ? ok(has.value ? 'dra' : 'device-plugin') : has;
   };

@@ -79,7 +79,7 @@ export const gguf: Provider = {
   devices: devicesOf,
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
-  estimateMemory: (name, spec, model) => serverMemory(name, spec, ggufModel(model)),
+  estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),

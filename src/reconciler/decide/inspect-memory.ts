@@ -41,7 +41,7 @@ function poolsOf({ desired }: Case): readonly MemoryPool[] {
 /** What a slot needs of the memory of the host, wherever it is placed. */
 function leastOf(name: SlotName, { desired, templateOf }: Case): number {
   const slot = desired.slots.get(name);
-  return slot === undefined ? 0 : (templateOf(slot)?.memory.hostBytes ?? 0);
+  return slot === undefined ? 0 : (templateOf(slot)?.memory?.hostBytes ?? 0);
 }
 
 /** Whether every slot may have its memory at the same time, so that none has to give way. */
@@ -55,7 +55,7 @@ function canAllHaveMemory({ desired, bySlot, observed, templateOf }: Case): bool
     if (template === undefined) return false;
     const held = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin?.memory[HOST] ?? 0);
     const { host = 0, mapped = 0 } = observed.measured?.get(name)?.memory ?? {};
-    if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes, host + mapped, ...held);
+    if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes ?? 0, host + mapped, ...held);
   }
   return bytes <= desired.memoryBudgetBytes;
 }

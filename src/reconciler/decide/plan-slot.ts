@@ -9,6 +9,7 @@ import { PROVIDER_KINDS, type Backend } from '../../schema/slot/provider-kinds.t
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
 import type { SlotView } from './facts/view.ts';
+import { isMemoryUnknown } from './facts/workload.ts';
 import { deriveConditions } from './outcome/conditions.ts';
 import { listFindings } from './outcome/list-findings.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
@@ -86,7 +87,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       admission: admissionOf(view, roles, targets, stuck),
       targets,
       memory: verdict,
-      memoryBytes: verdict?.bytes ?? (view.template && totalBytes(memory.needed)),
+      memoryBytes: isMemoryUnknown(view.template) ? undefined : (verdict?.bytes ?? (view.template && totalBytes(memory.needed))),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),

@@ -160,6 +160,7 @@ export const OWN_KEYS = [
 ] as const;
 /** Extended resources that stand for a GPU unless `SVC_GPU_RESOURCES` names others. */
 export const GPU_RESOURCES = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
+const EXTENDED_RESOURCE = '[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?';
+export const EXTENDED_RESOURCE_PATTERN = `^${EXTENDED_RESOURCE}$`;
 /** Names of resources: Kubernetes' own, and extended ones with a domain. */
-export const RESOURCE_NAME_PATTERN =
-  '^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMG]i|[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)$';
+export const RESOURCE_NAME_PATTERN = `^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMG]i|${EXTENDED_RESOURCE})$`;

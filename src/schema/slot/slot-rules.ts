@@ -9,6 +9,13 @@ import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, type SlotRule } from '
 
 export const SLOT_RULES: readonly SlotRule[] = [
   {
+    at: ['resources'],
+    key: 'gpuResource',
+    message: '"{gpuResource}" names what a device plugin offers: remove it, or set "{deviceAccess}" to "plugin"',
+    holds: (resources) => !has(resources, 'gpuResource') || resources['deviceAccess'] !== 'hostDevices',
+    cel: "!has(self.gpuResource) || !has(self.deviceAccess) || self.deviceAccess != 'hostDevices'",
+  },
+  {
     at: ['storage'],
     key: 'claimName',
     message: '"{hostPath}", "{size}" and "{className}" cannot be combined with an existing claim: use "{claimName}" alone',

@@ -18,7 +18,7 @@ import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
-import { ACCESS_MODES } from '../pod/kube-fields.ts';
+import { ACCESS_MODES, EXTENDED_RESOURCE_PATTERN } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
@@ -62,10 +62,26 @@ const Lifecycle = z.strictObject({
 /** Smaller ones are a forgotten unit, larger ones a mistake. */
 const Size = sizeWithin('1Mi', '1024Ti');
 
-const Resources = z.strictObject({
-  memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
-  gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
-});
+const Resources = z
+  .strictObject({
+    memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
+    gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
+    deviceAccess: z
+      .enum(['plugin', 'hostDevices'])
+      .optional()
+      .describe(
+        'Cluster only: how the pods get their devices. "plugin": the scheduler counts them, by a device plugin or DRA; "hostDevices": those of the node, uncounted. Default: "plugin" where a resource stands for the devices, else "hostDevices"',
+      ),
+    gpuResource: z
+      .string()
+      .max(316)
+      .regex(new RegExp(EXTENDED_RESOURCE_PATTERN), 'Write the name of an extended resource, such as "nvidia.com/mig-1g.10gb"')
+      .optional()
+      .describe(
+        'Cluster only: extended resource that stands for one device. Default: as "gpus.resources" of the chart says for the backend',
+      ),
+  })
+  .superRefine(rulesAt('resources'));
 
 const Toleration = z
   .strictObject({
@@ -147,7 +163,10 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
     readonly startTimeoutMs: number;
     readonly drainTimeoutMs: number;
   };
-  readonly resources: { readonly memoryBytes: number | undefined; readonly gpus: number | undefined };
+  readonly resources: Pick<Parsed['resources'], 'deviceAccess' | 'gpuResource'> & {
+    readonly memoryBytes: number | undefined;
+    readonly gpus: number | undefined;
+  };
   readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName' | 'pod'>;
 }
 
@@ -198,6 +217,7 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
   const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
   const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
+  const { memory, gpus, ...devices } = resources;
   return {
     ...rest,
     provider,
@@ -209,10 +229,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
       drainTimeoutMs: parseDurationMs(drainTimeout),
       ...changes,
     },
-    resources: {
-      memoryBytes: resources.memory === undefined ? undefined : parseSizeBytes(resources.memory),
-      gpus: resources.gpus,
-    },
+    resources: { ...devices, gpus, memoryBytes: memory === undefined ? undefined : parseSizeBytes(memory) },
     cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod },
   };
 }

@@ -79,7 +79,7 @@ export const PROBLEM_REASONS = {
   ProviderMissing: stalling('This installation does not have the provider', 'Set `provider` to another one'),
   ImageUnknown: stalling(
     'The toolbox manifest has no image for this provider and backend',
-    'Build the image with `svcctl toolbox build`, or name one in `toolboxes.toml`, in a cluster in `toolboxes` of the chart',
+    'Build the image with `svcctl toolbox build`, or name one in `toolboxes.toml`; in a cluster, build it, push it to a registry, and pin it in `toolboxes` of the chart',
   ),
   ImageMissing: stalling('The image is not on this machine and cannot be pulled from a registry', 'Build it with `svcctl toolbox build`'),
   ImagePullFailed: reason(

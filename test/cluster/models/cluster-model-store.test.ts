@@ -31,16 +31,16 @@ afterEach(async () => {
 
 const clusterStore = async (): Promise<ModelStore> => world.replica({ root });
 
-async function factsOf(store: ModelStore, id: ModelId) {
+async function factsOf(store: Pick<ModelStore, 'observe'>, id: ModelId) {
   const presence = (await store.observe([id], signal)).get(id);
   if (presence?.kind !== 'present') throw new Error(`"${id}" is ${presence?.kind ?? 'nothing'}`);
   return presence.facts;
 }
 
 /** Returns the workload of a slot with this model. */
-async function templateOf(store: ModelStore, id: ModelId) {
+async function templateOf(store: Pick<ModelStore, 'observe'>, id: ModelId, resources = {}) {
   const name = SlotName.parse('mine');
-  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: id } });
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: id }, resources });
   if (!parsed.ok) throw new Error('No spec');
   const slot = { name, spec: parsed.spec, generation: 1, problems: [] };
   const template = templatingOf({ providers: PROVIDERS, runtime: { traits: TRAITS }, models: { root } }).templateOf(
@@ -81,13 +81,31 @@ describe('createClusterModelStore()', () => {
 
   test('reads a mounted file of the user, and knows only its path if it is absent or incomplete', async () => {
     const id = ModelId.parse('own/m.gguf');
-    const bare = { id, hostPath: path.join(root, 'own/m.gguf'), sizeBytes: 0 };
+    const bare = { id, hostPath: path.join(root, 'own/m.gguf') };
     expect(await factsOf(await clusterStore(), id)).toEqual(bare);
     await mkdir(path.join(root, 'own'));
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox').subarray(0, 1000));
     expect(await factsOf(await clusterStore(), id)).toEqual(bare);
     await writeFile(path.join(root, 'own/m.gguf'), encodeDemoModel('demo-fox'));
     expect(await factsOf(await clusterStore(), id)).toMatchObject({ contents: { architecture: 'llama' }, hostPath: bare.hostPath });
+  });
+
+  test('takes a file that it cannot read for none of a certain size, without restarting what earlier versions started', async () => {
+    const id = ModelId.parse('own/m.gguf');
+    const store = await clusterStore();
+    const facts = await factsOf(store, id);
+    expect(facts.sizeBytes).toBeUndefined();
+    const asBefore = { observe: async () => new Map([[id, { kind: 'present', facts: { ...facts, sizeBytes: 0 } } as const]]) };
+    for (const resources of [{}, { memory: '8Gi' }]) {
+      const [unknown, before] = [await templateOf(store, id, resources), await templateOf(asBefore, id, resources)];
+      expect(before.argv).toContain('--threads');
+      expect(unknown.argv).not.toContain('--threads');
+      // Weights of no known size leave no room to fill with sequences.
+      expect(unknown.argv).not.toContain('--parallel');
+      expect(unknown.memoryBytes).toBe('memory' in resources ? 8 * 2 ** 30 : undefined);
+      expect(unknown.revision).toBe(before.revision);
+    }
+    expect((await templateOf(store, id)).revision).toBe('d0fbd8db5bb6');
   });
 
   test('takes the facts of a download from the catalogue', async () => {

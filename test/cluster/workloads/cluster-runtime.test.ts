@@ -213,54 +213,18 @@ describe('apply() of the kube runtime', () => {
     await stop(amd);
     expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual([]);
   });
-});
 
-describe('stop() of the kube runtime', () => {
-  test('removes the Deployment at once, and resolves when its pods are gone', async () => {
-    await start({}, { longestGraceMs: 400 });
-    const id = await world.apply(WORKLOAD);
-    await world.pod(WORKLOAD);
-    const stopping = stop(id);
-    await eventually('the Deployment is gone', async () => (world.deployment() === undefined ? true : undefined));
-    // The runtime learns that from its watch.
-    await eventually('the workload is stopping', async () =>
-      (await world.workloads()).some((each) => each.id === id && each.phase === 'stopping' && each.endpoints.length === 0)
-        ? true
-        : undefined,
-    );
-    expect(await stopping).toEqual({ ok: true, value: undefined });
-    expect([named(PODS), named(CONFIG_MAPS), await world.workloads()]).toEqual([[], [], []]);
-    // The slot keeps its Service, whatever runs in it.
-    expect(named(SERVICES)).toEqual(['svc-slot-primary']);
-    expect(await stop(id)).toEqual({ ok: true, value: undefined });
-  });
-
-  test('with a short grace period gives the pods only that time', async () => {
-    await start();
-    const id = await world.apply(WORKLOAD);
-    await world.pod(WORKLOAD);
-    expect(await stop(id, 300)).toEqual({ ok: true, value: undefined });
-    expect(named(PODS)).toEqual([]);
-  });
-
-  test('keeps the ConfigMap of another workload of the slot', async () => {
-    await start();
-    const other = kubeWorkload({ name: 'svc-slot-primary--ba9876543210', revision: 'ba9876543210' });
-    const [first] = [await world.apply(WORKLOAD), await world.apply(other)];
-    await stop(first);
-    expect(named(DEPLOYMENTS)).toEqual([other.name]);
-    expect(named(CONFIG_MAPS)).toEqual([`${other.name}-ba9876543210`]);
-  });
-
-  test('ends when its signal aborts', async () => {
-    await start();
-    const id = await world.apply(WORKLOAD);
-    await world.pod(WORKLOAD);
-    const given = new AbortController();
-    const stopping = world.runtime.stop(id, { graceMs: 10_000 }, given.signal);
-    await eventually('the Deployment is gone', async () => (world.deployment() === undefined ? true : undefined));
-    given.abort();
-    expect(await stopping).toMatchObject({ ok: false });
+  test('starts nothing without a device if the slot wants one from a plugin, and no resource stands for it', async () => {
+    await start({ SVC_GPU_ALLOCATION: 'dra' }, { dra: true });
+    const { runtime } = world;
+    expect(await runtime.apply(withCluster({ backend: 'npu', deviceAccess: 'plugin' }), new AbortController().signal)).toMatchObject({
+      ok: false,
+      failure: { kind: 'stalled', reason: 'DeviceMissing', message: expect.stringContaining('"resources.gpuResource"') },
+    });
+    expect(named(DEPLOYMENTS)).toEqual([]);
+    // A slot on the CPU needs none.
+    await world.apply(withCluster({ backend: 'cuda', gpus: 0, deviceAccess: 'plugin' }));
+    expect(named(RESOURCE_CLAIM_TEMPLATES)).toEqual([]);
   });
 });
 

@@ -1,10 +1,11 @@
-/** The kube runtime with a fake API server, which creates no pods for a Deployment: tests create them. */
+/** The kube runtime with a fake API server and a controller that terminates the pods of Deployments without replicas. Tests create the pods. */
 import type { KubeObject } from '../../../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { ObservedWorkload, Runtime, Workload } from '../../../src/reconciler/ports.ts';
 import type { KubeSettings, KubeWorkload } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { createKubeReflectors } from '../../../src/cluster/workloads/workload-reflectors.ts';
 import { createKubeRuntime } from '../../../src/cluster/workloads/cluster-runtime.ts';
+import { isTable } from '../../../src/schema/words/key-case.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
@@ -27,9 +28,14 @@ export interface FakeKubeWorld {
   close(): Promise<void>;
 }
 
+interface FakeWorldOptions extends FakeKubeOptions {
+  /** Whether the pods of Deployments without replicas are terminated. Default: true. */
+  readonly scales?: boolean;
+}
+
 const NAMESPACE = 'default';
 
-export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, options: FakeKubeOptions = {}): Promise<FakeKubeWorld> {
+export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, options: FakeWorldOptions = {}): Promise<FakeKubeWorld> {
   const fake = await startFakeKubeApi({ longestGraceMs: 60_000, ...options });
   const ends = new AbortController();
   const term = new AbortController();
@@ -47,6 +53,15 @@ export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, 
     clock: { now: () => performance.now() + clock.aheadMs, wallNow: () => Date.now() + clock.aheadMs },
   });
   const observe = async () => await runtime.observe([], ends.signal);
+  const scaleDown = (): void => {
+    const empty = fake.objects(DEPLOYMENTS, NAMESPACE).filter(({ spec }) => isTable(spec) && spec['replicas'] === 0);
+    const uids = new Set(empty.map(({ metadata }) => metadata.uid));
+    for (const { metadata } of fake.objects(PODS, NAMESPACE)) {
+      const isDue = metadata.deletionTimestamp === undefined && metadata.ownerReferences?.some(({ uid }) => uids.has(uid)) === true;
+      if (isDue) void api.remove(PODS, metadata.name, {}, ends.signal);
+    }
+  };
+  if (options.scales !== false) reflectors.deployments.changes(scaleDown, ends.signal);
   const unseen = await observe();
   if (unseen.ok) throw new Error('The runtime knows workloads before it listed any');
   for (const reflector of Object.values(reflectors)) reflector.start(ends.signal);

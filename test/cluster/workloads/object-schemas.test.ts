@@ -47,7 +47,7 @@ const CASES: readonly (readonly [string, Partial<ClusterWorkload>, 'device-plugi
   ['a GPU of a device plugin', { backend: 'cuda', gpus: 2 }, 'device-plugin'],
   ['a GPU by DRA', { backend: 'cuda', gpus: 2 }, 'dra'],
   ['AMD by DRA', { backend: 'rocm' }, 'dra'],
-  ['device files', { backend: 'rocm', gpus: 0 }, 'device-plugin'],
+  ['device files', { backend: 'rocm', deviceAccess: 'hostDevices' }, 'device-plugin'],
   ['an NPU', { backend: 'npu' }, 'dra'],
   ['a claim of its own', { storage: { size: '50Gi', className: 'fast' } }, 'device-plugin'],
   ['a directory of the node', { storage: { hostPath: '/srv/models' } }, 'device-plugin'],

@@ -3,7 +3,7 @@ import { gguf } from '../../../src/providers/gguf/gguf.ts';
 import { deriveHealth } from '../../../src/providers/gguf/decide/derive-health.ts';
 import { PROVIDER_KIND_NAMES } from '../../../src/schema/slot/provider-kinds.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
-import type { ModelFacts } from '../../../src/providers/provider.ts';
+import type { Sized } from '../../../src/providers/provider.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { GgufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import type { SlotDocument, SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
@@ -12,7 +12,7 @@ import { CAUSAL, ENCODER, saying, specOf } from './slot-context.ts';
 const GIB = 2 ** 30;
 
 describe('estimateMemory()', () => {
-  const bytesOf = (spec: SlotSpec, model: ModelFacts): number => {
+  const bytesOf = (spec: SlotSpec, model: Sized): number => {
     const { hostBytes, deviceBytes } = gguf.estimateMemory(SlotName.parse('primary'), spec, model);
     return hostBytes + deviceBytes;
   };

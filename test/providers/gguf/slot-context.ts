@@ -2,7 +2,7 @@
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import type { GgufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
-import type { ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
+import type { Sized, SlotContext } from '../../../src/providers/provider.ts';
 
 export function specOf(name: string, document: Partial<SlotDocument> & { readonly model: SlotDocument['model'] }): SlotSpec {
   const parsed = parseSlot(SlotName.parse(name), { provider: 'gguf', ...document });
@@ -10,7 +10,7 @@ export function specOf(name: string, document: Partial<SlotDocument> & { readonl
   return parsed.spec;
 }
 
-export const CAUSAL: ModelFacts = {
+export const CAUSAL: Sized = {
   id: ModelId.parse('chat.gguf'),
   hostPath: '/models/chat.gguf',
   sizeBytes: 5_000_000_000,
@@ -26,7 +26,7 @@ export const CAUSAL: ModelFacts = {
   },
 };
 
-export const ENCODER: ModelFacts = {
+export const ENCODER: Sized = {
   id: ModelId.parse('embed.gguf'),
   hostPath: '/models/embed.gguf',
   sizeBytes: 140_000_000,
@@ -43,16 +43,11 @@ export const ENCODER: ModelFacts = {
 };
 
 /** The same model, if its files said something else. */
-export function saying(model: ModelFacts, contents: GgufContents): ModelFacts {
+export function saying(model: Sized, contents: GgufContents): Sized {
   return { ...model, contents: { ...model.contents, ...contents } };
 }
 
-export function contextOf(
-  name: string,
-  model: ModelFacts,
-  document: Partial<SlotDocument> = {},
-  more: Partial<SlotContext> = {},
-): SlotContext {
+export function contextOf(name: string, model: Sized, document: Partial<SlotDocument> = {}, more: Partial<SlotContext> = {}): SlotContext {
   return {
     name: SlotName.parse(name),
     spec: specOf(name, { model: { default: model.id }, ...document }),

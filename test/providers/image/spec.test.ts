@@ -5,7 +5,7 @@ import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
 import { parseCatalogue, entryOf } from '../../../src/models/catalogue/decide/parse-catalogue.ts';
 import { loadedPath, type CatalogueEntry } from '../../../src/models/catalogue/catalogue.ts';
 import { image } from '../../../src/providers/image/image.ts';
-import type { ModelFacts } from '../../../src/providers/provider.ts';
+import type { Sized } from '../../../src/providers/provider.ts';
 import { largestDeviceBytes, poolsOfBackend } from '../../../src/reconciler/decide/facts/memory-pools.ts';
 import type { Hardware } from '../../../src/schema/status/hardware.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
@@ -28,7 +28,7 @@ function entry(id: string): CatalogueEntry {
 }
 
 /** A model of the catalogue as a slot has it, on a machine with a Radeon of this size. */
-function factsOf(id: string): ModelFacts {
+function factsOf(id: string): Sized {
   const { files } = entry(id);
   const paths = files.map(({ path }) => path);
   const sizeBytes = files.reduce((sum, { from }) => sum + (from.kind === 'url' ? from.sizeBytes : 0), 0);

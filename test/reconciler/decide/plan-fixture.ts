@@ -19,7 +19,7 @@ export const PRIMARY = slotName('primary');
 
 export interface Scene {
   /** Size of the model. Default: 1000. */
-  readonly modelBytes?: number;
+  readonly modelBytes?: number | 'unknown';
   /** The provider whose model it is. Default: not known. */
   readonly modelOf?: ProviderKind;
   /** What its provider requires of a discrete device. Default: nothing. */
@@ -92,7 +92,7 @@ export function factsOf(scene: Scene): {
   const facts: ModelFacts = {
     id: ModelId.parse('a.gguf'),
     hostPath: `${modelsRoot}/a.gguf`,
-    sizeBytes: scene.modelBytes ?? 1000,
+    sizeBytes: scene.modelBytes === 'unknown' ? undefined : (scene.modelBytes ?? 1000),
     provider: scene.modelOf,
   };
   const templatingWith = (registry: ProviderRegistry) =>

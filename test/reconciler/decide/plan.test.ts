@@ -249,14 +249,20 @@ describe('plan()', () => {
 });
 
 test('a slot whose image nobody has published says with which command it is built', () => {
-  const { made } = planOf({ without: 'imageName' });
-  const stalled = made.decisions.get(PRIMARY)?.conditions.find(({ type }) => type === 'Stalled');
-  expect(stalled).toMatchObject({
+  const stalled = (scene: Scene) =>
+    planOf({ without: 'imageName', ...scene })
+      .made.decisions.get(PRIMARY)
+      ?.conditions.find(({ type }) => type === 'Stalled');
+  expect(stalled({})).toMatchObject({
     reason: 'ImageUnknown',
     message: expect.stringMatching(
-      /^No toolbox image is published .*; build it with "svcctl toolbox build gguf \w+", or name one in "toolboxes.toml"/,
+      /^No toolbox image is published .*; build it with "svcctl toolbox build gguf \w+", or name one in "toolboxes.toml"$/,
     ),
   });
+  // Nobody builds an image on the nodes of a cluster.
+  const inCluster = stalled({ traits: { network: 'pods' } })?.message;
+  expect(inCluster).toMatch(/build it .*, push it .*, and set "toolboxes\.gguf\.\w+" of the chart to this image and digest$/);
+  expect(inCluster).not.toContain('svcctl toolbox build');
 });
 
 describe('warmingPauseMs()', () => {

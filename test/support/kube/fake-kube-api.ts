@@ -27,6 +27,8 @@ export interface FakeKubeOptions {
   readonly bookmarkMs?: number;
   /** The longest time for which a terminating pod exists. */
   readonly longestGraceMs?: number;
+  /** Removes dependents of removed objects. Default: true. */
+  readonly collects?: boolean;
   /** Bearer token that every request must carry. */
   readonly token?: string;
   /** Default: refused. */
@@ -65,7 +67,7 @@ const MANUAL = { manager: 'kubectl-edit', operation: 'Update' } as const;
 export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
   const served: readonly FakeResource[] = options.dra === true ? [...SERVED, ...DRA_RESOURCES] : SERVED;
   const store = createFakeStore();
-  const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000);
+  const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000, options.collects);
   const faults = createFakeFaults();
   const watches = createFakeWatches(store, options.bookmarkMs ?? 60_000);
   const lists = createFakeLists(store);

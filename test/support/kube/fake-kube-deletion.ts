@@ -21,7 +21,7 @@ const FOREGROUND = 'foregroundDeletion';
 const DEFAULT_GRACE_SECONDS = 30;
 
 /** A pod on a node is removed after its grace period or after `longestGraceMs`, whichever is shorter: the fake has no kubelet that would wait for processes. */
-export function createFakeDeletion(store: FakeStore, longestGraceMs: number): FakeDeletion {
+export function createFakeDeletion(store: FakeStore, longestGraceMs: number, collects = true): FakeDeletion {
   const timers = new Map<string, NodeJS.Timeout>();
   let scheduled: NodeJS.Immediate | undefined;
 
@@ -37,7 +37,7 @@ export function createFakeDeletion(store: FakeStore, longestGraceMs: number): Fa
   }
 
   function scheduleCollection(): void {
-    scheduled ??= setImmediate(collect);
+    if (collects) scheduled ??= setImmediate(collect);
   }
 
   function collect(): void {

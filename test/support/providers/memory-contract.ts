@@ -1,6 +1,6 @@
 /** The part of the contract of providers about memory: a number of bytes for every model, more for a longer context, and where it is. */
 import { describe, expect, test } from '@jest/globals';
-import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
+import type { Sized, Provider } from '../../../src/providers/provider.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { PROVIDER_KINDS, type Backend } from '../../../src/schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
@@ -10,16 +10,16 @@ const NAME = SlotName.parse('mine');
 
 export interface CheckedModels {
   /** Filled before the tests begin. */
-  readonly ordinary: readonly ModelFacts[];
+  readonly ordinary: readonly Sized[];
   /** Runs a check for many slots and models, ordinary or odd. */
-  readonly always: (check: (spec: SlotSpec, model: ModelFacts) => void) => void;
+  readonly always: (check: (spec: SlotSpec, model: Sized) => void) => void;
 }
 
 export function describeMemoryContract(provider: Provider, { ordinary, always }: CheckedModels): void {
   const { kind } = provider;
   const backends: readonly Backend[] = PROVIDER_KINDS[kind].backends;
   describe('the memory of a server', () => {
-    const bytesOf = (spec: SlotSpec, model: ModelFacts): number => {
+    const bytesOf = (spec: SlotSpec, model: Sized): number => {
       const { hostBytes, deviceBytes } = provider.estimateMemory(NAME, spec, model);
       return hostBytes + deviceBytes;
     };

@@ -1,6 +1,6 @@
 /** Slots and models for the contract of providers: ordinary ones, and such as no provider would expect. */
 import fc from 'fast-check';
-import type { ModelContents, ModelFacts, SlotContext } from '../../../src/providers/provider.ts';
+import type { ModelContents, ModelFacts, Sized, SlotContext } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
 import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
@@ -26,7 +26,7 @@ function oddContents(ordinary: ModelContents): fc.Arbitrary<ModelContents> {
   return fc.dictionary(key, oddValue, { maxKeys: 6 }).map((odd) => ({ ...ordinary, ...odd }));
 }
 
-export function oddModels(kind: ProviderKind, ordinary: readonly ModelFacts[]): fc.Arbitrary<ModelFacts> {
+export function oddModels(kind: ProviderKind, ordinary: readonly Sized[]): fc.Arbitrary<Sized> {
   const contents = fc.constantFrom(...ordinary.map((model) => model.contents ?? {})).chain(oddContents);
   return fc.record({
     id: fc.constant(ModelId.parse('m')),

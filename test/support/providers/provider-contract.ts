@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
-import type { ModelFacts, Provider } from '../../../src/providers/provider.ts';
+import type { Provider, Sized } from '../../../src/providers/provider.ts';
 import {
   MODEL_ABILITIES,
   BACKENDS,
@@ -44,7 +44,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
   const facts = PROVIDER_KINDS[kind];
   const served: readonly Capability[] = facts.serves;
   const backends: readonly Backend[] = facts.backends;
-  const ordinary: ModelFacts[] = [];
+  const ordinary: Sized[] = [];
   const read = async (sample: SampleModel) => provider.models.read({ id: ID, entry: sample.entry }, filesOf(sample));
 
   describe(`the provider "${kind}" keeps the contract of providers:`, () => {
@@ -58,7 +58,7 @@ export function describeProviderContract(provider: Provider, samples: ProviderSa
       }
     });
     /** For a slot and a model, ordinary or odd. */
-    const always = (check: (spec: ReturnType<typeof specOf>, model: ModelFacts) => void): void => {
+    const always = (check: (spec: ReturnType<typeof specOf>, model: Sized) => void): void => {
       const models = fc.oneof(fc.constantFrom(...ordinary), oddModels(kind, ordinary));
       fc.assert(
         fc.property(specs(kind), models, (spec, model) => check(frozen(spec), frozen(model))),

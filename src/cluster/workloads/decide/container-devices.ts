@@ -12,11 +12,11 @@ export type DeviceDemand =
   | { readonly kind: 'files'; readonly paths: readonly string[]; readonly cdiNames: readonly string[] };
 
 export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GPU_RESOURCES'], allocation: GpuAllocation): DeviceDemand {
-  const { backend, gpus } = workload.cluster;
-  if (backend === 'cpu') return { kind: 'none' };
-  const count = gpus ?? 1;
-  const resource = backend === 'npu' ? undefined : resources[backend];
-  if (resource === undefined || count === 0) {
+  const { cluster } = workload;
+  if (!usesDevice(cluster)) return { kind: 'none' };
+  const count = Math.max(1, cluster.gpus ?? 1);
+  const resource = deviceResource(cluster, resources);
+  if (resource === undefined) {
     return {
       kind: 'files',
       paths: workload.devices.filter((device) => device.startsWith('/')),
@@ -26,6 +26,17 @@ export function deviceDemand(workload: KubeWorkload, resources: Settings['SVC_GP
   const deviceClass = deviceClassOf(resource);
   if (allocation === 'dra' && deviceClass !== undefined) return { kind: 'claim', deviceClass, count, template: revisionedName(workload) };
   return { kind: 'resource', resource, count };
+}
+
+/** An NPU is no GPU, so the number of GPUs says nothing about it. */
+export const usesDevice = ({ backend, gpus }: ClusterWorkload): boolean => backend === 'npu' || (backend !== 'cpu' && gpus !== 0);
+
+/** The extended resource that stands for a device; undefined where the pods get those of their node. */
+export function deviceResource(
+  { backend, deviceAccess, gpuResource }: ClusterWorkload,
+  resources: Settings['SVC_GPU_RESOURCES'],
+): string | undefined {
+  return deviceAccess === 'hostDevices' ? undefined : (gpuResource ?? (backend === 'npu' ? undefined : resources[backend]));
 }
 
 /** The DRA device class of a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */
@@ -41,9 +52,15 @@ export function deviceClassOf(resource: string): string | undefined {
  */
 export function needsRoot(demand: DeviceDemand): boolean {
   if (demand.kind === 'none') return false;
-  if (demand.kind === 'files') return true;
+  if (demand.kind === 'files') return isPrivileged(demand);
   return !(demand.kind === 'resource' ? demand.resource : demand.deviceClass).includes('nvidia.com');
 }
+
+/**
+ * The kernel refuses to open a device file that the container runtime did not give to the container, whatever its user
+ * and groups. Plugins and CDI names do give it; a mounted path does not, so it needs a privileged container.
+ */
+export const isPrivileged = (demand: DeviceDemand): boolean => demand.kind === 'files' && demand.paths.length > 0;
 
 /** With an extended resource or DRA the scheduler finds the GPU, so the node label is only a preference. */
 export function nodeAffinity(cluster: ClusterWorkload, demand: DeviceDemand): Readonly<Record<string, unknown>> {

@@ -52,7 +52,7 @@ const KNOWN: readonly (readonly [RegExp, string, string])[] = [
   [
     /^Insufficient (\S+\/\S+)$/,
     'no free "$1"',
-    'Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
+    'Add a node that has it with its device plugin, unload another slot, or choose another "backend", "gpus" or "gpuResource"',
   ],
   [
     /had (?:untolerated )?taint \{node\.kubernetes\.io\/([a-z-]+):?[^}]*\}/,
@@ -119,7 +119,7 @@ function explainLabels(labels: readonly string[], selected: boolean): Explanatio
   const [first] = labels;
   if (first === undefined)
     return { why: 'no node has the requested labels', advice: 'Change "pod.affinity.nodeAffinity", or label a node' };
-  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "gpus"' : selected ? '"nodeSelector"' : '"pod.affinity"';
+  const keys = first.startsWith(BACKEND_LABEL) ? '"backend" or "deviceAccess"' : selected ? '"nodeSelector"' : '"pod.affinity"';
   return {
     why: `no node has the ${labels.length === 1 ? 'label' : 'labels'} ${labels.map((label) => `"${label}"`).join(', ')}`,
     advice: `Label a suitable node with "kubectl label node NAME ${first}", or change ${keys}`,

@@ -2,7 +2,7 @@
 import type { ClusterWorkload } from '../../../reconciler/ports.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { PodOverlay } from '../../../schema/pod/pod-overlay.ts';
-import { deviceDemand, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './container-devices.ts';
+import { deviceDemand, isPrivileged, needsRoot, nodeAffinity, type DeviceDemand, type GpuAllocation } from './container-devices.ts';
 import {
   MODEL_CONTAINER,
   MODELS_TARGET,
@@ -103,7 +103,7 @@ export const verbatim = (text: string): string => text.replaceAll('$', '$$$$');
 function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
   const limit = workload.memoryLimitBytes;
   const hasGpu = demand.kind === 'resource' || demand.kind === 'claim';
-  const countedBytes = hasGpu ? (limit ?? 0) : workload.cluster.memoryBytes;
+  const countedBytes = (hasGpu ? limit : workload.cluster.memoryBytes) ?? 0;
   const requestedBytes = Math.min(countedBytes, limit ?? countedBytes);
   const device = demand.kind === 'resource' ? { [demand.resource]: String(demand.count) } : {};
   const limits = { ...(limit === undefined ? {} : { memory: quantityOfBytes(limit) }), ...device };
@@ -119,7 +119,7 @@ const AS_ROOT = { runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 } as const;
 const WRITER = { ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } as const;
 
 function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
-  const confined = demand.kind === 'files' ? { privileged: true, readOnlyRootFilesystem: true } : CONFINED;
+  const confined = isPrivileged(demand) ? { privileged: true, readOnlyRootFilesystem: true } : CONFINED;
   return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
 }
 

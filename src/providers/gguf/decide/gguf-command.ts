@@ -47,7 +47,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     serverAliases(spec),
     ...contextArguments(slot),
     ...deviceArguments(spec),
-    ...(model.sizeBytes < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
+    ...((model.sizeBytes ?? Infinity) < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
     // Otherwise it serves a web page and the prompts of all users, and may download models.
     '--no-ui',

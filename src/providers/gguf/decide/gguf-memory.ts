@@ -2,7 +2,7 @@
  * Memory demand of llama-server before its start, in the parts of llama.cpp. Cache sizes are exact; compute buffers are
  * upper bounds of what llama-server 0.7.0 logs for generated models of each kind (docs/models.md). Pure.
  */
-import type { MemoryDemand } from '../../provider.ts';
+import type { MemoryDemand, Sized } from '../../provider.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
 import type { ServerOptions } from './server-options.ts';
@@ -48,18 +48,13 @@ const PROJECTOR_BUFFER_BYTES = 128 * MIB;
 
 export type ServerParts = Readonly<ReturnType<typeof serverParts>>;
 
-export function serverParts(model: GgufModel, layout: ServerLayout) {
+export function serverParts(model: Sized<GgufModel>, layout: ServerLayout) {
   const layers = layersOf(model);
-  const { cells, windowCells, streams } = cellsOf(layers, layout);
-  const keptCells = layout.encoder ? 0 : cells * streams;
-  const keptWindow = layout.encoder ? 0 : windowCells * streams;
-  const windowBytes = windowNumberBytes(layers, layout);
-  const states = layout.encoder ? 0 : layers.stateBytes * layout.parallel;
+  const { cells, windowCells } = cellsOf(layers, layout);
   const inputs = inputBytes(model, layout, cells + windowCells);
   return {
     weights: model.sizeBytes,
-    /** Keys, values and states of all sequences. */
-    cache: keptCells * numberBytes(layers.whole, layout) + keptWindow * windowBytes + states,
+    cache: cacheBytes(model, layout),
     compute: inputs + batchBytes(model, layout) + scoreBytes(model, layout, cells) + outputBytes(model, layout),
     /** Part of `compute` that the host prepares. */
     inputs,
@@ -85,7 +80,14 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   };
 }
 
-export const cacheBytes = (model: GgufModel, layout: ServerLayout): number => serverParts(model, layout).cache;
+/** Keys, values and states of all sequences. */
+export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
+  const layers = layersOf(model);
+  if (layout.encoder) return 0;
+  const { cells, windowCells, streams } = cellsOf(layers, layout);
+  const ofCells = cells * numberBytes(layers.whole, layout) + windowCells * windowNumberBytes(layers, layout);
+  return streams * ofCells + layers.stateBytes * layout.parallel;
+}
 /** Possible checkpoints of one sequence. Close ones of earlier requests are replaced. */
 export const mostCheckpoints = ({ context, parallel, unified, checkpointSpacing }: ServerLayout): number =>
   NEAR_CHECKPOINTS + spacedCheckpoints(unified ? context : context / parallel, checkpointSpacing);

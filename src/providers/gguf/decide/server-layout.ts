@@ -1,5 +1,5 @@
 /** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
-import type { MemoryDemand } from '../../provider.ts';
+import type { MemoryDemand, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
@@ -48,7 +48,8 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   const wanted = set ?? spec.model.context;
   if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined)
     return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
-  const fits = (layout: ServerLayout): boolean => totalBytes(model, layout) <= memoryBytes;
+  const { sizeBytes } = model;
+  const fits = (layout: ServerLayout): boolean => sizeBytes !== undefined && totalBytes({ ...model, sizeBytes }, layout) <= memoryBytes;
   const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
   const context =
     wanted ?? largestFitting({ from: floor, to: trained, step: CONTEXT_STEP }, (tokens) => fits(layoutOf(tokens, undefined))) ?? floor;
@@ -57,7 +58,7 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   return { layout: layoutOf(context, undefined), context, parallel: undefined };
 }
 
-export const serverMemory = (slot: string, spec: SlotSpec, model: GgufModel): MemoryDemand =>
+export const serverMemory = (slot: string, spec: SlotSpec, model: Sized<GgufModel>): MemoryDemand =>
   demandOf(model, chooseLayout(slot, spec, model).layout);
 
 function completeLayout(
@@ -107,9 +108,9 @@ function embeddingContext(spec: SlotSpec, model: GgufModel): number {
   return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
 }
 
-const demandOf = (model: GgufModel, layout: ServerLayout): MemoryDemand => splitMemory(serverParts(model, layout), model, layout);
+const demandOf = (model: Sized<GgufModel>, layout: ServerLayout): MemoryDemand => splitMemory(serverParts(model, layout), model, layout);
 
-function totalBytes(model: GgufModel, layout: ServerLayout): number {
+function totalBytes(model: Sized<GgufModel>, layout: ServerLayout): number {
   const { hostBytes, deviceBytes } = demandOf(model, layout);
   return hostBytes + deviceBytes;
 }

@@ -1,5 +1,5 @@
 /** Command line, environment, devices and memory of ComfyUI for a slot. Pure. */
-import type { SlotContext, ModelFacts, MemoryDemand } from '../../provider.ts';
+import type { SlotContext, ModelFacts, MemoryDemand, Sized } from '../../provider.ts';
 import type { Backend, Capability } from '../../../schema/slot/provider-kinds.ts';
 import { placeOf, imageModel, missingCompanions } from './image-model.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -97,7 +97,7 @@ const PROGRAM_BYTES = 2e9;
 const SHARE_OF_DEVICE = 0.93;
 
 /** ComfyUI keeps the overflow of the device in host memory: the minimum of the family is enough. */
-export function imageMemory(spec: SlotSpec, model: ModelFacts): MemoryDemand {
+export function imageMemory(spec: SlotSpec, model: Sized): MemoryDemand {
   const family = FAMILIES[familyOf(model) ?? 'sdxl'];
   const drawing = model.sizeBytes + family.workBytes;
   if (spec.resources.gpus === 0 || spec.backend === 'cpu') return { hostBytes: PROGRAM_BYTES + drawing, deviceBytes: 0 };

@@ -1,7 +1,7 @@
 /** Command line and memory of `flm serve`. It refuses repeated flags: those of the slot replace ours. Pure. */
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { Backend, Capability } from '../../../schema/slot/provider-kinds.ts';
-import type { ModelFacts, SlotContext, MemoryDemand } from '../../provider.ts';
+import type { ModelFacts, SlotContext, MemoryDemand, Sized } from '../../provider.ts';
 import { npuContents } from './npu-models.ts';
 
 export const PROGRAM = 'flm';
@@ -79,7 +79,7 @@ const TOKEN_BYTES = 128 * 1024;
 const USUAL_CONTEXT = 4096;
 
 /** The NPU computes in the memory of the host. */
-export function serverMemory(spec: SlotSpec, model: ModelFacts): MemoryDemand {
+export function serverMemory(spec: SlotSpec, model: Sized): MemoryDemand {
   const known = npuContents(model);
   const serves = capabilitiesOf(spec, model);
   const beside = known?.task === 'chat' ? serves : [];

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { parseDurationMs } from '../../../schema/words/quantities.ts';
 import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
@@ -20,10 +21,10 @@ export interface Template {
   readonly objection?: string | undefined;
   /** What a discrete device must have in total for this model. */
   readonly leastDeviceBytes?: number | undefined;
-  /** What admission counts: the larger of the spec's and the estimate, by where it is. */
-  readonly memory: MemoryDemand;
+  /** What admission counts: the larger of the spec's and the estimate, by where it is. Undefined: not known. */
+  readonly memory: MemoryDemand | undefined;
   /** All of it. */
-  readonly memoryBytes: number;
+  readonly memoryBytes: number | undefined;
   readonly image: ImageReference | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly Mount[];
@@ -66,14 +67,16 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: provider.ownModels === undefined ? modelsMount(traits, modelsRoot) : [],
     devices: provider.devices(spec.backend),
   };
-  const memory = demandOf(provider.estimateMemory(name, spec, model), spec);
-  const memoryBytes = memory.hostBytes + memory.deviceBytes;
+  const { sizeBytes } = model;
+  const memory = demandOf(sizeBytes === undefined ? undefined : provider.estimateMemory(name, spec, { ...model, sizeBytes }), spec);
+  const memoryBytes = memory && memory.hostBytes + memory.deviceBytes;
   // One wrong number would make the sum over all slots wrong.
-  if (!Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
+  if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
     env: { ...parts.env, ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }) },
-    revision: hash(spec, { ...parts, model }, provider.startCmd(symbolic), traits),
+    // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
+    revision: hash(spec, { ...parts, model }, provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
     memory,
@@ -92,8 +95,13 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
  */
 export const MODEL_FILES = 'INFERENCE_MODEL_FILES';
 
+/** The size of the model is not known, and the slot reserves no memory. */
+export const isMemoryUnknown = (template: Template | undefined): boolean => template !== undefined && template.memory === undefined;
+
 /** What a spec reserves beyond the estimate is memory of the host, which also limits the container. */
-function demandOf({ hostBytes, deviceBytes }: MemoryDemand, { resources }: SlotSpec): MemoryDemand {
+function demandOf(estimate: MemoryDemand | undefined, { resources }: SlotSpec): MemoryDemand | undefined {
+  if (estimate === undefined && resources.memoryBytes === undefined) return undefined;
+  const { hostBytes = 0, deviceBytes = 0 } = estimate ?? {};
   return { hostBytes: Math.max(hostBytes, (resources.memoryBytes ?? 0) - deviceBytes), deviceBytes };
 }
 
@@ -105,7 +113,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 
 interface ClusterParts {
   readonly provider: Provider;
-  readonly memoryBytes: number;
+  readonly memoryBytes: number | undefined;
   readonly pinnedBy: ModelFacts['pinnedBy'];
 }
 
@@ -117,6 +125,7 @@ function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterP
     model: spec.model.default,
     ...(pinnedBy === undefined ? {} : { pinnedBy }),
     replicas,
+    ...devicesOf(spec.resources),
     gpus: spec.resources.gpus,
     memoryBytes,
     readyPath: provider.readyPath,
@@ -171,7 +180,7 @@ function pathInWorkload(hostPath: string, root: string, target: string | undefin
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
 /** Placement, mounts and times of a pod: fixed for its life. Excludes the number of pods, which is updated in place. */
-function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
+function clusterParts({ cluster, backend, lifecycle, resources }: SlotSpec): unknown {
   const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
   return [
@@ -181,9 +190,12 @@ function clusterParts({ cluster, backend, lifecycle }: SlotSpec): unknown {
     storage ?? null,
     serviceAccountName ?? null,
     ...podTimes(lifecycle),
+    ...[devicesOf(resources)].filter((devices) => Object.keys(devices).length > 0),
     ...(pod === undefined ? [] : [pod]),
   ];
 }
+
+const devicesOf = ({ deviceAccess, gpuResource }: SlotSpec['resources']) => defined({ deviceAccess, gpuResource });
 
 /** Left out where a slot has the default times, so that its revision is the one that earlier versions gave it. */
 function podTimes({ startTimeoutMs, drainTimeoutMs }: SlotSpec['lifecycle']): readonly unknown[] {

@@ -7,6 +7,7 @@ import { AT_REST, type Condition, type ConditionType } from '../../../schema/sta
 import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
+import { isMemoryUnknown } from '../facts/workload.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
@@ -27,7 +28,7 @@ interface ConditionFacts {
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
   const { unwanted, gate } = facts;
   const basic = { ready: ready(facts), reconciling: reconciling(facts), stalled: stalled(facts) };
-  const upToDate = deriveUpToDate({ ...basic, unwanted, gate });
+  const upToDate = deriveUpToDate({ ...basic, unwanted, gate, template: facts.view.template });
   return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts)];
 }
 
@@ -167,15 +168,17 @@ interface UpToDateFacts {
   /** Why the slot should not run now; undefined where it should. */
   readonly unwanted: Finding | undefined;
   readonly gate: Gate | undefined;
+  readonly template: SlotView['template'];
 }
 
-function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDateFacts): ConditionInput {
+function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate, template }: UpToDateFacts): ConditionInput {
   if (stalled.status === 'True') return upToDate('False', stalled);
   if (ready.status === 'Unknown') return upToDate('Unknown', ready);
   if (ready.status === 'True') {
     // `PreviousServes` says more than the progress of the replacement.
     if (reconciling.status !== 'False') return upToDate('False', ready.reason === 'PreviousServes' ? ready : reconciling);
-    return upToDate('True', { reason: 'SpecInForce', message: 'The newest spec is in force' });
+    const unknown = isMemoryUnknown(template) ? `; ${MEMORY_UNKNOWN}` : '';
+    return upToDate('True', { reason: 'SpecInForce', message: `The newest spec is in force${unknown}` });
   }
   if (reconciling.status !== 'False') return upToDate('False', ready);
   // The next request would load the slot, and nothing could answer it.
@@ -184,6 +187,9 @@ function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate }: UpToDat
   // A slot that should run, does not answer and for which nothing is under way, is one about which too little is known.
   return upToDate(unwanted === undefined ? 'Unknown' : 'True', ready);
 }
+
+const MEMORY_UNKNOWN =
+  'how much memory it needs is not known, since the gateway cannot read its model, and none is reserved: set "resources.memory"';
 
 function upToDate(status: Condition['status'], { reason, message }: Finding): ConditionInput {
   return { type: 'UpToDate', status, reason, message };

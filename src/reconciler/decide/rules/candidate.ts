@@ -55,13 +55,15 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
   const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
-  const demand = template === undefined ? NOTHING : correctDemand(template.memory, spec, view.measured);
+  const estimate = template?.memory;
+  const demand = estimate === undefined ? NOTHING : correctDemand(estimate, spec, view.measured);
   const needs = { demand, pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
   const held = view.workloads.map((workload) => {
     const given = devicesGiven(workload.fact.container.env, machine, spec.backend);
     const counted = heldBytes(workload, needs, given, roomOnDevices(machine));
     // Only a server of this revision was measured.
-    const isMeasured = demand !== template?.memory && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
+    const isMeasured =
+      estimate !== undefined && demand !== estimate && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
     return isMeasured ? mostBytes(counted, placeAgain(needs, [counted])) : counted;
   });
   const incumbent = view.workloads.some(({ alive }) => alive) || applying !== undefined;
@@ -92,7 +94,7 @@ function makeClaim(
     busy: view.inFlight > 0 || view.waiting > 0,
     incumbent,
     waitingSince: view.waitingSince,
-    reloadBytes: view.model?.kind === 'present' ? view.model.facts.sizeBytes : 0,
+    reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
     lastActiveAt: view.lastActiveAt ?? 0,
     estimatedBytes: view.template === undefined || needs.demand === view.template.memory ? undefined : view.template.memoryBytes,
     held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),

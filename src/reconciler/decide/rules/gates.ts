@@ -58,10 +58,14 @@ function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
   return backendMissing === undefined ? undefined : { kind: 'stalled', ...backendMissing };
 }
 
-function imageUnknown({ imagesUsed, image, spec }: SlotView): Gate | undefined {
+function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
   const { provider, backend } = spec;
-  const message = `No toolbox image is published for provider "${provider}" with backend "${backend}"; build it with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml", in a cluster in "toolboxes" of the chart`;
+  const fix =
+    network === 'pods'
+      ? `build it from "toolboxes" of the sources, push it to a registry of the nodes ("podman push --digestfile digest IMAGE"), and set "toolboxes.${provider}.${backend}" of the chart to this image and digest`
+      : `build it with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml"`;
+  const message = `No toolbox image is published for provider "${provider}" with backend "${backend}"; ${fix}`;
   return { kind: 'stalled', reason: 'ImageUnknown', message };
 }
 

@@ -38,7 +38,7 @@ function update({ fact, known }: WorkloadView, { slot, spec, template, model }: 
   if (template === undefined || model?.kind !== 'present') return NOTHING_DUE;
   const hostPort = fact.container.port?.host ?? template.containerPort ?? 0;
   const workload = workloadNamed(slot, template, fact.name, hostPort);
-  const origin = known.origin ?? { spec, model: model.facts, memory: { [HOST]: template.memoryBytes } };
+  const origin = known.origin ?? { spec, model: model.facts, memory: { [HOST]: template.memoryBytes ?? 0 } };
   const updatesInPlace = { workload: fact.id, altered: because !== APPLY_OUTDATED };
   return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, updatesInPlace } }], wakes: [] };
 }

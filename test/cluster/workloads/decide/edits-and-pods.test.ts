@@ -45,6 +45,8 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'lifecycle.drift': [{ ...BASE, lifecycle: { drift: 'warn' } }, 'controller'],
   'resources.memory': [{ ...BASE, resources: { memory: '12Gi' } }, 'restart'],
   'resources.gpus': [{ ...BASE, resources: { gpus: 0 } }, 'restart'],
+  'resources.deviceAccess': [{ ...BASE, resources: { deviceAccess: 'hostDevices' } }, 'restart'],
+  'resources.gpuResource': [{ ...BASE, resources: { gpuResource: 'amd.com/gpu' } }, 'restart'],
   env: [{ ...BASE, env: { A: '1' } }, 'restart'],
   replicas: [{ ...BASE, replicas: 3 }, 'in place'],
   nodeSelector: [{ ...BASE, nodeSelector: { disk: 'fast' } }, 'restart'],

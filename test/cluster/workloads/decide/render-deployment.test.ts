@@ -57,11 +57,12 @@ describe('kubeObjects()', () => {
       securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: 'RuntimeDefault' } },
     });
     const confined = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true };
-    const securityOf = (cluster: Partial<KubeWorkload['cluster']>) => at(server(kubeWorkload({ cluster })), 'securityContext');
+    const securityOf = (cluster: Partial<KubeWorkload['cluster']>, devices: readonly string[] = []) =>
+      at(server(kubeWorkload({ cluster, devices })), 'securityContext');
     expect(securityOf({})).toEqual(confined);
     expect(securityOf({ backend: 'cuda' })).toEqual(confined);
     expect(securityOf({ backend: 'rocm' })).toEqual({ ...confined, runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 });
-    expect(securityOf({ backend: 'npu' })).toMatchObject({ privileged: true, readOnlyRootFilesystem: true });
+    expect(securityOf({ backend: 'npu' }, ['/dev/accel'])).toMatchObject({ privileged: true, readOnlyRootFilesystem: true });
   });
 
   test('requests the memory that admission counts, but never more than the limit', () => {
@@ -74,6 +75,13 @@ describe('kubeObjects()', () => {
       requests: { memory: '3906250Ki' },
       limits: { memory: '3906250Ki' },
     });
+  });
+
+  test('requests no memory if the size of the model is not known', () => {
+    const resourcesOf = (memoryLimitBytes?: number) =>
+      at(server(kubeWorkload({ cluster: { memoryBytes: memoryLimitBytes }, memoryLimitBytes })), 'resources');
+    expect(resourcesOf()).toEqual({});
+    expect(resourcesOf(2 ** 30)).toEqual({ requests: { memory: '1Gi' }, limits: { memory: '1Gi' } });
   });
 
   test('requests only the configured node memory if a GPU holds the model', () => {
@@ -190,58 +198,6 @@ describe('a model that the pods fetch', () => {
     const given = context({ SVC_HF_TOKEN_SECRET: 'hugging-face', hubEndpoint: 'https://mirror.example' });
     expect(JSON.stringify(server(workload, given))).not.toMatch(/HF_|PIN/);
     expect(at(podSpec(kubeWorkload(), given), 'initContainers', 0, 'env')).toEqual([MODELS]);
-  });
-});
-
-describe('the devices of a workload', () => {
-  const devices = ['/dev/dri', '/dev/kfd', 'nvidia.com/gpu=all'];
-  const of = (cluster: Partial<KubeWorkload['cluster']>, allocation: KubeContext['allocation'] = 'device-plugin') => {
-    const workload = kubeWorkload({ cluster, devices });
-    return {
-      objects: kubeObjects(workload, context({}, allocation)),
-      pod: podSpec(workload, context({}, allocation)),
-      server: server(workload, context({}, allocation)),
-    };
-  };
-
-  test('are an extended resource, one by default, and the node label is only a preference', () => {
-    expect(at(of({ backend: 'cuda' }).server, 'resources', 'limits')).toEqual({ 'nvidia.com/gpu': '1' });
-    const two = of({ backend: 'vulkan', gpus: 2 });
-    expect(at(two.server, 'resources', 'limits')).toEqual({ 'amd.com/gpu': '2' });
-    const term = { matchExpressions: [{ key: 'inference.svc.dev/backend-vulkan', operator: 'In', values: ['true'] }] };
-    expect(at(two.pod, 'affinity', 'nodeAffinity')).toEqual({
-      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference: term }],
-    });
-    expect(at(two.pod, 'volumes')).not.toContainEqual(expect.objectContaining({ hostPath: expect.anything() }));
-  });
-
-  test('are claimed through DRA if the cluster has a device class for them', () => {
-    const claimed = of({ backend: 'rocm', gpus: 2 }, 'dra');
-    const name = 'svc-slot-primary-0123456789ab';
-    expect(claimed.objects.claimTemplate).toMatchObject({ metadata: { name } });
-    expect(at(claimed.objects.claimTemplate, 'spec', 'spec', 'devices', 'requests')).toEqual([
-      { name: 'gpu', exactly: { deviceClassName: 'gpu.amd.com', allocationMode: 'ExactCount', count: 2 } },
-    ]);
-    expect(at(claimed.pod, 'resourceClaims')).toEqual([{ name: 'gpu', resourceClaimTemplateName: name }]);
-    expect(at(claimed.server, 'resources')).toMatchObject({ claims: [{ name: 'gpu' }] });
-    expect(at(claimed.server, 'resources', 'limits')).toBeUndefined();
-    expect(of({}, 'dra').objects.claimTemplate).toBeUndefined();
-  });
-
-  test('are device files of a labelled node if no GPU is counted', () => {
-    for (const cluster of [{ backend: 'rocm', gpus: 0 }, { backend: 'npu' }] as const) {
-      const files = of(cluster);
-      expect(at(files.server, 'securityContext')).toMatchObject({ privileged: true });
-      expect(at(files.pod, 'volumes')).toContainEqual({ name: 'device-1', hostPath: { path: '/dev/kfd' } });
-      expect(at(files.server, 'volumeMounts')).toContainEqual({ name: 'device-1', mountPath: '/dev/kfd' });
-      expect(at(files.objects.deployment, 'spec', 'template', 'metadata', 'annotations')).toMatchObject({
-        'cdi.k8s.io/svc': 'nvidia.com/gpu=all',
-      });
-      expect(at(files.pod, 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms')).toHaveLength(
-        1,
-      );
-    }
-    expect(of({ backend: 'cpu' }).pod).not.toHaveProperty('affinity');
   });
 });
 

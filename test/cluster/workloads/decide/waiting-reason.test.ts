@@ -49,7 +49,7 @@ describe('what keeps a recorded pod from running', () => {
       'gpu',
       'placement',
       'Unschedulable',
-      'No node fits the pod: no free "nvidia.com/gpu" (1 requested). Add a node that has it with its device plugin, unload another slot, or choose another "backend" or "gpus"',
+      'No node fits the pod: no free "nvidia.com/gpu" (1 requested). Add a node that has it with its device plugin, unload another slot, or choose another "backend", "gpus" or "gpuResource"',
     ],
     [
       'selector',
@@ -61,7 +61,7 @@ describe('what keeps a recorded pod from running', () => {
       'affinity',
       'placement',
       'Unschedulable',
-      'No node fits the pod: no node has the label "inference.svc.dev/backend-npu=true". Label a suitable node with "kubectl label node NAME inference.svc.dev/backend-npu=true", or change "backend" or "gpus"',
+      'No node fits the pod: no node has the label "inference.svc.dev/backend-npu=true". Label a suitable node with "kubectl label node NAME inference.svc.dev/backend-npu=true", or change "backend" or "deviceAccess"',
     ],
     [
       'claim',

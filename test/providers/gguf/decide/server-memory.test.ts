@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Sized } from '../../../../src/providers/provider.ts';
 import { ggufContents, type GgufModel } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
 import { chooseLayout, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
@@ -11,7 +12,7 @@ import { specOf } from '../slot-context.ts';
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
-function modelOf(architecture: string, metadata: Readonly<Record<string, number | readonly number[]>>, sizeBytes = 0): GgufModel {
+function modelOf(architecture: string, metadata: Readonly<Record<string, number | readonly number[]>>, sizeBytes = 0): Sized<GgufModel> {
   const entries = Object.entries(metadata).map(([key, value]): readonly [string, GgufValue] => [
     `${architecture}.${key}`,
     typeof value === 'number' ? u32(value) : i32s(value),
@@ -75,7 +76,7 @@ const STATES = modelOf('mamba', {
   'ssm.state_size': 16,
 });
 
-function partsOf(model: GgufModel, context: number, args: readonly string[] = []): ServerParts {
+function partsOf(model: Sized<GgufModel>, context: number, args: readonly string[] = []): ServerParts {
   const spec = specOf('primary', { backend: 'cpu', model: { default: 'm.gguf', context, args: [...args] } });
   return serverParts(model, chooseLayout('primary', spec, model).layout);
 }
@@ -196,7 +197,7 @@ describe('copies of windows and states', () => {
 });
 
 describe('where the memory is', () => {
-  const model: GgufModel = { ...DENSE, sizeBytes: 4 * GIB, inputBytes: GIB / 2, hasOutput: true, expertBytes: 3 * GIB };
+  const model: Sized<GgufModel> = { ...DENSE, sizeBytes: 4 * GIB, inputBytes: GIB / 2, hasOutput: true, expertBytes: 3 * GIB };
   const demand = (document: Partial<SlotDocument>, of = model, args: readonly string[] = []) =>
     serverMemory('primary', specOf('primary', { ...document, model: { default: 'm.gguf', context: 4096, args: [...args] } }), of);
   const cpu = demand({ backend: 'cpu' });
@@ -234,7 +235,7 @@ describe('where the memory is', () => {
 });
 
 describe('"memory" of the resources decides about what a slot leaves open:', () => {
-  const model: GgufModel = { ...modelOf('llama', { ...SMALL, block_count: 32 }), sizeBytes: GIB };
+  const model: Sized<GgufModel> = { ...modelOf('llama', { ...SMALL, block_count: 32 }), sizeBytes: GIB };
   // 16 KiB of keys and values for each token, and as much for the cache of prompts: 256 MiB for a context of 8192 tokens
   const chosen = (memory: string | undefined, more: SlotDocument['model']) => {
     const resources = memory === undefined ? {} : { memory };

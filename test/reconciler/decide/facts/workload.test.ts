@@ -52,6 +52,8 @@ describe('a template', () => {
       { storage: { claimName: 'models' } },
       { serviceAccountName: 'me' },
       { resources: { gpus: 2 } },
+      { resources: { deviceAccess: 'hostDevices' } },
+      { resources: { gpuResource: 'nvidia.com/mig-1g.10gb' } },
       { lifecycle: { startTimeout: '1h' } },
       { lifecycle: { drainTimeout: '1h' } },
       { lifecycle: { startTimeout: '1h', drainTimeout: '1h' } },
@@ -59,6 +61,8 @@ describe('a template', () => {
     expect(new Set(changes.map((change) => revision(change, PODS))).size).toBe(changes.length);
     const same: readonly Partial<SlotDocument>[] = [{ replicas: 5 }, { lifecycle: { startTimeout: '300s', drainTimeout: '30s' } }];
     for (const change of same) expect(revision(change, PODS)).toBe(revision({}, PODS));
+    for (const resources of [{ deviceAccess: 'hostDevices' }, { gpuResource: 'nvidia.com/mig-1g.10gb' }] as const)
+      expect(revision({ resources })).toBe(revision({}));
     // Outside of clusters only the controller uses the times.
     expect(revision({ lifecycle: { startTimeout: '1h', drainTimeout: '1h' } })).toBe(revision({}));
     const [one, two] = [

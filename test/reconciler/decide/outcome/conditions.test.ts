@@ -47,6 +47,15 @@ describe('a slot', () => {
   }
 });
 
+test('a slot whose model is of unknown size says so, unless it reserves memory itself', () => {
+  const messageOf = (scene: Scene) => {
+    const decision = planOf({ modelBytes: 'unknown', workloads: [{ id: 'w1' }], ...scene }).made.decisions.get(PRIMARY);
+    return [decision?.memoryBytes, decision?.conditions.find(({ type }) => type === 'UpToDate')?.message];
+  };
+  expect(messageOf({})).toEqual([undefined, expect.stringContaining('memory it needs is not known')]);
+  expect(messageOf({ slot: { resources: { memory: '1Gi' } } })).toEqual([2 ** 30, 'The newest spec is in force']);
+});
+
 /** Status and reason of `UpToDate`. */
 function upToDate(scene: Scene): string {
   const conditions = planOf(scene).made.decisions.get(PRIMARY)?.conditions ?? [];
