@@ -52,7 +52,7 @@ test.each([
 });
 
 test.each([
-  ['"input"', 'The body is not a JSON object', null],
+  ['input', 'The body is not a JSON object', null],
   ['{"input":', 'The body is not a JSON object', null],
   ['{"voice":"anna"}', '"input" is not a string: send the text to speak', 'input'],
   ['{"input":" "}', '"input" is empty: send the text to speak', 'input'],
