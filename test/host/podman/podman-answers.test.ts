@@ -5,6 +5,7 @@ import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 let dir: string;
@@ -36,12 +37,15 @@ async function answer(call: string, response: ServerResponse): Promise<void> {
   if (call.endsWith('/events')) {
     events = response;
     response.flushHeaders();
+  } else if (call.endsWith('/logs')) {
+    const [head, text] = [Buffer.from([1, 0, 0, 0, 0, 0, 0, 100]), 'one\ntw'];
+    response.write(Buffer.concat([head, Buffer.from(text)]), () => void setTimeout(() => response.destroy(), 50));
   } else if (call.endsWith('/containers/json')) {
     const listed = [{ Id: container.Id, State: State['Status'], StartedAt: 1, Pid: 0 }];
     await gate;
     json(listed);
   } else if (call.endsWith('/info')) json({ host: { security: { rootless: false } } });
-  else if (call.includes('/images/')) json({ Id: 'sha256:1', Config: { Env: [] } });
+  else if (call.includes('/images/')) json({ Id: `sha256:${'1234567890123'.padEnd(64, '0')}`, Config: { Env: [] } });
   else if (call.startsWith('DELETE')) json([]);
   else json(container);
 }
@@ -106,4 +110,33 @@ test('an observation that an event overtook is not used again', async () => {
   await overtaken;
   expect(await runtime.observe([], signal())).toMatchObject({ value: { workloads: [{ phase: 'exited' }] } });
   watching.abort();
+});
+
+test('one of two watchers that leaves does not end what the other one sees', async () => {
+  const runtime = open();
+  const [leaves, stays] = [new AbortController(), new AbortController()];
+  let wakes = 0;
+  runtime.changes(() => undefined, leaves.signal);
+  runtime.changes(() => (wakes += 1), stays.signal);
+  await eventually('the stream of events', async () => (wakes > 0 ? true : undefined));
+  leaves.abort();
+  const saw = wakes;
+  events?.write(`${JSON.stringify({ Type: 'container', Action: 'died', Actor: { Attributes: { 'inference.svc.dev/slot': 'x' } } })}\n`);
+  await eventually('a wake', async () => (wakes > saw ? true : undefined));
+  stays.abort();
+});
+
+test('output ends where podman ends the connection, with what came before', async () => {
+  const lines: string[] = [];
+  for await (const { text } of open().logs(WorkloadId.parse(container.Id), { tail: 10, follow: true }, signal())) lines.push(text);
+  expect(lines).toEqual(['one', 'tw']);
+});
+
+test('an image of another id than the pinned one is told by both', async () => {
+  const image = { reference: 'localhost/toolbox:1', imageId: `sha256:${'a'.repeat(64)}` };
+  const pulled = await open().pull(image, () => undefined, signal());
+  expect(pulled).toMatchObject({
+    ok: false,
+    failure: { message: expect.stringContaining(`is "123456789012" in podman, but "${'a'.repeat(12)}" is pinned`) },
+  });
 });
