@@ -1,7 +1,7 @@
 /**
  * Puts the faults of `test/mutants/faults.json` into a copy of the tree, one after the other, and runs the tests that should notice each of them.
  *
- *     npm run test:mutants -- [--only TEXT] [--first 0] [--count 1000] [--minutes 90] [--check]
+ *     npm run test:mutants -- [--only TEXT] [--first 0] [--count 1000] [--minutes 90] [--check] [--list FILE]
  *     npm run test:mutants -- --draw 30 [--try] [--seed 1] [--under src/reconciler/decide]
  *
  * Prints the share that was noticed in `decide/` and in the code around it, and the survivors by name. A fault whose text is not in its file exactly once, or whose
@@ -10,7 +10,7 @@
 import { readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../src/platform/error-text.ts';
@@ -19,7 +19,6 @@ import { applyMutant } from '../test/support/mutants/mutant.ts';
 import { tryFaults, type Fault, type Verdict } from '../test/support/mutants/try-faults.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const LIST = 'test/mutants/faults.json';
 
 const { values } = parseArgs({
   options: {
@@ -28,6 +27,7 @@ const { values } = parseArgs({
     first: { type: 'string', default: '0' },
     count: { type: 'string', default: '1000' },
     check: { type: 'boolean', default: false },
+    list: { type: 'string', default: 'test/mutants/faults.json' },
     draw: { type: 'string' },
     try: { type: 'boolean', default: false },
     seed: { type: 'string', default: '1' },
@@ -50,7 +50,7 @@ async function main(): Promise<void> {
 
 /** Checks all of the list, and returns the selected ones. */
 async function chooseFaults(): Promise<readonly Fault[]> {
-  const all: readonly Fault[] = JSON.parse(await readFile(join(ROOT, LIST), 'utf8'));
+  const all: readonly Fault[] = JSON.parse(await readFile(resolve(ROOT, values.list), 'utf8'));
   const stale = await findStale(all);
   for (const problem of stale) console.error(problem);
   if (stale.length > 0) process.exitCode = 1;

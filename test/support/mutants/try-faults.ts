@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '../../../src/platform/error-text.ts';
+import { codeOf, messageOf } from '../../../src/platform/error-text.ts';
 import { applyMutant, type Mutant } from './mutant.ts';
 import { runMutants } from './run-mutants.ts';
 
@@ -114,10 +114,17 @@ async function runJest(copy: string, args: readonly string[], limitMs?: number):
   const env = { ...process.env, SVC_SEEDS: String(WORLDS), SVC_FRESH_SEEDS: '0' };
   const child = spawn('bash', jest, { cwd: copy, env, stdio: 'ignore', detached: true });
   const kill = (): void => {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch (error) {
+      // Nothing is left of its group.
+      if (codeOf(error) !== 'ESRCH') throw error;
+    }
   };
   const timer = limitMs === undefined ? undefined : setTimeout(kill, limitMs);
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
   clearTimeout(timer);
+  // With a fault, a suite may leave processes behind.
+  kill();
   return code;
 }
